@@ -1,0 +1,1 @@
+"""The Lance columnar format: files and tables, read and written in Python."""

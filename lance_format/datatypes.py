@@ -1,0 +1,432 @@
+"""Fields and schemas, and their three forms: ours, Arrow's and protobuf's.
+
+A schema is a tree. Files and manifests list its nodes in depth-first pre-order, each with an id that never changes
+and the id of its parent; the type is a string, the *logical type* (`int32`, `timestamp:us:UTC`,
+`fixed_size_list:float:128`, `struct` …).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.proto import file_pb2
+
+TOP_LEVEL_PARENT = -1
+"""The parent id of a top-level field."""
+
+UNASSIGNED = -1
+"""The id of a field that has none yet."""
+
+_EXTENSION_NAME = b"ARROW:extension:name"
+_MAX_FIELDS = 100_000
+
+_PLAIN_TYPES: dict[str, pa.DataType] = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "uint8": pa.uint8(),
+    "int16": pa.int16(),
+    "uint16": pa.uint16(),
+    "int32": pa.int32(),
+    "uint32": pa.uint32(),
+    "int64": pa.int64(),
+    "uint64": pa.uint64(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "large_string": pa.large_string(),
+    "large_binary": pa.large_binary(),
+    "date32:day": pa.date32(),
+    "date64:ms": pa.date64(),
+    "json": pa.large_binary(),
+}
+_PLAIN_NAMES: dict[pa.DataType, str] = {
+    **{arrow_type: name for name, arrow_type in _PLAIN_TYPES.items() if name != "json"},
+    pa.string_view(): "string",
+    pa.binary_view(): "binary",
+}
+_LIST_NAMES = ("list", "list.struct", "large_list", "large_list.struct")
+_UNITS = ("s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One node of a schema.
+
+    Parameters
+    ----------
+    name : str
+    logical_type : str
+        The type as the format spells it.
+    nullable : bool
+    id : int
+        Unique in the table and never reused; -1 while unassigned.
+    parent_id : int
+        -1 for a top-level field.
+    metadata : mapping of bytes to bytes
+    children : tuple of Field
+        Of a struct its fields, of a list its item, of a map its entries.
+    extension_name : str
+    unenforced_primary_key : bool
+    """
+
+    name: str
+    logical_type: str
+    nullable: bool
+    id: int = UNASSIGNED
+    parent_id: int = TOP_LEVEL_PARENT
+    metadata: Mapping[bytes, bytes] = dataclasses.field(default_factory=dict)
+    children: tuple[Field, ...] = ()
+    extension_name: str = ""
+    unenforced_primary_key: bool = False
+
+    def walk(self) -> Iterator[Field]:
+        """Yield this field and all below it, in depth-first pre-order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def to_arrow_type(self) -> pa.DataType:
+        """Return the Arrow type of the values, storage types standing for extension types.
+
+        Raises
+        ------
+        NotSupportedError
+            If the logical type is unknown.
+        """
+        if self.children and self.logical_type.startswith("fixed_size_list:struct:"):
+            return pa.list_(self.children[0].to_arrow(), _positive(self.logical_type.rsplit(":", 1)[1]))
+        if self.logical_type in ("struct", "map", *_LIST_NAMES):
+            return _nested_arrow_type(self)
+        return _parse_logical_type(self.logical_type)
+
+    def to_arrow(self) -> pa.Field:
+        """Return the Arrow field, metadata included."""
+        return pa.field(self.name, self.to_arrow_type(), self.nullable, metadata=dict(self.metadata) or None)
+
+    @classmethod
+    def from_arrow(cls, field: pa.Field) -> Field:
+        """Build a field without ids from an Arrow field.
+
+        Raises
+        ------
+        NotSupportedError
+            If Lance cannot store the type.
+        """
+        arrow_type = field.type
+        metadata = dict(field.metadata or {})
+        if isinstance(arrow_type, pa.BaseExtensionType):
+            metadata[_EXTENSION_NAME] = arrow_type.extension_name.encode()
+            serialized = arrow_type.__arrow_ext_serialize__()
+            if serialized:
+                metadata[b"ARROW:extension:metadata"] = serialized
+            arrow_type = arrow_type.storage_type
+        return cls(
+            name=field.name,
+            logical_type=_logical_type(arrow_type, field.name),
+            nullable=field.nullable,
+            metadata=metadata,
+            children=tuple(cls.from_arrow(child) for child in _arrow_children(arrow_type)),
+            extension_name=metadata.get(_EXTENSION_NAME, b"").decode(errors="replace"),
+        )
+
+    def _with_ids(self, ids: Iterator[int], parent_id: int) -> Field:
+        field_id = next(ids)
+        children = tuple(child._with_ids(ids, field_id) for child in self.children)
+        return dataclasses.replace(self, id=field_id, parent_id=parent_id, children=children)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The top-level fields of a file or table, and its metadata."""
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[bytes, bytes] = dataclasses.field(default_factory=dict)
+
+    def walk(self) -> Iterator[Field]:
+        """Yield all fields in depth-first pre-order."""
+        for field in self.fields:
+            yield from field.walk()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the top-level fields."""
+        return [field.name for field in self.fields]
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest id in use; -1 if there is no field."""
+        return max((field.id for field in self.walk()), default=UNASSIGNED)
+
+    def field(self, name: str) -> Field:
+        """Return the top-level field of that name.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is none.
+        """
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise InvalidInputError(f"there is no column {name!r}; the columns are {', '.join(self.names) or '(none)'}")
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """Return the schema of some top-level fields, in the order given."""
+        return Schema(tuple(self.field(name) for name in names), self.metadata)
+
+    def to_arrow(self) -> pa.Schema:
+        """Return the Arrow schema."""
+        return pa.schema([field.to_arrow() for field in self.fields], metadata=dict(self.metadata) or None)
+
+    @classmethod
+    def from_arrow(cls, schema: pa.Schema, *, first_id: int = 0) -> Schema:
+        """Build a schema from Arrow's, with ids assigned in depth-first pre-order from `first_id` on.
+
+        Raises
+        ------
+        InvalidInputError
+            If two sibling fields share a name.
+        NotSupportedError
+            If Lance cannot store a type.
+        """
+        ids = iter(range(first_id, 2**31))
+        fields = [Field.from_arrow(field) for field in schema]
+        _check_unique_names(fields, "the schema")
+        return cls(tuple(field._with_ids(ids, TOP_LEVEL_PARENT) for field in fields), dict(schema.metadata or {}))
+
+
+def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
+    """Build the tree of fields from the flat list that files and manifests hold.
+
+    Raises
+    ------
+    CorruptFileError
+        If ids repeat or a parent does not precede its child.
+    """
+    listed = list(messages)
+    if len(listed) > _MAX_FIELDS:
+        raise CorruptFileError(f"the schema lists {len(listed)} fields; at most {_MAX_FIELDS} are read")
+    children: dict[int, list[file_pb2.Field]] = {TOP_LEVEL_PARENT: []}
+    for message in listed:
+        if message.id < 0 or message.id in children:
+            raise CorruptFileError(f"the schema has field id {message.id} ({message.name!r}) twice or below 0")
+        if message.parent_id not in children:
+            raise CorruptFileError(f"field {message.name!r} names parent {message.parent_id}, which does not precede it")
+        children[message.parent_id].append(message)
+        children[message.id] = []
+
+    def build(message: file_pb2.Field, depth: int) -> Field:
+        if depth > 100:
+            raise CorruptFileError(f"field {message.name!r} is nested more than 100 levels deep")
+        return Field(
+            name=message.name,
+            logical_type=message.logical_type,
+            nullable=message.nullable,
+            id=message.id,
+            parent_id=message.parent_id,
+            metadata={key.encode(): value for key, value in message.metadata.items()},
+            children=tuple(build(child, depth + 1) for child in children[message.id]),
+            extension_name=message.extension_name,
+            unenforced_primary_key=message.unenforced_primary_key,
+        )
+
+    return tuple(build(message, 0) for message in children[TOP_LEVEL_PARENT])
+
+
+def parse_schema(messages: Iterable[file_pb2.Field], metadata: Mapping[str, bytes]) -> Schema:
+    """Build a schema from the lists that files and manifests hold; see `parse_fields`."""
+    return Schema(parse_fields(messages), {key.encode(): value for key, value in metadata.items()})
+
+
+def serialize_fields(fields: Iterable[Field]) -> list[file_pb2.Field]:
+    """Flatten fields into the pre-order list that files and manifests hold."""
+    return [
+        file_pb2.Field(
+            name=field.name,
+            id=field.id,
+            parent_id=field.parent_id,
+            logical_type=field.logical_type,
+            nullable=field.nullable,
+            encoding=_field_encoding(field),
+            metadata={key.decode(errors="replace"): value for key, value in field.metadata.items()},
+            extension_name=field.extension_name,
+            unenforced_primary_key=field.unenforced_primary_key,
+        )
+        for top in fields
+        for field in top.walk()
+    ]
+
+
+def serialize_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, bytes]:
+    """Return schema metadata as files and manifests hold it."""
+    return {key.decode(errors="replace"): value for key, value in metadata.items()}
+
+
+def _field_encoding(field: Field) -> file_pb2.Field.Encoding:
+    kind = field.logical_type.split(":", 1)[0]
+    if kind in ("struct", "null", "map"):
+        return file_pb2.Field.NONE
+    if kind in ("string", "binary", "large_string", "large_binary", "json"):
+        return file_pb2.Field.VAR_BINARY
+    return file_pb2.Field.DICTIONARY if kind == "dict" else file_pb2.Field.PLAIN
+
+
+def _check_unique_names(fields: Iterable[Field], parent: str) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        if field.name in seen:
+            raise InvalidInputError(f"{parent} has two columns named {field.name!r}; rename one of them")
+        seen.add(field.name)
+        _check_unique_names(field.children, f"column {field.name!r}")
+
+
+def _arrow_children(arrow_type: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(arrow_type):
+        return [arrow_type.field(index) for index in range(arrow_type.num_fields)]
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return [arrow_type.value_field]
+    if pa.types.is_fixed_size_list(arrow_type) and pa.types.is_struct(arrow_type.value_type):
+        return [arrow_type.value_field]
+    if pa.types.is_map(arrow_type):
+        entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
+        return [pa.field("entries", entries, nullable=False)]
+    return []
+
+
+def _logical_type(arrow_type: pa.DataType, name: str) -> str:
+    """Return how the format spells a type.
+
+    Raises
+    ------
+    NotSupportedError
+        If Lance cannot store the type.
+    """
+    plain = _PLAIN_NAMES.get(arrow_type)
+    if plain is not None:
+        return plain
+    for matches, spell in _PARAMETRIC_TYPES:
+        if matches(arrow_type):
+            return spell(arrow_type, name)
+    raise NotSupportedError(f"column {name!r} has type {arrow_type}, which Lance cannot store; cast it first")
+
+
+def _spell_fixed_size_list(arrow_type: pa.FixedSizeListType, name: str) -> str:
+    item = arrow_type.value_type
+    if any(check(item) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)):
+        raise NotSupportedError(f"column {name!r} is a fixed-size list of {item}, which Lance cannot store")
+    return f"fixed_size_list:{_logical_type(item, name)}:{arrow_type.list_size}"
+
+
+def _spell_map(arrow_type: pa.MapType, name: str) -> str:
+    if arrow_type.keys_sorted:
+        raise NotSupportedError(f"column {name!r} is a map with sorted keys, which Lance cannot store")
+    return "map"
+
+
+def _spell_dictionary(arrow_type: pa.DictionaryType, name: str) -> str:
+    value, index = arrow_type.value_type, arrow_type.index_type
+    return f"dict:{_logical_type(value, name)}:{_logical_type(index, name)}:false"
+
+
+def _spell_list(prefix: str, arrow_type: pa.ListType) -> str:
+    return f"{prefix}.struct" if pa.types.is_struct(arrow_type.value_type) else prefix
+
+
+_PARAMETRIC_TYPES: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], str]]] = [
+    (pa.types.is_time32, lambda t, _: f"time32:{t.unit}"),
+    (pa.types.is_time64, lambda t, _: f"time64:{t.unit}"),
+    (pa.types.is_timestamp, lambda t, _: f"timestamp:{t.unit}:{t.tz or '-'}"),
+    (pa.types.is_duration, lambda t, _: f"duration:{t.unit}"),
+    (pa.types.is_decimal128, lambda t, _: f"decimal:128:{t.precision}:{t.scale}"),
+    (pa.types.is_decimal256, lambda t, _: f"decimal:256:{t.precision}:{t.scale}"),
+    (pa.types.is_fixed_size_binary, lambda t, _: f"fixed_size_binary:{t.byte_width}"),
+    (pa.types.is_fixed_size_list, _spell_fixed_size_list),
+    (pa.types.is_struct, lambda _t, _n: "struct"),
+    (pa.types.is_list, lambda t, _: _spell_list("list", t)),
+    (pa.types.is_large_list, lambda t, _: _spell_list("large_list", t)),
+    (pa.types.is_map, _spell_map),
+    (pa.types.is_dictionary, _spell_dictionary),
+]
+
+
+def _nested_arrow_type(field: Field) -> pa.DataType:
+    if field.logical_type == "struct":
+        return pa.struct([child.to_arrow() for child in field.children])
+    if len(field.children) != 1:
+        raise CorruptFileError(f"field {field.name!r} of type {field.logical_type} has {len(field.children)} children")
+    child = field.children[0]
+    if field.logical_type == "map":
+        if len(child.children) != 2:
+            raise CorruptFileError(f"the entries of map {field.name!r} have {len(child.children)} fields instead of 2")
+        return pa.map_(child.children[0].to_arrow().with_nullable(False), child.children[1].to_arrow())
+    return pa.list_(child.to_arrow()) if field.logical_type.startswith("list") else pa.large_list(child.to_arrow())
+
+
+def _parse_logical_type(text: str) -> pa.DataType:
+    plain = _PLAIN_TYPES.get(text)
+    if plain is not None:
+        return plain
+    kind, _, rest = text.partition(":")
+    parse = _PARSERS.get(kind)
+    try:
+        if parse is not None:
+            return parse(rest)
+    except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
+        if isinstance(error, NotSupportedError):
+            raise
+        raise CorruptFileError(f"malformed logical type {text!r}: {error}") from error
+    raise NotSupportedError(f"logical type {text!r} is not supported")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if not 0 < value < 2**31:
+        raise ValueError(f"size {value} is out of range")
+    return value
+
+
+def _unit(text: str) -> str:
+    if text not in _UNITS:
+        raise ValueError(f"unknown unit {text!r}")
+    return text
+
+
+def _parse_timestamp(rest: str) -> pa.DataType:
+    unit, _, zone = rest.partition(":")
+    return pa.timestamp(_unit(unit), None if zone in ("-", "") else zone)
+
+
+def _parse_decimal(rest: str) -> pa.DataType:
+    width, precision, scale = rest.split(":")
+    make = {"128": pa.decimal128, "256": pa.decimal256}[width]
+    return make(int(precision), int(scale))
+
+
+def _parse_fixed_size_list(rest: str) -> pa.DataType:
+    item, _, size = rest.rpartition(":")
+    return pa.list_(_parse_logical_type(item), _positive(size))
+
+
+def _parse_dictionary(rest: str) -> pa.DataType:
+    value, index, _ordered = rest.rsplit(":", 2)
+    return pa.dictionary(_parse_logical_type(index), _parse_logical_type(value))
+
+
+_PARSERS: dict[str, Callable[[str], pa.DataType]] = {
+    "time32": lambda rest: pa.time32(_unit(rest)),
+    "time64": lambda rest: pa.time64(_unit(rest)),
+    "timestamp": _parse_timestamp,
+    "duration": lambda rest: pa.duration(_unit(rest)),
+    "decimal": _parse_decimal,
+    "fixed_size_binary": lambda rest: pa.binary(_positive(rest)),
+    "fixed_size_list": _parse_fixed_size_list,
+    "dict": _parse_dictionary,
+}

@@ -1,0 +1,101 @@
+"""File format versions: names, aliases, numbers on disk, and what each may contain.
+
+No other module compares versions: what differs between them is a field of `FileVersion`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    name: str
+    footer: tuple[int, int]
+    manifest: tuple[int, int]
+    readable: bool
+    writable: bool
+    large_chunks: bool
+    inline_constants: bool
+
+
+class FileVersion(enum.Enum):
+    """A version of the file format, and the profile that says what its files may contain."""
+
+    V0_1 = _Profile("0.1", (0, 2), (0, 0), False, False, False, False)
+    V2_0 = _Profile("2.0", (0, 3), (2, 0), False, False, False, False)
+    V2_1 = _Profile("2.1", (2, 1), (2, 1), True, True, False, False)
+    V2_2 = _Profile("2.2", (2, 2), (2, 2), True, True, True, True)
+    V2_3 = _Profile("2.3", (2, 3), (2, 3), False, False, True, True)
+
+    def __str__(self) -> str:
+        return self.value.name
+
+    @property
+    def footer_numbers(self) -> tuple[int, int]:
+        """Major and minor number in a file's footer."""
+        return self.value.footer
+
+    @property
+    def manifest_numbers(self) -> tuple[int, int]:
+        """Major and minor number in a manifest's data files."""
+        return self.value.manifest
+
+    @property
+    def has_large_chunks(self) -> bool:
+        """Whether mini-block chunk words and buffer sizes are 32 bits wide instead of 16."""
+        return self.value.large_chunks
+
+    @property
+    def has_constant_values(self) -> bool:
+        """Whether a constant page may hold a value, instead of nulls only."""
+        return self.value.inline_constants
+
+    @classmethod
+    def parse(cls, text: str) -> FileVersion:
+        """Resolve a version or alias, in any case, as pylance does.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such version.
+        """
+        version = _NAMES.get(text.strip().lower()) if isinstance(text, str) else None
+        if version is None:
+            raise InvalidInputError(f"unknown file format version {text!r}; use one of {', '.join(sorted(_NAMES))}")
+        return version
+
+    @classmethod
+    def from_footer(cls, major: int, minor: int) -> FileVersion | None:
+        """Return the version whose files end with these numbers, or None."""
+        return _FOOTERS.get((major, minor))
+
+    def require_readable(self, what: str) -> None:
+        """Raise `NotSupportedError` unless files of this version can be read."""
+        if not self.value.readable:
+            raise NotSupportedError(f"{what} has file format version {self}, which cannot be read yet")
+
+    def require_writable(self) -> None:
+        """Raise `NotSupportedError` unless files of this version can be written."""
+        if not self.value.writable:
+            supported = ", ".join(str(version) for version in FileVersion if version.value.writable)
+            raise NotSupportedError(f"writing file format version {self} is not supported; use one of {supported}")
+
+
+STABLE = FileVersion.V2_2
+NEXT = FileVersion.V2_3
+
+_NAMES: dict[str, FileVersion] = {
+    **{str(version): version for version in FileVersion},
+    "0.3": FileVersion.V2_0,
+    "legacy": FileVersion.V0_1,
+    "stable": STABLE,
+    "next": NEXT,
+}
+_FOOTERS: dict[tuple[int, int], FileVersion] = {
+    **{version.footer_numbers: version for version in FileVersion},
+    (2, 0): FileVersion.V2_0,
+}
