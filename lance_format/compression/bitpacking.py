@@ -1,0 +1,151 @@
+"""Bit packing: the high bits that no value of a block needs are left out.
+
+Encoding strategy document, "Bitpacking"; `kernels/bitpacking.py` has the paper and the order of bits. Values are words
+of T = 8, 16, 32 or 64 bits, a block is 1,024 of them, W is the bits that are kept.
+
+Inline, for mini-block values and levels; one block a chunk, padded with zeros:
+
+    │ W as a word of T bits │ 1024 * W / T words │
+
+Out of line, for levels; W stands in the encoding as the width of the inner flat values. The tail is plain words where
+the size of the buffer says so, else a padded block:
+
+    │ block 0: 1024 * W / T words │ block 1 │ … │ tail │
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_format.compression import flat
+from lance_format.compression.codec import CompressedChunks
+from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels import bitpacking as kernels
+from lance_format.kernels.bitpacking import BLOCK_VALUES
+from lance_format.proto import encodings_pb2
+
+WORD_BITS = (8, 16, 32, 64)
+
+
+def _allocate(num_values: int, word_bits: int) -> Bytes:
+    """Allocate room for values and one more block, of a size that is a multiple of 8."""
+    return np.empty(((num_values + BLOCK_VALUES) * word_bits // 8 + 7) // 8 * 8, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineBitpackingDecompressor:
+    """Reads chunks of one packed block, each with its own bit width."""
+
+    word_bits: int
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return 1
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        (packed,) = buffers
+        if (num_values > BLOCK_VALUES).any():
+            raise CorruptFileError(f"a bit-packed chunk has {num_values.max()} values; at most {BLOCK_VALUES} fit")
+        out = _allocate(int(num_values.sum()), self.word_bits)
+        total = kernels.unpack_inline(packed.data, packed.starts, packed.sizes, num_values, self.word_bits, out)
+        if total < 0:
+            raise CorruptFileError(f"bit-packed chunk {-1 - total} has a bit width that contradicts its size")
+        return FixedWidthBlock(out, self.word_bits, total)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfLineBitpackingDecompressor:
+    """Reads packed blocks that share one bit width."""
+
+    word_bits: int
+    packed_bits: int
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return 1
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        (packed,) = buffers
+        most = packed.sizes * 8 // max(self.packed_bits, 1) + BLOCK_VALUES
+        if self.packed_bits and (num_values > most).any():
+            raise CorruptFileError("a bit-packed buffer is shorter than its number of values says")
+        out = _allocate(int(num_values.sum()), self.word_bits)
+        total = kernels.unpack_blocks(
+            packed.data, packed.starts, packed.sizes, num_values, self.word_bits, self.packed_bits, out
+        )
+        if total < 0:
+            raise CorruptFileError(f"bit-packed buffer {-1 - total} has a size that contradicts its number of values")
+        return FixedWidthBlock(out, self.word_bits, total)
+
+
+def parse_inline(encoding: encodings_pb2.CompressiveEncoding) -> InlineBitpackingDecompressor:
+    """Build the decompressor that an inline encoding describes."""
+    inline = encoding.inline_bitpacking
+    if inline.HasField("values") and inline.values.scheme:
+        raise NotSupportedError("bit-packed values whose buffer is compressed are not supported")
+    return InlineBitpackingDecompressor(_word_bits(inline.uncompressed_bits_per_value))
+
+
+def parse_out_of_line(encoding: encodings_pb2.CompressiveEncoding) -> OutOfLineBitpackingDecompressor:
+    """Build the decompressor that an out-of-line encoding describes."""
+    outer = encoding.out_of_line_bitpacking
+    if outer.values.WhichOneof("compression") != "flat":
+        raise NotSupportedError("out-of-line bit packing is supported over flat values only")
+    word_bits = _word_bits(outer.uncompressed_bits_per_value)
+    packed_bits = outer.values.flat.bits_per_value
+    if packed_bits > word_bits:
+        raise CorruptFileError(f"words of {word_bits} bits are said to be packed into {packed_bits}")
+    return OutOfLineBitpackingDecompressor(word_bits, packed_bits)
+
+
+def _word_bits(bits: int) -> int:
+    if bits not in WORD_BITS:
+        raise CorruptFileError(f"bit-packed words of {bits} bits; expected one of {WORD_BITS}")
+    return bits
+
+
+def block_widths(block: FixedWidthBlock) -> Counts:
+    """Return the bits that each 1,024 values need; `bits_per_value` is one of `WORD_BITS`."""
+    words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
+    widths = np.empty(-(-block.num_values // BLOCK_VALUES), np.int64)
+    kernels.bit_widths(words, widths)
+    return widths
+
+
+def inline_size(widths: Counts, word_bits: int) -> int:
+    """Return the bytes of inline-packed blocks of these bit widths."""
+    return int((widths * (BLOCK_VALUES // 8) + word_bits // 8).sum())
+
+
+def compress_inline(block: FixedWidthBlock, widths: Counts) -> CompressedChunks:
+    """Pack a block into chunks of 1,024 values; `widths` is what `block_widths` returns."""
+    bits = block.bits_per_value
+    out = np.empty(inline_size(widths, bits), np.uint8)
+    kernels.pack_inline(block.data[: block.size_bytes], widths, bits, out)
+    sizes = widths * (BLOCK_VALUES // 8) + bits // 8
+    encoding = encodings_pb2.CompressiveEncoding(
+        inline_bitpacking=encodings_pb2.InlineBitpacking(uncompressed_bits_per_value=bits)
+    )
+    return CompressedChunks((out,), (sizes,), flat.chunk_counts(block.num_values, BLOCK_VALUES), encoding)
+
+
+def compress_out_of_line(block: FixedWidthBlock, num_values: Counts, packed_bits: int) -> CompressedChunks:
+    """Pack chunks of any number of values with one bit width, which every value fits."""
+    bits = block.bits_per_value
+    sizes = np.empty(len(num_values), np.int64)
+    out = np.empty(block.size_bytes + len(num_values) * packed_bits * BLOCK_VALUES // 8, np.uint8)
+    written = kernels.pack_blocks(block.data[: block.size_bytes], num_values, bits, packed_bits, out, sizes)
+    encoding = encodings_pb2.CompressiveEncoding(
+        out_of_line_bitpacking=encodings_pb2.OutOfLineBitpacking(
+            uncompressed_bits_per_value=bits, values=flat.describe(packed_bits)
+        )
+    )
+    return CompressedChunks((out[:written],), (sizes,), num_values, encoding)

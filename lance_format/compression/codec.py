@@ -1,0 +1,63 @@
+"""What a compression is: something that maps blocks of values to buffers, in one of three contexts."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock
+from lance_format.proto import encodings_pb2
+
+
+class Context(enum.Enum):
+    """Where in a page a compression stands; some lay out their buffers differently."""
+
+    MINI_BLOCK = "mini-block values"
+    BLOCK = "a block of levels or dictionary items"
+    PER_VALUE = "full-zip values"
+
+
+class Decompressor(Protocol):
+    """Turns the buffers of chunks into one block of values."""
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> DataBlock:
+        """Decompress chunks; the values of all chunks stand one after the other in the result.
+
+        Parameters
+        ----------
+        buffers : sequence of BufferSlices
+            One for each of the chunk's buffers.
+        num_values : int64[num_chunks]
+
+        Raises
+        ------
+        CorruptFileError
+            If the bytes contradict the encoding.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedChunks:
+    """The values of a page, compressed and cut into chunks.
+
+    Parameters
+    ----------
+    buffers : tuple of uint8[…]
+        Each holds its slice of every chunk, one after the other.
+    sizes : tuple of int64[num_chunks]
+        The bytes of each slice, for each buffer.
+    num_values : int64[num_chunks]
+        A power of two in every chunk but the last.
+    encoding : CompressiveEncoding
+    """
+
+    buffers: tuple[Bytes, ...]
+    sizes: tuple[Counts, ...]
+    num_values: Counts
+    encoding: encodings_pb2.CompressiveEncoding

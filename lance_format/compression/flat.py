@@ -1,0 +1,98 @@
+"""Flat: fixed-width values as they are.
+
+Encoding strategy document, "Flat". Legal for mini-block values, levels, dictionary items and full-zip values.
+
+    │ value 0 │ value 1 │ …        each bits_per_value wide, little-endian; single bits least significant first
+
+A mini-block chunk holds at most 4,096 values and 4 KiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_format.compression.codec import CompressedChunks
+from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels import mini_block as kernels
+from lance_format.proto import encodings_pb2
+
+MAX_CHUNK_VALUES = 4096
+_MAX_CHUNK_BYTES = 4096
+_MAX_BITS_PER_VALUE = 2**34
+
+
+@dataclass(frozen=True, slots=True)
+class FlatDecompressor:
+    """Reads flat values; `bits_per_value` is 1 or a multiple of 8."""
+
+    bits_per_value: int
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return 1
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        (values,) = buffers
+        total = int(num_values.sum())
+        if self.bits_per_value == 1:
+            return self._decompress_bits(values, num_values, total)
+        needed = num_values * (self.bits_per_value // 8)
+        wrong = values.sizes < needed
+        if wrong.any():
+            chunk = int(wrong.argmax())
+            raise CorruptFileError(
+                f"chunk {chunk} has {values.sizes[chunk]} bytes for {num_values[chunk]} values of"
+                f" {self.bits_per_value} bits"
+            )
+        if len(num_values) == 1:
+            start = int(values.starts[0])
+            return FixedWidthBlock(values.data[start : start + int(needed[0])], self.bits_per_value, total)
+        out = np.empty(int(needed.sum()), np.uint8)
+        kernels.copy_slices(values.data, values.starts, needed, out)
+        return FixedWidthBlock(out, self.bits_per_value, total)
+
+    def _decompress_bits(self, values: BufferSlices, num_values: Counts, total: int) -> FixedWidthBlock:
+        if (values.sizes * 8 < num_values).any():
+            raise CorruptFileError("a chunk of single bits is shorter than its number of values says")
+        out = np.zeros((total + 7) // 8 + 1, np.uint8)
+        kernels.copy_bits(values.data, values.starts, num_values, out)
+        return FixedWidthBlock(out, 1, total)
+
+
+def parse(encoding: encodings_pb2.CompressiveEncoding) -> FlatDecompressor:
+    """Build the decompressor that an encoding describes."""
+    flat = encoding.flat
+    if flat.HasField("data") and flat.data.scheme:
+        raise NotSupportedError("flat values whose buffer is compressed are not supported")
+    bits = flat.bits_per_value
+    if not (bits == 1 or (bits % 8 == 0 and 0 < bits <= _MAX_BITS_PER_VALUE)):
+        raise CorruptFileError(f"flat values of {bits} bits; expected 1 or a multiple of 8")
+    return FlatDecompressor(bits)
+
+
+def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
+    """Return the encoding of flat values."""
+    return encodings_pb2.CompressiveEncoding(flat=encodings_pb2.Flat(bits_per_value=bits_per_value))
+
+
+def compress(block: FixedWidthBlock) -> CompressedChunks:
+    """Cut a block into chunks as large as allowed; a value larger than a chunk has one to itself."""
+    per_chunk = MAX_CHUNK_VALUES
+    while per_chunk > 1 and per_chunk * block.bits_per_value > _MAX_CHUNK_BYTES * 8:
+        per_chunk //= 2
+    num_values = chunk_counts(block.num_values, per_chunk)
+    sizes = (num_values * block.bits_per_value + 7) // 8
+    return CompressedChunks((block.data[: block.size_bytes],), (sizes,), num_values, describe(block.bits_per_value))
+
+
+def chunk_counts(num_values: int, per_chunk: int) -> Counts:
+    """Return the values of each chunk: `per_chunk`, and what is left in the last."""
+    counts = np.full(-(-num_values // per_chunk), per_chunk, np.int64)
+    counts[-1] = num_values - per_chunk * (len(counts) - 1)
+    return counts

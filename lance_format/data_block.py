@@ -1,0 +1,169 @@
+"""Blocks of values, the currency between structural layouts and compressions, and the buffers that hold them.
+
+A block knows nothing of Arrow's types: an `int32`, a `float` and a `date32` column are the same fixed-width block.
+Validity is not part of it; that is what definition levels are for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.kernels.mini_block import copy_slices
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueShape:
+    """The kind of block that a column's values form.
+
+    Parameters
+    ----------
+    bits_per_value : int or None
+        Of fixed-width values: 1 or a multiple of 8.
+    bits_per_offset : int or None
+        Of byte strings: 32 or 64. Exactly one of the two is None.
+    """
+
+    bits_per_value: int | None = None
+    bits_per_offset: int | None = None
+
+    def matches(self, block: DataBlock) -> bool:
+        """Return whether a block is of this kind; offsets may have been widened to hold more bytes."""
+        if isinstance(block, FixedWidthBlock):
+            return block.bits_per_value == self.bits_per_value
+        return self.bits_per_offset is not None and block.bits_per_offset >= self.bits_per_offset
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWidthBlock:
+    """Values of the same width, one after the other.
+
+    Parameters
+    ----------
+    data : uint8[ceil(num_values * bits_per_value / 8)]
+        Little-endian; of single bits the least significant comes first. May be longer.
+    bits_per_value : int
+        1 or a multiple of 8.
+    num_values : int
+    """
+
+    data: Bytes
+    bits_per_value: int
+    num_values: int
+
+    @property
+    def bytes_per_value(self) -> int:
+        """The bytes of a value that has whole ones."""
+        return self.bits_per_value // 8
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all values."""
+        return (self.num_values * self.bits_per_value + 7) // 8
+
+    def take(self, indices: Counts) -> FixedWidthBlock:
+        """Gather values; `indices` lie within the block."""
+        if self.bits_per_value == 1:
+            bits = np.unpackbits(self.data, count=self.num_values, bitorder="little")
+            data = np.packbits(bits[indices], bitorder="little")
+        else:
+            width = self.bytes_per_value
+            word = np.dtype(f"<u{width}") if width in (1, 2, 4, 8) else np.dtype((np.void, width))
+            data = self.data[: self.num_values * width].view(word)[indices].view(np.uint8)
+        return FixedWidthBlock(data, self.bits_per_value, len(indices))
+
+    def slice(self, start: int, stop: int) -> FixedWidthBlock:
+        """Return values `start <= index < stop`, a view wherever possible."""
+        if self.bits_per_value != 1:
+            width = self.bytes_per_value
+            return FixedWidthBlock(self.data[start * width : stop * width], self.bits_per_value, stop - start)
+        if start % 8 == 0:
+            return FixedWidthBlock(self.data[start // 8 :], 1, stop - start)
+        return self.take(np.arange(start, stop, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class VariableWidthBlock:
+    """Byte strings.
+
+    Parameters
+    ----------
+    data : uint8[…]
+    offsets : int32[num_values + 1] or int64[num_values + 1]
+        Where each value starts in `data`, and where the last ends.
+    """
+
+    data: Bytes
+    offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+    @property
+    def num_values(self) -> int:
+        """The number of byte strings."""
+        return len(self.offsets) - 1
+
+    @property
+    def bits_per_offset(self) -> int:
+        """32 or 64."""
+        return self.offsets.itemsize * 8
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all values, offsets excluded."""
+        return int(self.offsets[-1] - self.offsets[0])
+
+    def take(self, indices: Counts) -> VariableWidthBlock:
+        """Gather values; `indices` lie within the block."""
+        begins = self.offsets[indices].astype(np.int64)
+        sizes = self.offsets[indices + 1].astype(np.int64) - begins
+        offsets = np.zeros(len(indices) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        out = np.empty(int(offsets[-1]), np.uint8)
+        copy_slices(self.data, begins, sizes, out)
+        return VariableWidthBlock(out, offsets.astype(self.offsets.dtype) if offsets[-1] < 2**31 else offsets)
+
+    def slice(self, start: int, stop: int) -> VariableWidthBlock:
+        """Return values `start <= index < stop`, a view."""
+        return VariableWidthBlock(self.data, self.offsets[start : stop + 1])
+
+
+DataBlock: TypeAlias = FixedWidthBlock | VariableWidthBlock
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSlices:
+    """One buffer of each of several chunks.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        Aligned to 8 bytes, as are the slices of mini-block chunks.
+    starts, sizes : int64[num_chunks]
+        Bytes; the slices lie within `data`.
+    """
+
+    data: Bytes
+    starts: Counts
+    sizes: Counts
+
+    @classmethod
+    def whole(cls, data: Bytes) -> BufferSlices:
+        """Return a buffer that is a single chunk."""
+        return cls(data, np.zeros(1, np.int64), np.array([data.size], np.int64))
+
+
+def aligned(data: Bytes, alignment: int = 8) -> Bytes:
+    """Return the bytes at an address that is a multiple of `alignment`, copied if they are not there yet."""
+    return data if data.ctypes.data % alignment == 0 else data.copy()
+
+
+def starts_of(sizes: Counts) -> Counts:
+    """Return where consecutive slices of these sizes start."""
+    starts = np.zeros(len(sizes), np.int64)
+    np.cumsum(sizes[:-1], out=starts[1:])
+    return starts

@@ -1,0 +1,31 @@
+"""Data files: the container, and rows in and out of it."""
+
+from lance_format.file.columns import column_indices
+from lance_format.file.lance_file import (
+    LanceBufferDescriptor,
+    LanceColumnMetadata,
+    LanceFileMetadata,
+    LanceFileReader,
+    LanceFileWriter,
+    LancePageMetadata,
+    ReaderResults,
+    stable_version,
+)
+from lance_format.file.reader import ColumnProjection, FileReader
+from lance_format.file.writer import FileSummary, FileWriter
+
+__all__ = [
+    "ColumnProjection",
+    "FileReader",
+    "FileSummary",
+    "FileWriter",
+    "LanceBufferDescriptor",
+    "LanceColumnMetadata",
+    "LanceFileMetadata",
+    "LanceFileReader",
+    "LanceFileWriter",
+    "LancePageMetadata",
+    "ReaderResults",
+    "column_indices",
+    "stable_version",
+]

@@ -1,0 +1,26 @@
+"""Which columns of a file hold which fields of its schema."""
+
+from __future__ import annotations
+
+from lance_format.datatypes import Field, Schema
+
+
+def column_indices(schema: Schema) -> dict[int, int]:
+    """Return which column of a file of format 2.1 or later holds each field.
+
+    Only leaves have columns, in the order of the schema. Of a packed struct and of a struct without fields it is the
+    struct itself.
+    """
+    indices: dict[int, int] = {}
+
+    def assign(field: Field) -> None:
+        packed = field.metadata.get(b"lance-encoding:packed", field.metadata.get(b"packed", b"")).lower() == b"true"
+        if field.children and not packed:
+            for child in field.children:
+                assign(child)
+        else:
+            indices[field.id] = len(indices)
+
+    for field in schema.fields:
+        assign(field)
+    return indices

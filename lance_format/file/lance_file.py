@@ -1,0 +1,323 @@
+"""Stand-alone data files, with the names and signatures of pylance's `lance.file`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf import text_format
+
+from lance_format.byte_io import ByteRange
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.file.columns import column_indices
+from lance_format.file.reader import ColumnProjection, FileReader
+from lance_format.file.writer import FileWriter
+from lance_format.object_store import resolve
+from lance_format.version import STABLE, FileVersion
+
+_DEFAULT_BATCH_SIZE = 1024
+
+
+def stable_version() -> str:
+    """Return the file format version that is written by default."""
+    return str(STABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class LanceBufferDescriptor:
+    """Where a buffer is, in bytes."""
+
+    position: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LancePageMetadata:
+    """A page: its buffers and, as text, its encoding."""
+
+    buffers: list[LanceBufferDescriptor]
+    encoding: str
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanceColumnMetadata:
+    """A column: its own buffers and its pages."""
+
+    column_buffers: list[LanceBufferDescriptor]
+    pages: list[LancePageMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class LanceFileMetadata:
+    """What a file says of itself."""
+
+    schema: pa.Schema
+    num_rows: int
+    num_data_bytes: int
+    num_column_metadata_bytes: int
+    num_global_buffer_bytes: int
+    global_buffers: list[LanceBufferDescriptor]
+    columns: list[LanceColumnMetadata]
+    major_version: int
+    minor_version: int
+
+
+class ReaderResults:
+    """Rows that have been asked for; reading them starts when they are used, once."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.reader = reader
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the rows batch by batch."""
+        return self.reader
+
+    def to_table(self) -> pa.Table:
+        """Return all rows."""
+        return self.reader.read_all()
+
+
+class LanceFileReader:
+    """Reads a data file.
+
+    Parameters
+    ----------
+    path : str or path
+        A local path or `file:` URI.
+    storage_options : mapping, optional
+    columns : sequence of str, optional
+        The top-level columns to read; all by default.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no Lance file, or a truncated one.
+    NotSupportedError
+        If its version cannot be read.
+    StorageError
+        If it cannot be opened.
+    InvalidInputError
+        If there is no such column.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        store, location = resolve(path, storage_options)
+        self._reader = FileReader(store.open_reader(location))
+        schema = self._reader.schema
+        self._schema = schema if columns is None else schema.select(columns)
+        indices = column_indices(schema)
+        self._columns = [ColumnProjection(field, indices) for field in self._schema.fields]
+
+    def read_all(self, *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16) -> ReaderResults:
+        """Read the whole file in batches of `batch_size` rows; `batch_readahead` is accepted and ignored."""
+        del batch_readahead
+        return self._results(self._reader.read(self._columns, 0, self.num_rows(), batch_size=batch_size))
+
+    def read_range(
+        self, start: int, num_rows: int, *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16
+    ) -> ReaderResults:
+        """Read `num_rows` rows from row `start` on.
+
+        Raises
+        ------
+        InvalidInputError
+            If they are not all in the file.
+        """
+        del batch_readahead
+        return self._results(self._reader.read(self._columns, start, start + num_rows, batch_size=batch_size))
+
+    def take_rows(
+        self, indices: Sequence[int], *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16
+    ) -> ReaderResults:
+        """Read single rows, given in ascending order.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row does not exist or they do not ascend.
+        """
+        del batch_readahead
+        rows = np.asarray(indices, np.int64)
+        if batch_size < 1:
+            raise InvalidInputError(f"batch_size is {batch_size}; it must be at least 1")
+        taken = self._reader.take(self._columns, rows)
+        pieces = (taken.slice(start, batch_size) for start in range(0, rows.size, batch_size))
+        return self._results(pieces)
+
+    def metadata(self) -> LanceFileMetadata:
+        """Return what the file says of itself."""
+        reader = self._reader
+        columns = [_describe_column(reader, index) for index in range(reader.num_columns)]
+        data = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
+        major, minor = reader.version.footer_numbers
+        return LanceFileMetadata(
+            schema=reader.schema.to_arrow(),
+            num_rows=reader.num_rows,
+            num_data_bytes=data,
+            num_column_metadata_bytes=sum(column.size for column in reader.metadata.columns),
+            num_global_buffer_bytes=sum(buffer.size for buffer in reader.metadata.global_buffers),
+            global_buffers=[_describe_buffer(buffer) for buffer in reader.metadata.global_buffers],
+            columns=columns,
+            major_version=major,
+            minor_version=minor,
+        )
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Return a global buffer; 0 is the file descriptor."""
+        return self._reader.read_global_buffer(index)
+
+    def num_rows(self) -> int:
+        """Return the number of rows."""
+        return self._reader.num_rows
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+    def _results(self, batches: Iterator[pa.RecordBatch]) -> ReaderResults:
+        return ReaderResults(pa.RecordBatchReader.from_batches(self._schema.to_arrow(), batches))
+
+
+def _describe_buffer(buffer: ByteRange) -> LanceBufferDescriptor:
+    return LanceBufferDescriptor(buffer.offset, buffer.size)
+
+
+def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
+    pages = [
+        LancePageMetadata(
+            [_describe_buffer(buffer) for buffer in page.buffers],
+            text_format.MessageToString(page.layout, as_one_line=True),
+            page.num_rows,
+        )
+        for page in reader.pages(index)
+    ]
+    return LanceColumnMetadata([], pages)
+
+
+class LanceFileWriter:
+    """Writes a data file; as a context manager it closes the file, or leaves none behind an exception.
+
+    Parameters
+    ----------
+    path : str or path
+        A local path or `file:` URI; a file that is there is replaced when this one is closed.
+    schema : pyarrow.Schema, optional
+        That of the first batch by default.
+    data_cache_bytes : int, optional
+        What the rows waiting to become pages may take, shared evenly by all columns; 8 MiB a column by default.
+    version : str, optional
+        The file format version or an alias; `stable` by default.
+    storage_options : mapping, optional
+    max_page_bytes : int, optional
+        The largest page, in bytes before compression; 32 MiB by default.
+
+    Attributes
+    ----------
+    size_bytes : int or None
+        The size of the file, once it is closed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | None = None,
+        *,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        max_page_bytes: int | None = None,
+    ) -> None:
+        self._store, self._location = resolve(path, storage_options)
+        self._version = STABLE if version is None else FileVersion.parse(version)
+        self._version.require_writable()
+        self._data_cache_bytes = data_cache_bytes
+        self._max_page_bytes = max_page_bytes
+        self._writer: FileWriter | None = None
+        self._num_rows: int | None = None
+        self.closed = False
+        self.size_bytes: int | None = None
+        if schema is not None:
+            self._open(schema)
+
+    def _open(self, schema: pa.Schema) -> FileWriter:
+        ours = Schema.from_arrow(schema)
+        sink = self._store.open_writer(self._location)
+        try:
+            self._writer = FileWriter(
+                sink,
+                ours,
+                version=self._version,
+                data_cache_bytes=self._data_cache_bytes,
+                max_page_bytes=self._max_page_bytes,
+            )
+        except BaseException:
+            sink.abort()
+            raise
+        return self._writer
+
+    def _opened(self) -> FileWriter:
+        if self.closed:
+            raise InvalidInputError(f"{self._location} is closed")
+        if self._writer is None:
+            raise InvalidInputError(f"{self._location} has no schema yet: give one, or write a batch first")
+        return self._writer
+
+    def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Write rows.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If the batch's columns are not those of the schema.
+        """
+        if self._writer is None and not self.closed:
+            self._open(batch.schema)
+        writer = self._opened()
+        for piece in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
+            writer.write_batch(piece)
+
+    def close(self) -> int | None:
+        """Finish the file; returns the number of rows, or None if it was closed already."""
+        if self.closed:
+            return None
+        writer = self._opened()
+        self.closed = True
+        try:
+            summary = writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+        self.size_bytes = summary.size_bytes
+        return summary.num_rows
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Add an entry to the metadata of the schema."""
+        self._opened().add_schema_metadata(key, value)
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Add a buffer of any bytes; returns its number, which counts from 1."""
+        return self._opened().add_global_buffer(data)
+
+    def __enter__(self) -> LanceFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        elif not self.closed:
+            self.closed = True
+            if self._writer is not None:
+                self._writer.abort()

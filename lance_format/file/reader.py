@@ -1,0 +1,312 @@
+"""Reading a data file: rows of columns, from the bytes that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.byte_io import RangeReader
+from lance_format.data_block import Counts, ValueShape
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.file.arrow import shape_of, to_arrow
+from lance_format.file.footer import PageMetadata, TailReader, parse_column, read_metadata
+from lance_format.file.scheduler import NamedPlan, locate, run_plans
+from lance_format.structural.page import DecodedRows, Page, PageDescription, RowSelection
+from lance_format.structural.registry import parse_page
+from lance_format.version import FileVersion
+
+_MAX_WINDOW_ROWS = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProjection:
+    """A field to read, and where its columns are.
+
+    Parameters
+    ----------
+    field : Field
+        A top-level field; it decides the type and the name of what is returned.
+    column_indices : mapping of int to int
+        The column of the file for the field's id and for those of all fields below it; absent or -1 for fields that
+        have no column of their own.
+    """
+
+    field: Field
+    column_indices: Mapping[int, int]
+
+
+class _Column:
+    """One column of the file: its pages, and which rows they hold."""
+
+    def __init__(self, field: Field, shape: ValueShape, pages: list[PageMetadata], version: FileVersion) -> None:
+        self.name = field.name
+        self.arrow_type = field.to_arrow_type()
+        self.shape = shape
+        self._version = version
+        self._metadata = pages
+        self._pages: list[Page | None] = [None] * len(pages)
+        self.first_rows: Counts = np.zeros(len(pages) + 1, np.int64)
+        np.cumsum([page.num_rows for page in pages], out=self.first_rows[1:])
+
+    def page(self, index: int) -> Page:
+        """Return a page, ready to be asked for rows."""
+        page = self._pages[index]
+        if page is None:
+            metadata = self._metadata[index]
+            description = PageDescription(metadata.buffers, metadata.num_rows, self._version.has_large_chunks)
+            page = self._pages[index] = parse_page(metadata.layout, description, self.shape)
+        return page
+
+    def window(self, row: int, stop: int) -> tuple[int, range]:
+        """Return the page that holds a row, and the rows of that page to read next."""
+        index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
+        first = int(self.first_rows[index])
+        size = min(_MAX_WINDOW_ROWS, self.page(index).rows_at_once)
+        end = min(stop, int(self.first_rows[index + 1]), row + size)
+        return index, range(row - first, end - first)
+
+
+class _Cursor:
+    """Hands out the rows of a column batch by batch; holds the arrays decoded but not handed out yet."""
+
+    def __init__(self, column: _Column, start: int, stop: int) -> None:
+        self.column = column
+        self.next_row = start
+        self.stop = stop
+        self._arrays: list[pa.Array] = []
+        self.available = 0
+
+    def push(self, rows: DecodedRows) -> None:
+        """Take rows that have been decoded."""
+        self._arrays += to_arrow(rows, self.column.arrow_type, self.column.shape)
+        self.available += rows.num_rows
+        self.next_row += rows.num_rows
+
+    def fits(self, num_rows: int) -> int:
+        """Return how many of the next rows one array can hold: fewer where its offsets would overflow."""
+        if self.column.shape.bits_per_offset != 32 or len(self._arrays[0]) >= num_rows:
+            return num_rows
+        rows, size = 0, 0
+        for array in self._arrays:
+            size += array.nbytes
+            if rows and size >= 2**31:
+                break
+            rows += len(array)
+            if rows >= num_rows:
+                return num_rows
+        return rows
+
+    def pop(self, num_rows: int) -> pa.Array:
+        """Return the next rows, which are available."""
+        pieces = []
+        left = num_rows
+        while left:
+            head = self._arrays[0]
+            if len(head) <= left:
+                pieces.append(self._arrays.pop(0))
+                left -= len(head)
+            else:
+                pieces.append(head.slice(0, left))
+                self._arrays[0] = head.slice(left)
+                left = 0
+        self.available -= num_rows
+        return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+class FileReader:
+    """A data file of format 2.1 or 2.2.
+
+    Parameters
+    ----------
+    source : RangeReader
+        The bytes; closed with the reader.
+
+    Attributes
+    ----------
+    schema : Schema
+        The schema that the file holds. A table's manifest may name its fields otherwise.
+    version : FileVersion
+    num_rows : int
+    num_columns : int
+
+    Raises
+    ------
+    CorruptFileError
+        If this is no Lance file, or its end contradicts itself.
+    NotSupportedError
+        If its version cannot be read.
+    """
+
+    def __init__(self, source: RangeReader) -> None:
+        self._source = source
+        try:
+            self._tail = TailReader(source)
+            self.metadata = read_metadata(self._tail)
+        except (CorruptFileError, NotSupportedError) as error:
+            raise locate(error, source.path) from error
+        self.schema: Schema = self.metadata.schema
+        self.version: FileVersion = self.metadata.version
+        self.num_rows: int = self.metadata.num_rows
+        self.num_columns: int = len(self.metadata.columns)
+        self._columns: dict[tuple[int, str], _Column] = {}
+        self._pages: dict[int, list[PageMetadata]] = {}
+
+    def read(
+        self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read a range of rows, batch by batch.
+
+        Parameters
+        ----------
+        columns : sequence of ColumnProjection
+        start, stop : int
+            Rows `start <= row < stop`.
+        batch_size : int
+            Rows of every batch but the last; fewer only where a batch's strings would exceed 2 GiB.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        if not 0 <= start <= stop <= self.num_rows or batch_size < 1:
+            raise InvalidInputError(
+                f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
+            )
+        schema = pa.schema([column.field.to_arrow() for column in columns])
+        opened = [self._column(column) for column in columns]
+        return self._read(schema, [_Cursor(column, start, stop) for column in opened], start, stop, batch_size)
+
+    def _read(
+        self, schema: pa.Schema, cursors: list[_Cursor], start: int, stop: int, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        row = start
+        while row < stop:
+            wanted = min(batch_size, stop - row)
+            self._fill(cursors, wanted)
+            num_rows = min((cursor.fits(wanted) for cursor in cursors), default=wanted)
+            arrays = [cursor.pop(num_rows) for cursor in cursors]
+            row += num_rows
+            yield _batch(arrays, schema, num_rows)
+
+    def _fill(self, cursors: Sequence[_Cursor], num_rows: int) -> None:
+        """Decode until every cursor has that many rows; pages of different columns are read together."""
+        while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
+            plans = []
+            for cursor in lacking:
+                with self._locating(cursor.column.name):
+                    index, rows = cursor.column.window(cursor.next_row, cursor.stop)
+                    plans.append(NamedPlan(cursor.column.name, cursor.column.page(index).plan(rows)))
+            for cursor, decoded in zip(lacking, run_plans(self._source, plans), strict=True):
+                with self._locating(cursor.column.name):
+                    cursor.push(decoded)
+
+    def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """Read single rows.
+
+        Parameters
+        ----------
+        columns : sequence of ColumnProjection
+        rows : int64[…]
+            Ascending; may repeat.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row does not exist or they do not ascend.
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        rows = np.asarray(rows, np.int64)
+        if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
+            raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
+        schema = pa.schema([column.field.to_arrow() for column in columns])
+        opened = [self._column(column) for column in columns]
+        plans: list[NamedPlan] = []
+        owners: list[int] = []
+        for owner, column in enumerate(opened):
+            for index, selection in _rows_of_pages(column, rows):
+                with self._locating(column.name):
+                    plans.append(NamedPlan(column.name, column.page(index).plan(selection)))
+                owners.append(owner)
+        pieces: list[list[pa.Array]] = [[] for _ in opened]
+        for owner, decoded in zip(owners, run_plans(self._source, plans), strict=True):
+            column = opened[owner]
+            with self._locating(column.name):
+                pieces[owner] += to_arrow(decoded, column.arrow_type, column.shape)
+        arrays = [
+            pa.concat_arrays(found) if found else pa.array([], column.arrow_type)
+            for column, found in zip(opened, pieces, strict=True)
+        ]
+        return _batch(arrays, schema, rows.size)
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Return a global buffer; 0 is the file descriptor.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such buffer.
+        """
+        if not 0 <= index < len(self.metadata.global_buffers):
+            raise InvalidInputError(f"{self._source.path} has no global buffer {index}")
+        return self._source.read_ranges([self.metadata.global_buffers[index]])[0]
+
+    def pages(self, column: int) -> list[PageMetadata]:
+        """Return the pages of a column, by its number in the file."""
+        if column not in self._pages:
+            wanted = self.metadata.columns[column]
+            self._pages[column] = parse_column(self._tail.read(wanted), self._source.size_bytes)
+        return self._pages[column]
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()
+
+    def _column(self, projection: ColumnProjection) -> _Column:
+        field = projection.field
+        index = projection.column_indices.get(field.id, -1)
+        key = (index, field.logical_type)
+        if key in self._columns:
+            return self._columns[key]
+        with self._locating(field.name):
+            shape = shape_of(field)
+            if not 0 <= index < self.num_columns:
+                raise CorruptFileError(f"there is no column {index}; the file has {self.num_columns}")
+            column = _Column(field, shape, self.pages(index), self.version)
+            if column.first_rows[-1] != self.num_rows:
+                raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
+        self._columns[key] = column
+        return column
+
+    @contextmanager
+    def _locating(self, column: str) -> Iterator[None]:
+        """Add the file and the column to errors that do not name them."""
+        try:
+            yield
+        except (CorruptFileError, NotSupportedError) as error:
+            raise locate(error, self._source.path, column) from error
+
+
+def _batch(arrays: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
+    if not arrays:
+        return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _rows_of_pages(column: _Column, rows: Counts) -> Iterator[tuple[int, RowSelection]]:
+    """Yield each page that holds some of the rows, and these rows as the page counts them."""
+    if not rows.size:
+        return
+    pages = np.searchsorted(column.first_rows, rows, side="right") - 1
+    cuts = np.flatnonzero(np.diff(pages)) + 1
+    for group in np.split(np.arange(rows.size), cuts):
+        index = int(pages[group[0]])
+        yield index, rows[group] - column.first_rows[index]
+

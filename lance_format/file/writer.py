@@ -1,0 +1,208 @@
+"""Writing a data file: batches in, pages out, the metadata at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_format.byte_io import ByteRange, RangeWriter
+from lance_format.data_block import ValueShape
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.file.arrow import from_arrow, shape_of
+from lance_format.file.footer import (
+    ALIGNMENT,
+    PageMetadata,
+    serialize_column,
+    serialize_descriptor,
+    serialize_end,
+)
+from lance_format.structural.strategy import encode_page
+from lance_format.version import STABLE, FileVersion
+
+_DEFAULT_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
+_DEFAULT_PAGE_BYTES = 32 * 1024 * 1024
+_PADDING = b"\0" * ALIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """What a finished file holds, as a manifest wants to know it.
+
+    Parameters
+    ----------
+    num_rows : int
+    size_bytes : int
+    field_ids : tuple of int
+        The fields that have a column.
+    column_indices : tuple of int
+        The column of each.
+    """
+
+    num_rows: int
+    size_bytes: int
+    field_ids: tuple[int, ...]
+    column_indices: tuple[int, ...]
+
+
+class _ColumnWriter:
+    """Gathers the rows of a column until they make a page."""
+
+    def __init__(self, field: Field, shape: ValueShape) -> None:
+        self.field = field
+        self.arrow_type = field.to_arrow_type()
+        self.shape = shape
+        self.arrays: list[pa.Array] = []
+        self.buffered_bytes = 0
+        self.pages: list[PageMetadata] = []
+        self.first_rows: list[int] = []
+        self.num_rows = 0
+
+
+class FileWriter:
+    """Writes a data file.
+
+    Parameters
+    ----------
+    sink : RangeWriter
+        Where the bytes go; closed by `finish`, aborted by `abort`.
+    schema : Schema
+        With field ids.
+    version : FileVersion
+    data_cache_bytes : int, optional
+        What the rows waiting to become pages may take, shared evenly by all columns; 8 MiB a column by default.
+    max_page_bytes : int, optional
+        The largest page, in bytes before compression; 32 MiB by default. A single larger value still is a page.
+
+    Raises
+    ------
+    NotSupportedError
+        If the version or a type cannot be written. Nothing has been written then.
+    """
+
+    def __init__(
+        self,
+        sink: RangeWriter,
+        schema: Schema,
+        *,
+        version: FileVersion = STABLE,
+        data_cache_bytes: int | None = None,
+        max_page_bytes: int | None = None,
+    ) -> None:
+        version.require_writable()
+        for name, value in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
+            if value is not None and value < 1:
+                raise InvalidInputError(f"{name} is {value}; it must be at least 1")
+        self._sink = sink
+        self._schema = schema
+        self._version = version
+        self._columns = [_ColumnWriter(field, shape_of(field)) for field in schema.fields]
+        share = None if data_cache_bytes is None else data_cache_bytes // max(len(self._columns), 1)
+        self._column_cache_bytes = _DEFAULT_COLUMN_CACHE_BYTES if share is None else share
+        self._max_page_bytes = _DEFAULT_PAGE_BYTES if max_page_bytes is None else max_page_bytes
+        self._metadata: dict[bytes, bytes] = dict(schema.metadata)
+        self._global_buffers: list[bytes] = []
+        self._finished = False
+        self.num_rows = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of rows that have not become pages yet."""
+        return sum(column.buffered_bytes for column in self._columns)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write rows; columns are found by name.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If the batch's columns are not those of the schema, or a column that must not be null is.
+        """
+        if self._finished:
+            raise InvalidInputError(f"{self._sink.path} is finished; no more rows can be written")
+        arrays = [self._check(batch, column) for column in self._columns]
+        if batch.num_columns != len(self._columns):
+            extra = sorted(set(batch.schema.names) - set(self._schema.names))
+            raise SchemaMismatchError(f"the batch has columns that the schema has not: {', '.join(extra)}")
+        for column, array in zip(self._columns, arrays, strict=True):
+            self._append(column, array)
+        self.num_rows += batch.num_rows
+
+    def _check(self, batch: pa.RecordBatch, column: _ColumnWriter) -> pa.Array:
+        name = column.field.name
+        index = batch.schema.get_field_index(name)
+        if index < 0:
+            raise SchemaMismatchError(f"the batch lacks column {name!r}")
+        array = batch.column(index)
+        found = array.type.storage_type if isinstance(array.type, pa.BaseExtensionType) else array.type
+        if Field.from_arrow(pa.field(name, found)).logical_type != column.field.logical_type:
+            raise SchemaMismatchError(f"column {name!r} is {found}; the schema has {column.arrow_type}")
+        if not column.field.nullable and array.null_count:
+            raise SchemaMismatchError(f"column {name!r} must not be null; the batch has {array.null_count} nulls")
+        return array
+
+    def _append(self, column: _ColumnWriter, array: pa.Array) -> None:
+        if not len(array):
+            return
+        size = array.nbytes
+        if size > self._max_page_bytes and len(array) > 1:
+            middle = len(array) // 2
+            self._append(column, array.slice(0, middle))
+            self._append(column, array.slice(middle))
+            return
+        if column.arrays and column.buffered_bytes + size > self._max_page_bytes:
+            self._write_page(column)
+        column.arrays.append(array)
+        column.buffered_bytes += size
+        if column.buffered_bytes >= self._column_cache_bytes:
+            self._write_page(column)
+
+    def _write_page(self, column: _ColumnWriter) -> None:
+        array = column.arrays[0] if len(column.arrays) == 1 else pa.concat_arrays(column.arrays)
+        column.arrays = []
+        column.buffered_bytes = 0
+        values, definition = from_arrow(array)
+        page = encode_page(values, definition, len(array), self._version)
+        buffers = tuple(self._write_aligned(memoryview(buffer)) for buffer in page.buffers)
+        column.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
+        column.first_rows.append(column.num_rows)
+        column.num_rows += page.num_rows
+
+    def _write_aligned(self, data: bytes | memoryview) -> ByteRange:
+        self._sink.write(_PADDING[: -self._sink.position % ALIGNMENT])
+        position = self._sink.position
+        self._sink.write(data)
+        return ByteRange(position, len(data))
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Add an entry to the metadata of the file's schema."""
+        self._metadata[key.encode()] = value.encode()
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Add a buffer that belongs to no column; returns its number, which counts from 1."""
+        self._global_buffers.append(data)
+        return len(self._global_buffers)
+
+    def finish(self) -> FileSummary:
+        """Write what is left, the metadata and the footer, and close the sink."""
+        if self._finished:
+            raise InvalidInputError(f"{self._sink.path} is finished already")
+        self._finished = True
+        for column in self._columns:
+            if column.arrays:
+                self._write_page(column)
+        schema = Schema(self._schema.fields, self._metadata)
+        added = [self._write_aligned(data) for data in self._global_buffers]
+        descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
+        columns = [serialize_column(column.pages, column.first_rows) for column in self._columns]
+        self._sink.write(serialize_end(columns, [descriptor, *added], self._sink.position, self._version))
+        size = self._sink.position
+        self._sink.close()
+        ids = tuple(column.field.id for column in self._columns)
+        return FileSummary(self.num_rows, size, ids, tuple(range(len(ids))))
+
+    def abort(self) -> None:
+        """Leave nothing behind."""
+        self._finished = True
+        self._sink.abort()

@@ -1,0 +1,251 @@
+"""Bit packing in the FastLanes order.
+
+Afroozeh and Boncz, "The FastLanes Compression Layout: Decoding >100 Billion Integers per Second with Scalar Code",
+VLDB 2023. A block is 1,024 values of T bits. It is seen as T rows of 1024/T lanes; row `r` holds the values from
+`ORDER[r // 8] * 16 + (r % 8) * 128` on, one a lane. Each lane packs its T values of W bits into W words, and word `k`
+of all lanes stands together, so that a row unpacks with the same shifts in every lane:
+
+    word 0: lane 0, lane 1, … │ word 1: lane 0, lane 1, … │ … │ word W-1
+
+A row is 1,024 bits whatever T is. The kernels therefore work on 16 words of 64 bits a row, each holding 64/T lanes
+side by side, and mask what a shift carries from one lane into the next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.kernels.jit import kernel
+
+BLOCK_VALUES = 1024
+"""Values of a packed block."""
+
+_ROW_WORDS = 16
+_ORDER = np.array([0, 4, 2, 6, 1, 5, 3, 7], dtype=np.int64)
+
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+
+@kernel
+def _ones(bits: int) -> np.uint64:
+    return np.uint64(0) if bits == 0 else np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - bits)
+
+
+@kernel
+def _row_start(row: int, bits: int) -> int:
+    """Return the first 64-bit word of a row in an unpacked block."""
+    return (_ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 64
+
+
+@kernel
+def _unpack_block(packed: U64, position: int, bits: int, width: int, out: U64, first: int) -> None:
+    """Unpack the block at word `position` of `packed` to word `first` of `out`."""
+    lanes_unit = np.uint64(0xFFFFFFFFFFFFFFFF) // _ones(bits)
+    mask = _ones(width) * lanes_unit
+    for row in range(bits):
+        bit = row * width
+        shift = bit % bits
+        # unsigned offsets: signed ones are checked for being negative, which keeps the loops from being vectorised
+        source = np.uint64(position + bit // bits * _ROW_WORDS)
+        target = np.uint64(first + _row_start(row, bits))
+        low = np.uint64(shift)
+        if shift + width <= bits:
+            for index in range(np.uint64(_ROW_WORDS)):
+                out[target + index] = (packed[source + index] >> low) & mask
+        else:
+            following = source + np.uint64(_ROW_WORDS)
+            high = np.uint64(bits - shift)
+            low_mask = _ones(bits - shift) * lanes_unit
+            high_mask = mask & ~low_mask
+            for index in range(np.uint64(_ROW_WORDS)):
+                value = (packed[source + index] >> low) & low_mask
+                out[target + index] = value | ((packed[following + index] << high) & high_mask)
+
+
+@kernel
+def _pack_block(values: U64, first: int, bits: int, width: int, out: U64, position: int) -> None:
+    """Pack the block at word `first` of `values` to word `position` of `out`."""
+    lanes_unit = np.uint64(0xFFFFFFFFFFFFFFFF) // _ones(bits)
+    for index in range(np.uint64(position), np.uint64(position + width * _ROW_WORDS)):
+        out[index] = np.uint64(0)
+    for row in range(bits):
+        bit = row * width
+        shift = bit % bits
+        source = np.uint64(first + _row_start(row, bits))
+        target = np.uint64(position + bit // bits * _ROW_WORDS)
+        low = np.uint64(shift)
+        low_mask = ~(_ones(shift) * lanes_unit)
+        for index in range(np.uint64(_ROW_WORDS)):
+            out[target + index] |= (values[source + index] << low) & low_mask
+        if shift + width > bits:
+            following = target + np.uint64(_ROW_WORDS)
+            high = np.uint64(bits - shift)
+            high_mask = _ones(shift) * lanes_unit
+            for index in range(np.uint64(_ROW_WORDS)):
+                out[following + index] |= (values[source + index] >> high) & high_mask
+
+
+@kernel
+def _copy_bytes(source: U8, start: int, size: int, out: U8, position: int) -> None:
+    first = np.uint64(start)
+    target = np.uint64(position)
+    for index in range(np.uint64(size)):
+        out[target + index] = source[first + index]
+
+
+@kernel
+def _unpack_bytes(packed: U8, start: int, bits: int, width: int, scratch: U64, out: U8, position: int) -> None:
+    """Unpack one block, at any byte of `packed`, to any byte of `out`, which has room for the whole block."""
+    if width == 0:
+        for index in range(np.uint64(position), np.uint64(position + BLOCK_VALUES * bits // 8)):
+            out[index] = np.uint8(0)
+        return
+    _copy_bytes(packed, start, width * BLOCK_VALUES // 8, scratch.view(np.uint8), 0)
+    if position % 8 == 0:
+        _unpack_block(scratch, 0, bits, width, out.view(np.uint64), position // 8)
+    else:
+        _unpack_block(scratch, 0, bits, width, scratch, _ROW_WORDS * 64)
+        _copy_bytes(scratch.view(np.uint8), _ROW_WORDS * 512, BLOCK_VALUES * bits // 8, out, position)
+
+
+@kernel
+def unpack_inline(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, out: U8) -> int:
+    """Unpack chunks that each hold a word of `bits` bits with their bit width, then one packed block.
+
+    `starts` and `sizes` count bytes of `packed` and lie within it; `out` has the bytes of all values and of one block
+    more, and a size that is a multiple of 8. Returns the number of values, or -1 - the index of the first malformed
+    chunk.
+    """
+    word_bytes = bits // 8
+    scratch = np.empty(_ROW_WORDS * 128, np.uint64)
+    first = 0
+    for chunk in range(starts.size):
+        count = num_values[chunk]
+        if sizes[chunk] < word_bytes or count < 0 or count > BLOCK_VALUES:
+            return -1 - chunk
+        width = np.int64(packed[starts[chunk]])
+        for byte in range(1, word_bytes):
+            if packed[starts[chunk] + byte] != 0:
+                return -1 - chunk
+        if width > bits or sizes[chunk] != word_bytes + width * BLOCK_VALUES // 8:
+            return -1 - chunk
+        _unpack_bytes(packed, starts[chunk] + word_bytes, bits, width, scratch, out, first * word_bytes)
+        first += count
+    return first
+
+
+@kernel
+def pack_inline(values: U8, widths: I64, bits: int, out: U8) -> int:
+    """Write for each block of 1,024 values a word with its bit width and the packed block.
+
+    `values` holds the bytes of the values, `widths` the bits that each block needs; the last block may be short.
+    Returns the number of bytes written.
+    """
+    word_bytes = bits // 8
+    block_bytes = BLOCK_VALUES * word_bytes
+    block = np.empty(_ROW_WORDS * 64, np.uint64)
+    packed = np.empty(_ROW_WORDS * 64, np.uint64)
+    position = 0
+    for index in range(widths.size):
+        _load_block(values, index * block_bytes, min(block_bytes, values.size - index * block_bytes), block)
+        out[position] = np.uint8(widths[index])
+        for byte in range(1, word_bytes):
+            out[position + byte] = np.uint8(0)
+        position += word_bytes
+        _pack_block(block, 0, bits, widths[index], packed, 0)
+        _copy_bytes(packed.view(np.uint8), 0, widths[index] * BLOCK_VALUES // 8, out, position)
+        position += widths[index] * BLOCK_VALUES // 8
+    return position
+
+
+@kernel
+def _load_block(values: U8, start: int, size: int, block: U64) -> None:
+    """Copy the bytes of a block that may be short, zeros standing for the values that it lacks."""
+    target = block.view(np.uint8)
+    _copy_bytes(values, start, size, target, 0)
+    for index in range(np.uint64(size), np.uint64(target.size)):
+        target[index] = np.uint8(0)
+
+
+@kernel
+def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, width: int, out: U8) -> int:
+    """Unpack chunks of whole blocks of one bit width, each chunk followed by a tail.
+
+    The tail is plain words if the chunk's size says so, else a padded block. `starts` and `sizes` count bytes of
+    `packed` and lie within it; `out` is as for `unpack_inline`. Returns the number of values, or -1 - the index of the
+    first malformed chunk.
+    """
+    word_bytes = bits // 8
+    packed_bytes = width * BLOCK_VALUES // 8
+    scratch = np.empty(_ROW_WORDS * 128, np.uint64)
+    written = 0
+    for chunk in range(starts.size):
+        count = num_values[chunk]
+        blocks = count // BLOCK_VALUES
+        tail_bytes = (count - blocks * BLOCK_VALUES) * word_bytes
+        whole = blocks * packed_bytes
+        raw = tail_bytes > 0 and sizes[chunk] == whole + tail_bytes
+        padded = 0 if tail_bytes == 0 else packed_bytes
+        if count < 0 or not (raw or sizes[chunk] == whole + padded):
+            return -1 - chunk
+        position = starts[chunk]
+        for _ in range(blocks):
+            _unpack_bytes(packed, position, bits, width, scratch, out, written)
+            written += BLOCK_VALUES * word_bytes
+            position += packed_bytes
+        if raw:
+            _copy_bytes(packed, position, tail_bytes, out, written)
+        elif tail_bytes > 0:
+            _unpack_bytes(packed, position, bits, width, scratch, out, written)
+        written += tail_bytes
+    return written // word_bytes
+
+
+@kernel
+def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, sizes: I64) -> int:
+    """Pack chunks of values with one bit width: whole blocks, then a tail in whichever form is smaller.
+
+    Sets `sizes` to each chunk's bytes and returns their sum; `out` has room for as many bytes as `values`, and for one
+    padded block a chunk.
+    """
+    block_bytes = BLOCK_VALUES * bits // 8
+    packed_bytes = width * BLOCK_VALUES // 8
+    block = np.empty(_ROW_WORDS * 64, np.uint64)
+    packed = np.empty(_ROW_WORDS * 64, np.uint64)
+    position = 0
+    read = 0
+    for chunk in range(num_values.size):
+        begin = position
+        end = read + num_values[chunk] * bits // 8
+        while read < end:
+            size = min(block_bytes, end - read)
+            if size < block_bytes and size <= packed_bytes:
+                _copy_bytes(values, read, size, out, position)
+                position += size
+            else:
+                _load_block(values, read, size, block)
+                _pack_block(block, 0, bits, width, packed, 0)
+                _copy_bytes(packed.view(np.uint8), 0, packed_bytes, out, position)
+                position += packed_bytes
+            read += size
+        sizes[chunk] = position - begin
+    return position
+
+
+@kernel
+def bit_widths(values: npt.NDArray[np.unsignedinteger], out: I64) -> int:  # type: ignore[type-arg]
+    """Set `out` to the bits that each block of 1,024 unsigned values needs; returns the number of blocks."""
+    for block in range(out.size):
+        seen = values[block * BLOCK_VALUES]
+        for value in values[block * BLOCK_VALUES : (block + 1) * BLOCK_VALUES]:
+            seen |= value
+        remaining = np.uint64(seen)
+        width = 0
+        while remaining != np.uint64(0):
+            remaining >>= np.uint64(1)
+            width += 1
+        out[block] = width
+    return out.size

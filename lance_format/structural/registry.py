@@ -1,0 +1,44 @@
+"""Which layout reads which page: one table, and one of what is not read, with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lance_format.data_block import ValueShape
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.proto import encodings_pb2
+from lance_format.structural.constant import ConstantPage
+from lance_format.structural.mini_block import MiniBlockPage
+from lance_format.structural.page import Page, PageDescription
+
+LAYOUTS: dict[str, Callable[[encodings_pb2.PageLayout, PageDescription, ValueShape], Page]] = {
+    "mini_block_layout": lambda layout, page, _: MiniBlockPage(layout.mini_block_layout, page),
+    "constant_layout": lambda layout, page, shape: ConstantPage(layout.constant_layout, page, shape),
+}
+"""Constructors of pages, by the name of the protobuf member."""
+
+UNSUPPORTED: dict[str, str] = {
+    "full_zip_layout": "not implemented yet",
+    "blob_layout": "not implemented yet",
+    "sparse_layout": "part of the unstable file format 2.3",
+}
+"""What is not read, and why."""
+
+
+def parse_page(layout: encodings_pb2.PageLayout, page: PageDescription, shape: ValueShape) -> Page:
+    """Build the page that a layout describes.
+
+    Raises
+    ------
+    CorruptFileError
+        If the layout says nothing or contradicts itself or the page.
+    NotSupportedError
+        If it is valid, but cannot be read.
+    """
+    name = layout.WhichOneof("layout")
+    if name is None:
+        raise CorruptFileError("a page has a layout that is empty or unknown")
+    construct = LAYOUTS.get(name)
+    if construct is None:
+        raise NotSupportedError(f"page layout {name!r} cannot be read: {UNSUPPORTED[name]}")
+    return construct(layout, page, shape)
