@@ -1,1 +1,89 @@
-"""The Lance columnar format: files and tables, read and written in Python."""
+"""The Lance columnar format: files and tables, read and written in Python.
+
+Tables are opened by `dataset` and written by `write_dataset`, whose names and arguments follow pylance:
+
+>>> import lance_format, tempfile
+>>> path = f"{tempfile.mkdtemp()}/birds"
+>>> lance_format.write_dataset({"name": ["owl", "emu"]}, path).version
+1
+>>> lance_format.dataset(path).to_table()["name"].to_pylist()
+['owl', 'emu']
+
+A write that several machines share is planned by `plan_write`, which returns a `TableWrite`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lance_format.errors import (
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    DatasetExistsError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    SchemaMismatchError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_format.version import FileVersion
+
+if TYPE_CHECKING:
+    from lance_format.table.dataset import LanceDataset, LanceFragment, dataset
+    from lance_format.table.fragment import FragmentMetadata
+    from lance_format.table.write import TableWrite, plan_write
+    from lance_format.table.write_dataset import write_dataset
+
+__all__ = [
+    "CommitConflictError",
+    "CommitError",
+    "CommitStateUnknownError",
+    "CorruptFileError",
+    "DatasetExistsError",
+    "DatasetNotFoundError",
+    "FileVersion",
+    "FragmentMetadata",
+    "InvalidInputError",
+    "LanceDataset",
+    "LanceError",
+    "LanceFragment",
+    "NotSupportedError",
+    "RetryableCommitConflictError",
+    "SchemaMismatchError",
+    "StorageError",
+    "TableWrite",
+    "VersionNotFoundError",
+    "dataset",
+    "plan_write",
+    "write_dataset",
+]
+
+# Loaded on first use: they bring in pyarrow, protobuf and the compiled kernels, which a process that only names an
+# error or a version does not need.
+_LAZY = {
+    "FragmentMetadata": "lance_format.table.fragment",
+    "LanceDataset": "lance_format.table.dataset",
+    "LanceFragment": "lance_format.table.dataset",
+    "TableWrite": "lance_format.table.write",
+    "dataset": "lance_format.table.dataset",
+    "plan_write": "lance_format.table.write",
+    "write_dataset": "lance_format.table.write_dataset",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,7 +7,7 @@ Validity is not part of it; that is what definition levels are for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from lance_format.kernels.mini_block import copy_slices
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
+Offsets: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class VariableWidthBlock:
     """
 
     data: Bytes
-    offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64]
+    offsets: Offsets
 
     @property
     def num_values(self) -> int:

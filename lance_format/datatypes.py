@@ -219,7 +219,9 @@ def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
         if message.id < 0 or message.id in children:
             raise CorruptFileError(f"the schema has field id {message.id} ({message.name!r}) twice or below 0")
         if message.parent_id not in children:
-            raise CorruptFileError(f"field {message.name!r} names parent {message.parent_id}, which does not precede it")
+            raise CorruptFileError(
+                f"field {message.name!r} names parent {message.parent_id}, which does not precede it"
+            )
         children[message.parent_id].append(message)
         children[message.id] = []
 

@@ -60,15 +60,17 @@ def to_arrow(rows: DecodedRows, arrow_type: pa.DataType, shape: ValueShape) -> l
     Raises
     ------
     CorruptFileError
-        If the values are not of the type, or strings are not UTF-8.
+        If the values are not of the type: strings that are not UTF-8, say.
     """
     if rows.values is None:
         return [pa.nulls(rows.num_rows, arrow_type)]
     if shape is NULL_SHAPE or not shape.matches(rows.values) or rows.values.num_values != rows.num_rows:
         raise CorruptFileError(f"a page does not hold {rows.num_rows} values of type {arrow_type}")
     if isinstance(rows.values, FixedWidthBlock):
-        data = aligned(rows.values.data)
-        return [_build(arrow_type, rows.num_rows, rows.definition, [data])]
+        array = _build(arrow_type, rows.num_rows, rows.definition, [aligned(rows.values.data)])
+        if pa.types.is_decimal(arrow_type):
+            _validate(array)
+        return [array]
     return _strings_to_arrow(rows.values, rows.definition, arrow_type, shape)
 
 
@@ -78,7 +80,7 @@ def _strings_to_arrow(
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, definition, [values.offsets.view(np.uint8), values.data])
         if arrow_type in _UTF8:
-            _validate_utf8(array)
+            _validate(array)
         return [array]
     if values.size_bytes > _MAX_INT32 and values.num_values > 1:
         middle = values.num_values // 2
@@ -93,9 +95,7 @@ def _strings_to_arrow(
     if values.size_bytes > _MAX_INT32:
         raise CorruptFileError(f"a value has {values.size_bytes} bytes, more than type {arrow_type} allows")
     begin = int(values.offsets[0])
-    narrow = VariableWidthBlock(
-        values.data[begin : int(values.offsets[-1])], (values.offsets - begin).astype(np.int32)
-    )
+    narrow = VariableWidthBlock(values.data[begin : int(values.offsets[-1])], (values.offsets - begin).astype(np.int32))
     return _strings_to_arrow(narrow, definition, arrow_type, shape)
 
 
@@ -106,11 +106,12 @@ def _build(arrow_type: pa.DataType, num_rows: int, definition: Levels | None, bu
     return pa.Array.from_buffers(arrow_type, num_rows, [validity, *(pa.py_buffer(buffer) for buffer in buffers)])
 
 
-def _validate_utf8(array: pa.Array) -> None:
+def _validate(array: pa.Array) -> None:
+    """Refuse strings that are not UTF-8 and decimals of too many digits, which would poison whatever comes next."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise CorruptFileError(f"a string column holds bytes that are not UTF-8: {error}") from error
+        raise CorruptFileError(f"a value is not of type {array.type}: {error}") from error
 
 
 def from_arrow(array: pa.Array) -> tuple[DataBlock | None, Levels | None]:

@@ -103,7 +103,9 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     footer = tail.read(ByteRange(position, _FOOTER.size))
     _, columns_at, globals_at, num_globals, num_columns, major, minor, magic = _FOOTER.unpack(footer)
     if magic != _MAGIC:
-        raise CorruptFileError(f"this is no Lance file, or it is cut short: it ends with {magic!r} instead of {_MAGIC!r}")
+        raise CorruptFileError(
+            f"this is no Lance file, or it is cut short: it ends with {magic!r} instead of {_MAGIC!r}"
+        )
     version = FileVersion.from_footer(major, minor)
     if version is None:
         raise NotSupportedError(f"file format version {major}.{minor} is unknown; a newer release may have written it")
@@ -229,7 +231,5 @@ def serialize_end(
     globals_at = columns_at + _ENTRY.size * len(columns)
     tables = b"".join(_ENTRY.pack(entry.offset, entry.size) for entry in (*column_ranges, *global_buffers))
     major, minor = version.footer_numbers
-    footer = _FOOTER.pack(
-        position, columns_at, globals_at, len(global_buffers), len(columns), major, minor, _MAGIC
-    )
+    footer = _FOOTER.pack(position, columns_at, globals_at, len(global_buffers), len(columns), major, minor, _MAGIC)
     return b"".join((*columns, tables, footer))

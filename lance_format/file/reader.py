@@ -309,4 +309,3 @@ def _rows_of_pages(column: _Column, rows: Counts) -> Iterator[tuple[int, RowSele
     for group in np.split(np.arange(rows.size), cuts):
         index = int(pages[group[0]])
         yield index, rows[group] - column.first_rows[index]
-

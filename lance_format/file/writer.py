@@ -164,7 +164,7 @@ class FileWriter:
         column.buffered_bytes = 0
         values, definition = from_arrow(array)
         page = encode_page(values, definition, len(array), self._version)
-        buffers = tuple(self._write_aligned(memoryview(buffer)) for buffer in page.buffers)
+        buffers = tuple(self._write_aligned(buffer.data) for buffer in page.buffers)
         column.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
         column.first_rows.append(column.num_rows)
         column.num_rows += page.num_rows

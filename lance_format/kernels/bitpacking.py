@@ -13,6 +13,8 @@ side by side, and mask what a shift carries from one lane into the next.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -236,7 +238,7 @@ def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, siz
 
 
 @kernel
-def bit_widths(values: npt.NDArray[np.unsignedinteger], out: I64) -> int:  # type: ignore[type-arg]
+def bit_widths(values: npt.NDArray[Any], out: I64) -> int:
     """Set `out` to the bits that each block of 1,024 unsigned values needs; returns the number of blocks."""
     for block in range(out.size):
         seen = values[block * BLOCK_VALUES]

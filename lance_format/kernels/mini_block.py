@@ -27,8 +27,9 @@ def parse_headers(
 
     `data` holds the chunks, which lie within it. `starts` and `sizes`, both `(2 + buffers, chunks)`, are set to where
     the repetition levels, the definition levels and each value buffer stand in `data`. The caller marks level buffers
-    that the page has not with -1 in `sizes[0]` and `sizes[1]`; they are left alone. `size_width` is the bytes of a value
-    buffer's size. Returns the number of chunks, or -1 - the index of the first chunk whose buffers do not fit into it.
+    that the page has not with -1 in `sizes[0]` and `sizes[1]`; they are left alone. `size_width` is the bytes of a
+    value buffer's size. Returns the number of chunks, or -1 - the index of the first chunk whose buffers do not fit
+    into it.
     """
     rows = sizes.shape[0]
     for chunk in range(chunk_starts.size):

@@ -74,7 +74,8 @@ def unpack_chunks(words: Words, data: U8, starts: I64, num_values: I64, out: U8,
 def plan_chunks(offsets: Words, width: int, target_bytes: int, max_values: int, log_num_values: I64) -> int:
     """Cut values into chunks of a power of two values and at most `target_bytes`, or of one value where it is larger.
 
-    `log_num_values` has an entry a value; the last chunk takes whatever is left and has 0. Returns the number of chunks.
+    `log_num_values` has an entry a value; the last chunk takes whatever is left and has 0. Returns the number of
+    chunks.
     """
     num_values = offsets.size - 1
     first = 0

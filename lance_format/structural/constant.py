@@ -1,7 +1,7 @@
 """The constant layout: pages in which every value that is there is the same, or none is.
 
-Encoding strategy document, "All-null page layout", which file format 2.2 has widened. Without a value all rows are null,
-and the page has no buffers. A value of up to 32 bytes stands in the layout (`inline_value`); another is buffer 0:
+Encoding strategy document, "All-null page layout", which file format 2.2 has widened. Without a value all rows are
+null, and the page has no buffers. A value of up to 32 bytes stands in the layout (`inline_value`); another is buffer 0:
 
     │ u32 number of buffers │ u32 bytes of each │ the Arrow buffers of one value: offsets, data, or data alone │
 
@@ -149,7 +149,9 @@ def encode_value(value: DataBlock, definition: Levels | None, num_rows: int) -> 
     layout = encodings_pb2.ConstantLayout(layers=[layer])
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidthBlock) and value.size_bytes <= _MAX_INLINE_BYTES:
-        layout.inline_value = (value.data[:1] & 1 if value.bits_per_value == 1 else value.data[: value.size_bytes]).tobytes()
+        layout.inline_value = (
+            value.data[:1] & 1 if value.bits_per_value == 1 else value.data[: value.size_bytes]
+        ).tobytes()
     else:
         buffers.append(_serialize_scalar(value))
     if definition is not None:

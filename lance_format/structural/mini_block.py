@@ -124,9 +124,7 @@ class MiniBlockPage:
         runs = np.split(chunks, np.flatnonzero(np.diff(chunks) > 1) + 1)
         base = self._page.buffers[1].offset
         fetched = yield tuple(
-            ByteRange(
-                base + int(table.offsets[run[0]]), int(table.offsets[run[-1] + 1] - table.offsets[run[0]])
-            )
+            ByteRange(base + int(table.offsets[run[0]]), int(table.offsets[run[-1] + 1] - table.offsets[run[0]]))
             for run in runs
         )
         data = aligned(fetched[0] if len(fetched) == 1 else np.concatenate(fetched))

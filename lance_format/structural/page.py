@@ -108,7 +108,7 @@ def parse_flat_layers(layers: Sequence[int]) -> bool:
     if not layers or any(layer not in encodings_pb2.RepDefLayer.values() for layer in layers) or 0 in layers:
         raise CorruptFileError(f"the page has repetition and definition layers {list(layers)}")
     if len(layers) > 1 or layers[0] not in _FLAT_LAYERS:
-        names = ", ".join(encodings_pb2.RepDefLayer.Name(layer) for layer in layers)  # type: ignore[arg-type]
+        names = ", ".join(encodings_pb2.RepDefLayer.Name(layer) for layer in layers)
         raise NotSupportedError(f"pages of nested columns cannot be read yet (layers {names})")
     return layers[0] == encodings_pb2.REPDEF_NULLABLE_ITEM
 

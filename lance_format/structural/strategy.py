@@ -12,7 +12,9 @@ from lance_format.version import FileVersion
 _NULL = 1
 
 
-def encode_page(values: DataBlock | None, definition: Levels | None, num_rows: int, version: FileVersion) -> EncodedPage:
+def encode_page(
+    values: DataBlock | None, definition: Levels | None, num_rows: int, version: FileVersion
+) -> EncodedPage:
     """Lay out the rows of a flat column.
 
     Parameters
@@ -58,7 +60,9 @@ def _is_constant(values: DataBlock, definition: Levels | None, first: int) -> bo
     return _is_constant_fixed(values, valid, first)
 
 
-def _is_constant_fixed(values: FixedWidthBlock, valid: np.ndarray[tuple[int], np.dtype[np.bool_]] | None, first: int) -> bool:
+def _is_constant_fixed(
+    values: FixedWidthBlock, valid: np.ndarray[tuple[int], np.dtype[np.bool_]] | None, first: int
+) -> bool:
     if values.bits_per_value == 1:
         bits = np.unpackbits(values.data, count=values.num_values, bitorder="little")
         return bool((bits if valid is None else bits[valid]).min() == (bits if valid is None else bits[valid]).max())

@@ -1,0 +1,91 @@
+"""Bytes that lie: truncations and flips end in the same rows, other rows or a `LanceError`, and in nothing else.
+
+Lance files have no checksums of their pages, so a flip within values may go unnoticed; it must not do more than that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_format.errors import LanceError
+from lance_format.file import LanceFileReader, LanceFileWriter
+from tests.arrays import make_array
+
+_COLUMNS = {
+    "packed": make_array(pa.int32(), 1500, "some nulls", "small"),
+    "plain": make_array(pa.int64(), 1500, "no nulls", "random"),
+    "strings": make_array(pa.string(), 1500, "some nulls", "small"),
+    "bits": make_array(pa.bool_(), 1500, "some nulls", "random"),
+    "constant": make_array(pa.string(), 1500, "some nulls", "constant"),
+    "inline": make_array(pa.int64(), 1500, "no nulls", "constant"),
+    "none": pa.nulls(1500, pa.float64()),
+    "wide": make_array(pa.decimal256(60, 3), 1500, "no nulls", "random"),
+}
+
+
+def _read(path: Path) -> pa.Table | None:
+    """Return the rows, or None if the file was refused properly."""
+    try:
+        reader = LanceFileReader(path)
+        table = reader.read_all(batch_size=700).to_table()
+        reader.take_rows([0, 7, 1400]).to_table()
+    except LanceError:
+        return None
+    table.validate(full=True)
+    return table
+
+
+@pytest.fixture(params=["2.1", "2.2"])
+def original(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
+    path = tmp_path / "original.lance"
+    table = pa.table(_COLUMNS)
+    with LanceFileWriter(path, table.schema, version=request.param) as writer:
+        writer.write_batch(table)
+    assert _read(path).equals(table)
+    return path.read_bytes()
+
+
+def test_truncated_files_are_refused(original: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.lance"
+    lengths = {*range(0, len(original), 997), *range(len(original) - 400, len(original)), *range(0, 100)}
+    for length in sorted(lengths):
+        path.write_bytes(original[:length])
+        assert _read(path) is None, f"a file cut to {length} bytes was read"
+
+
+def test_flipped_bits_are_harmless(original: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "flipped.lance"
+    rng = np.random.default_rng(1)
+    metadata = 6000  # most flips go where the structure is
+    positions = np.concatenate(
+        [len(original) - 1 - rng.integers(0, metadata, 1200), rng.integers(0, len(original), 600)]
+    )
+    for position in positions:
+        damaged = bytearray(original)
+        damaged[position] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(damaged)
+        _read(path)
+
+
+def test_overwritten_words_are_harmless(original: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "overwritten.lance"
+    rng = np.random.default_rng(2)
+    for position in rng.integers(0, len(original) - 8, 1200):
+        damaged = bytearray(original)
+        width = int(rng.choice([1, 2, 4, 8]))
+        damaged[position : position + width] = rng.choice([b"\0", b"\xff", b"\x80", b"\x01"]) * width
+        path.write_bytes(damaged)
+        _read(path)
+
+
+def test_random_bytes_before_a_footer_are_refused_or_harmless(original: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "random.lance"
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        noise = rng.integers(0, 256, int(rng.integers(0, 3000)), np.uint8).tobytes()
+        path.write_bytes(noise + original[-int(rng.integers(40, 1500)) :])
+        _read(path)
