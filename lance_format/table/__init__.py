@@ -1,0 +1,1 @@
+"""Tables: versions, fragments, commits, and the data set that users see."""

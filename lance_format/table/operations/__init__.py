@@ -1,0 +1,1 @@
+"""The operations that this library commits, each a pure function from one manifest to the next."""

@@ -1,0 +1,76 @@
+"""Storages behind one protocol, and which of them a path means."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import urllib.parse
+from collections.abc import Callable, Mapping
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.object_store.local import LocalStore
+from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
+
+__all__ = ["ObjectExistsError", "ObjectInfo", "ObjectNotFoundError", "ObjectStore", "absolute_uri", "resolve"]
+
+
+def _local_store(_storage_options: Mapping[str, str]) -> ObjectStore:
+    return LocalStore()
+
+
+_STORES: dict[str, Callable[[Mapping[str, str]], ObjectStore]] = {"": _local_store, "file": _local_store}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+
+
+def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> tuple[ObjectStore, str]:
+    """Return the store that a path or URI means, and the path within the store.
+
+    Parameters
+    ----------
+    uri : str or path
+        A path, absolute or relative to the working directory, where `~` is the home directory; or a `file:` URI.
+    storage_options : mapping, optional
+        What the store needs to know; local files need nothing, and ignore it.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no path.
+    NotSupportedError
+        If the URI names a storage that is not supported.
+    """
+    if not isinstance(uri, str | os.PathLike):
+        raise InvalidInputError(f"the path of a table is needed, as a string; it is {uri!r}")
+    text = os.fspath(uri)
+    if not text.strip():
+        raise InvalidInputError("the path of the table is empty; name the directory that holds it")
+    match = _SCHEME.match(text)
+    scheme = match[1].lower() if match else ""
+    make_store = _STORES.get(scheme)
+    if make_store is None:
+        raise NotSupportedError(
+            f"the storage {scheme}:// is not supported; use a path of the local file system or a file:// URI"
+        )
+    return make_store(storage_options or {}), _file_uri_path(text) if match else _absolute(text)
+
+
+def absolute_uri(uri: str | os.PathLike[str]) -> str:
+    """Return a URI that means the same from every working directory; raises what `resolve` does."""
+    _, root = resolve(uri)
+    return root
+
+
+def _file_uri_path(uri: str) -> str:
+    parts = urllib.parse.urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise InvalidInputError(f"{uri} names the host {parts.netloc!r}; a local path reads file:///directory/table")
+    return _absolute(urllib.parse.unquote(parts.path))
+
+
+def _absolute(path: str) -> str:
+    try:
+        # Not `resolve`, which would replace a symbolic link by its target in every message.
+        return os.path.abspath(pathlib.Path(path).expanduser())  # noqa: PTH100
+    except (RuntimeError, ValueError) as error:
+        raise InvalidInputError(f"{path!r} is not a path: {error}") from error

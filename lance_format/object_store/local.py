@@ -1,0 +1,317 @@
+"""The local file system.
+
+Reads use `pread`: a mapped file that another process truncates would kill this one. Objects appear under their name
+complete or not at all: they are written under an unpredictable temporary name in the same directory, synced, then
+renamed, or linked where an existing object must not be replaced.
+"""
+
+# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH116, PTH118, PTH120
+# Paths are strings here, as in every store; descriptors and their flags have no counterpart in pathlib.
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+from lance_format.byte_io import ByteRange
+from lance_format.errors import CorruptFileError, LanceError, StorageError
+from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_MODE = 0o666  # The umask takes away what it must.
+_MAX_IO_BYTES = 1 << 30  # The kernel moves at most 2 GiB - 4 KiB a call.
+_REMEDIES = {
+    errno.EACCES: "grant this user access, or choose another path",
+    errno.EPERM: "grant this user access, or choose another path",
+    errno.EROFS: "the file system is read-only; choose another path",
+    errno.ENOSPC: "free some space and try again",
+    errno.EDQUOT: "free some of your quota and try again",
+    errno.ENOTDIR: "a part of the path is a file; choose another path",
+    errno.EISDIR: "it is a directory; give the path of a file",
+    errno.ENAMETOOLONG: "choose a shorter path",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+}
+
+
+class LocalStore:
+    """Objects as files."""
+
+    @property
+    def atomic_put_if_absent(self) -> bool:
+        """See `ObjectStore`."""
+        return True
+
+    def open_reader(self, path: str, size_bytes: int | None = None) -> LocalReader:
+        """See `ObjectStore`."""
+        reader = LocalReader(path)
+        if size_bytes is not None and size_bytes != reader.size_bytes:
+            reader.close()
+            raise CorruptFileError(f"the file has {reader.size_bytes} bytes instead of {size_bytes}", path=path)
+        return reader
+
+    def open_writer(self, path: str) -> LocalWriter:
+        """See `ObjectStore`."""
+        return LocalWriter(path)
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        """See `ObjectStore`."""
+        reader = LocalReader(path)
+        try:
+            if reader.size_bytes > max_bytes:
+                raise CorruptFileError(
+                    f"the file has {reader.size_bytes} bytes; at most {max_bytes} are expected", path=path
+                )
+            return reader.read_ranges([ByteRange(0, reader.size_bytes)])[0]
+        finally:
+            reader.close()
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `ObjectStore`."""
+        writer = LocalWriter(path)
+        try:
+            writer.write(data)
+            writer.close()
+        except LanceError:
+            writer.abort()
+            raise
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """See `ObjectStore`."""
+        writer = LocalWriter(path, replace=False)
+        try:
+            writer.write(data)
+            writer.close()
+        except LanceError:
+            writer.abort()
+            raise
+
+    def list_objects(self, prefix: str) -> list[ObjectInfo]:
+        """See `ObjectStore`."""
+        infos = []
+        for entry in self._entries(prefix):
+            # It may have been deleted since it was listed.
+            with contextlib.suppress(ObjectNotFoundError), _storage_errors("look up", entry.path):
+                found = entry.stat()
+                infos.append(ObjectInfo(entry.path, found.st_size, found.st_mtime))
+        return sorted(infos, key=lambda info: info.path)
+
+    def list_names(self, prefix: str) -> list[str]:
+        """See `ObjectStore`."""
+        return sorted(entry.name for entry in self._entries(prefix))
+
+    def size(self, path: str) -> int:
+        """See `ObjectStore`."""
+        with _storage_errors("look up", path):
+            return os.stat(path).st_size
+
+    def delete(self, path: str) -> None:
+        """See `ObjectStore`."""
+        with contextlib.suppress(ObjectNotFoundError), _storage_errors("delete", path):
+            os.unlink(path)
+
+    def check_writable(self, path: str) -> None:
+        """See `ObjectStore`."""
+        existing = path
+        with _storage_errors("write in", path):
+            while not os.path.lexists(existing):
+                existing = os.path.dirname(existing)
+            if not stat.S_ISDIR(os.stat(existing).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", existing)
+            if not os.access(existing, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, "Permission denied", existing)
+
+    def absent_directories(self, path: str) -> tuple[str, ...]:
+        """See `ObjectStore`."""
+        absent = []
+        while not os.path.lexists(path):
+            absent.append(path)
+            path = os.path.dirname(path)
+        return tuple(absent)
+
+    def remove_if_empty(self, directories: Iterable[str]) -> None:
+        """See `ObjectStore`."""
+        for directory in directories:
+            with contextlib.suppress(OSError):  # Not empty or not there, which is as it should be.
+                os.rmdir(directory)
+
+    def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
+        with (
+            contextlib.suppress(ObjectNotFoundError),
+            _storage_errors("list", directory),
+            os.scandir(directory) as found,
+        ):
+            for entry in found:
+                if not entry.is_dir():
+                    yield entry
+
+
+class LocalReader:
+    """A `RangeReader` of a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with _storage_errors("open", path):
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with _storage_errors("open", path):
+                found = os.fstat(self._descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise IsADirectoryError(errno.EISDIR, "Not a regular file", path)
+        except StorageError:
+            self.close()
+            raise
+        self._size_bytes = found.st_size
+
+    @property
+    def path(self) -> str:
+        """See `RangeReader`."""
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        """See `RangeReader`."""
+        return self._size_bytes
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """See `RangeReader`."""
+        for wanted in ranges:
+            if wanted.offset < 0 or wanted.size < 0 or wanted.end > self._size_bytes:
+                raise CorruptFileError(
+                    f"bytes {wanted.offset} to {wanted.end} are named, but the file has {self._size_bytes}",
+                    path=self._path,
+                    offset=wanted.offset,
+                )
+        with _storage_errors("read", self._path):
+            return [self._read(wanted) for wanted in ranges]
+
+    def close(self) -> None:
+        """See `RangeReader`."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.close()
+
+    def _read(self, wanted: ByteRange) -> bytes:
+        pieces = []
+        position = wanted.offset
+        while position < wanted.end:
+            piece = os.pread(self._descriptor, min(wanted.end - position, _MAX_IO_BYTES), position)
+            if not piece:
+                raise CorruptFileError("the file became shorter while it was read", path=self._path, offset=position)
+            pieces.append(piece)
+            position += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class LocalWriter:
+    """A `RangeWriter` of a file.
+
+    Parameters
+    ----------
+    path : str
+    replace : bool
+        Whether an existing file of that name may be replaced.
+    """
+
+    def __init__(self, path: str, *, replace: bool = True) -> None:
+        self._path = path
+        self._replace = replace
+        self._position = 0
+        self._temporary = os.path.join(os.path.dirname(path), f".tmp_{uuid.uuid4().hex}")
+        with _storage_errors("create", path):
+            self._descriptor = _create(self._temporary)
+
+    @property
+    def path(self) -> str:
+        """See `RangeWriter`."""
+        return self._path
+
+    @property
+    def position(self) -> int:
+        """See `RangeWriter`."""
+        return self._position
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See `RangeWriter`."""
+        rest = memoryview(data).cast("B")
+        with _storage_errors("write", self._path):
+            while rest:
+                written = os.write(self._descriptor, rest[:_MAX_IO_BYTES])
+                self._position += written
+                rest = rest[written:]
+
+    def close(self) -> None:
+        """See `RangeWriter`."""
+        if self._descriptor < 0:
+            return
+        with _storage_errors("write", self._path):
+            os.fsync(self._descriptor)
+            self._close_descriptor()
+            self._publish()
+            _sync_directory(os.path.dirname(self._path))
+
+    def abort(self) -> None:
+        """See `RangeWriter`."""
+        if self._descriptor >= 0:
+            self._close_descriptor()
+        with contextlib.suppress(OSError):  # Gone since it was published; else cleanup knows the name's pattern.
+            os.unlink(self._temporary)
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.abort()
+
+    def _publish(self) -> None:
+        if self._replace:
+            os.replace(self._temporary, self._path)
+            return
+        os.link(self._temporary, self._path, follow_symlinks=False)
+        os.unlink(self._temporary)
+
+    def _close_descriptor(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+
+
+def _create(path: str) -> int:
+    """Create a file and its parents; another writer may remove them, while empty, in between."""
+    for _ in range(3):
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, _CREATE, _MODE)
+        with contextlib.suppress(FileNotFoundError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+    raise StorageError(f"cannot create {os.path.dirname(path)}: the file system does not let it appear")
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _storage_errors(action: str, path: str) -> Iterator[None]:
+    """Turn what the operating system raises into our errors."""
+    try:
+        yield
+    except LanceError:
+        raise
+    except FileNotFoundError as error:
+        raise ObjectNotFoundError(f"cannot {action} {path}: there is no such file") from error
+    except FileExistsError as error:
+        raise ObjectExistsError(f"cannot {action} {path}: it exists already") from error
+    except ValueError as error:  # An embedded null character.
+        raise StorageError(f"cannot {action} {path!r}: {error}") from error
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0)
+        what = error.strerror or str(error)
+        raise StorageError(f"cannot {action} {path}: {what}{f'; {remedy}' if remedy else ''}") from error

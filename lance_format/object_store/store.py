@@ -1,0 +1,116 @@
+"""What the table layer asks of a storage: the protocol that every object store implements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lance_format.byte_io import RangeReader, RangeWriter
+from lance_format.errors import StorageError
+
+
+class ObjectNotFoundError(StorageError, FileNotFoundError):
+    """There is no object of that name. The only error that means absence."""
+
+
+class ObjectExistsError(StorageError, FileExistsError):
+    """There is an object of that name already, and it was not to be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One object of a listing.
+
+    Parameters
+    ----------
+    path : str
+    size_bytes : int
+    modified : float
+        Seconds since the epoch, UTC.
+    """
+
+    path: str
+    size_bytes: int
+    modified: float
+
+
+class ObjectStore(Protocol):
+    """A storage of immutable objects under `/`-separated paths. Safe to use from several threads.
+
+    Every method raises `StorageError` if the storage refuses or fails, with a message that names the path.
+    """
+
+    @property
+    def atomic_put_if_absent(self) -> bool:
+        """Whether of several concurrent `put_if_absent` of one path exactly one succeeds."""
+
+    def open_reader(self, path: str, size_bytes: int | None = None) -> RangeReader:
+        """Open an object for reading.
+
+        Parameters
+        ----------
+        path : str
+        size_bytes : int, optional
+            The size the object is known to have; saves a request where asking costs one.
+
+        Raises
+        ------
+        ObjectNotFoundError
+        CorruptFileError
+            If the object is found to have another size.
+        """
+
+    def open_writer(self, path: str) -> RangeWriter:
+        """Start an object, which exists from the writer's `close` on; parents are made as needed."""
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        """Read a whole object.
+
+        Raises
+        ------
+        ObjectNotFoundError
+        CorruptFileError
+            If it is larger than `max_bytes`.
+        """
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object; readers see the old or the new one, never a mixture."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create an object, durably.
+
+        Raises
+        ------
+        ObjectExistsError
+            If there is one, which may be this very call's: a lost reply is answered by trying again.
+        """
+
+    def list_objects(self, prefix: str) -> list[ObjectInfo]:
+        """Return the objects directly in a directory, by name; none if there is no such directory."""
+
+    def list_names(self, prefix: str) -> list[str]:
+        """Return what `list_objects` does, names within the directory only: cheaper where sizes cost a request each."""
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes.
+
+        Raises
+        ------
+        ObjectNotFoundError
+        """
+
+    def delete(self, path: str) -> None:
+        """Delete an object; harmless if there is none."""
+
+    def check_writable(self, path: str) -> None:
+        """Raise `StorageError` if objects plainly cannot be created in this directory; writes nothing."""
+
+    def absent_directories(self, path: str) -> tuple[str, ...]:
+        """Return this directory and its ancestors so far as they do not exist, innermost first.
+
+        Empty where the storage has no directories.
+        """
+
+    def remove_if_empty(self, directories: Iterable[str]) -> None:
+        """Remove those of the directories, in order, that exist and are empty."""

@@ -1,0 +1,233 @@
+"""The commit: how a transaction becomes the next version of a table, whoever else is committing.
+
+A version exists once its manifest does, and a manifest is only ever created, never replaced. A commit therefore
+
+1. loads the latest version, and checks the transaction against all that others committed since it was planned;
+2. writes the transaction file, then creates the manifest of the next version;
+3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
+   its work, so that "exists already" may well mean this very commit: only the content tells whose it is.
+
+A transaction is recognised by its uuid. If it is found among the versions committed since it was planned, it has
+landed before, and committing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import random
+import time
+from dataclasses import dataclass
+
+from lance_format.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    DatasetNotFoundError,
+    LanceError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.conflicts import check_conflict
+from lance_format.table.history import History, load_history
+from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, serialize_manifest
+from lance_format.table.naming import TRANSACTIONS_DIRECTORY, VERSION_HINT
+from lance_format.table.operations.append import apply_append
+from lance_format.table.operations.overwrite import apply_overwrite
+from lance_format.table.transaction import Append, Overwrite, Transaction, serialize_transaction
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a commit keeps trying.
+
+    Parameters
+    ----------
+    max_attempts : int
+    max_seconds : float
+        No attempt starts later.
+    max_absent : int
+        How often the storage may fail without creating the manifest before its error is reported.
+    """
+
+    max_attempts: int = 20
+    max_seconds: float = 30.0
+    max_absent: int = 3
+
+    def pause(self, attempt: int, first_attempt_seconds: float) -> float:
+        """Return how many seconds to wait before the attempt after number `attempt`.
+
+        Writers choose among ever more slots, each a little longer than an attempt takes.
+        """
+        slots = 4 * 2 ** min(attempt, 7)
+        return random.randrange(slots) * 1.1 * first_attempt_seconds
+
+
+def commit(store: ObjectStore, root: str, transaction: Transaction, retry: RetryPolicy = RetryPolicy()) -> Manifest:
+    """Make a transaction the next version of a table.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    transaction : Transaction
+        An append or an overwrite, whose data files are written.
+    retry : RetryPolicy
+
+    Returns
+    -------
+    Manifest
+        The version that it made, now or when it was committed before.
+
+    Raises
+    ------
+    RetryableCommitConflictError, CommitConflictError
+        If another writer came first. The table is as that writer left it.
+    CommitStateUnknownError
+        If the commit may or may not have landed.
+    StorageError
+        If the storage refused; the transaction did not land.
+    """
+    if not store.atomic_put_if_absent:
+        raise NotSupportedError(
+            f"{root}: this storage cannot create an object only if it is absent; nothing was written"
+        )
+    return _Commit(store, root, transaction, retry).run()
+
+
+class _Outcome(enum.Enum):
+    LANDED = enum.auto()
+    FOREIGN = enum.auto()
+    ABSENT = enum.auto()
+
+
+class _Commit:
+    """One transaction on its way."""
+
+    def __init__(self, store: ObjectStore, root: str, transaction: Transaction, retry: RetryPolicy) -> None:
+        self._store = store
+        self._root = root
+        self._transaction = transaction
+        self._retry = retry
+        self._checked = transaction.read_version
+        self._num_absent = 0
+        self._transaction_written = False
+        self._transaction_path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
+
+    def run(self) -> Manifest:
+        try:
+            return self._run()
+        except CommitStateUnknownError:
+            raise
+        except LanceError:
+            if self._transaction_written:
+                with contextlib.suppress(StorageError):
+                    self._store.delete(self._transaction_path)
+            raise
+
+    def _run(self) -> Manifest:
+        start = time.monotonic()
+        first_attempt_seconds = 0.0
+        for attempt in range(self._retry.max_attempts):
+            history = load_history(self._store, self._root)
+            landed = self._check_others(history)
+            if landed is not None:
+                return landed
+            successor = self._apply(history)
+            if not self._transaction_written:
+                self._transaction_written = True
+                self._store.put(self._transaction_path, serialize_transaction(self._transaction))
+            if self._create(history.manifest_path(successor.version), successor) is _Outcome.LANDED:
+                self._write_hint(successor.version)
+                return successor
+            elapsed = time.monotonic() - start
+            first_attempt_seconds = first_attempt_seconds or elapsed
+            pause = self._retry.pause(attempt, first_attempt_seconds)
+            if elapsed + pause > self._retry.max_seconds:
+                break
+            time.sleep(pause)
+        raise RetryableCommitConflictError(
+            f"other writers committed to {self._root} first, {attempt + 1} times in a row; nothing was changed:"
+            " run it again when fewer write at once"
+        )
+
+    def _check_others(self, history: History) -> Manifest | None:
+        """Compare with all that was committed since the last check; return the version that this transaction made."""
+        if history.latest < self._checked:
+            raise CommitConflictError(
+                f"{self._root} had version {self._checked} when this {self._transaction.operation.name} was planned and"
+                f" now ends with {history.latest}: the table was deleted or replaced; run it again"
+            )
+        for version in range(self._checked + 1, history.latest + 1):
+            try:
+                manifest = history.load(version)
+                committed = history.load_transaction(manifest)
+            except (VersionNotFoundError, CorruptFileError) as error:
+                raise CommitConflictError(
+                    f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
+                    f" changed ({error}); nothing was changed: run it again on the latest version"
+                ) from error
+            if committed.uuid == self._transaction.uuid:
+                return self._recognise(manifest, committed)
+            check_conflict(self._transaction, committed, version)
+            self._checked = version
+        return None
+
+    def _recognise(self, manifest: Manifest, committed: Transaction) -> Manifest:
+        own = self._transaction
+        if committed.operation.name == own.operation.name and committed.data_files == own.data_files:
+            return manifest
+        raise CommitConflictError(
+            f"version {manifest.version} of {self._root} has the uuid {own.uuid} of this transaction but other content;"
+            " nothing was changed: one uuid serves one commit, plan a new one"
+        )
+
+    def _apply(self, history: History) -> Manifest:
+        current = history.load(history.latest) if history.names else None
+        if current is not None:
+            current.check_writable(f"the table {self._root}")
+        operation, now_ns = self._transaction.operation, time.time_ns()
+        if isinstance(operation, Overwrite):
+            return apply_overwrite(current, self._transaction, operation, now_ns)
+        if not isinstance(operation, Append):
+            raise TypeError(f"the operation {operation.name} cannot be committed")
+        if current is None:
+            raise DatasetNotFoundError(f"there is no Lance table at {self._root} to append to; it was deleted")
+        return apply_append(current, self._transaction, operation, now_ns)
+
+    def _create(self, path: str, successor: Manifest) -> _Outcome:
+        """Create the manifest, and find out whether that worked."""
+        content = serialize_manifest(successor)
+        try:
+            self._store.put_if_absent(path, content)
+            return _Outcome.LANDED
+        except StorageError as error:
+            outcome = self._read_back(path, content, error)
+            if outcome is _Outcome.ABSENT:
+                self._num_absent += 1
+                if self._num_absent >= self._retry.max_absent:
+                    raise
+            return outcome
+
+    def _read_back(self, path: str, content: bytes, cause: StorageError) -> _Outcome:
+        try:
+            found = self._store.read(path, MAX_MANIFEST_BYTES)
+        except ObjectNotFoundError:
+            return _Outcome.ABSENT
+        except LanceError as error:
+            raise CommitStateUnknownError(
+                f"creating {path} failed ({cause}), and reading it back failed too ({error}): the commit may have"
+                " landed; no file was deleted. Look at the latest version before running it again"
+            ) from error
+        return _Outcome.LANDED if found == content else _Outcome.FOREIGN
+
+    def _write_hint(self, version: int) -> None:
+        """Tell other readers where to look first; they do not rely on it."""
+        with contextlib.suppress(StorageError):
+            hint = json.dumps({"version": version}, separators=(",", ":")).encode()
+            self._store.put(f"{self._root}/{VERSION_HINT}", hint)

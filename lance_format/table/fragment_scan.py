@@ -1,0 +1,242 @@
+"""Reading one fragment: its data files side by side, columns that no file holds as nulls, deleted rows left out.
+
+Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are what is left of them once
+deleted rows are skipped. Callers speak of live rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
+from lance_format.file import ColumnProjection, FileReader
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
+from lance_format.table.fragment import DataFile, FragmentMetadata
+
+_Stream = Generator[pa.RecordBatch, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentScan:
+    """Some columns of one fragment.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    fragment : FragmentMetadata
+    schema : Schema
+        The columns, in the order wanted.
+    """
+
+    store: ObjectStore
+    root: str
+    fragment: FragmentMetadata
+    schema: Schema
+
+    def physical_rows(self) -> int:
+        """Return how many rows the data files have."""
+        if self.fragment.physical_rows:
+            return self.fragment.physical_rows
+        with _OpenFile(self, self.fragment.files[0]) as reader:
+            return reader.num_rows
+
+    def num_deletions(self) -> int:
+        """Return how many rows are deleted."""
+        deletion = self.fragment.deletion_file
+        if deletion is None or deletion.num_deleted_rows:
+            return 0 if deletion is None else deletion.num_deleted_rows
+        return self.deleted_rows().size
+
+    def num_rows(self) -> int:
+        """Return how many live rows there are."""
+        return self.physical_rows() - self.num_deletions()
+
+    def deleted_rows(self) -> RowOffsets:
+        """Read the offsets of the deleted rows, ascending."""
+        if self.fragment.deletion_file is None:
+            return np.zeros(0, dtype=np.int64)
+        return read_deleted_rows(self.store, self.root, self.fragment, self.physical_rows())
+
+    def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
+        """Read a range of live rows, in order.
+
+        Parameters
+        ----------
+        start, stop : int
+            Half-open; within the live rows.
+        batch_size : int
+            No batch is larger; deleted rows make some smaller.
+        """
+        if start >= stop:
+            return
+        deleted = self.deleted_rows()
+        first, last = _to_physical(np.array([start, stop - 1], dtype=np.int64), deleted)
+        row = int(first)
+        for batch in self._read_physical(row, int(last) + 1, batch_size):
+            gone = deleted[slice(*np.searchsorted(deleted, [row, row + batch.num_rows]))] - row
+            row += batch.num_rows
+            kept = _without(batch, gone) if gone.size else batch
+            if kept.num_rows:
+                yield kept
+
+    def take(self, rows: RowOffsets) -> pa.RecordBatch:
+        """Read live rows by their place, in the order given; places may repeat."""
+        if not self.schema.fields:
+            return empty_columns_batch(rows.size)
+        physical = _to_physical(rows, self.deleted_rows())
+        order = np.argsort(physical, kind="stable")
+        batch = self._take_physical(physical[order])
+        if (order[:-1] < order[1:]).all():
+            return batch
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(order.size)
+        return batch.take(pa.array(inverse))
+
+    def _read_physical(self, start: int, stop: int, batch_size: int) -> Iterator[pa.RecordBatch]:
+        parts = self._split_by_file()
+        streams = [self._read_file(file, columns, start, stop, batch_size) for file, columns in parts]
+        if not streams:
+            for row in range(start, stop, batch_size):
+                yield self._assemble([], min(batch_size, stop - row))
+            return
+        num_rows = 0
+        try:
+            for pieces in _in_step(streams):
+                num_rows += pieces[0].num_rows
+                yield self._assemble(pieces, pieces[0].num_rows)
+        finally:
+            for stream in streams:
+                stream.close()
+        if num_rows != stop - start:
+            raise CorruptFileError(f"fragment {self.fragment.id}: {num_rows} rows found, {stop - start} expected")
+
+    def _read_file(
+        self, file: DataFile, columns: Sequence[ColumnProjection], start: int, stop: int, batch_size: int
+    ) -> _Stream:
+        with _OpenFile(self, file) as reader:
+            yield from reader.read(columns, start, stop, batch_size=batch_size)
+
+    def _take_physical(self, rows: RowOffsets) -> pa.RecordBatch:
+        pieces = []
+        for file, columns in self._split_by_file():
+            with _OpenFile(self, file) as reader:
+                pieces.append(reader.take(columns, rows))
+        return self._assemble(pieces, rows.size)
+
+    def _split_by_file(self) -> list[tuple[DataFile, list[ColumnProjection]]]:
+        """Return which data file holds which of the columns; no file holds those that are all null."""
+        parts: dict[DataFile, list[ColumnProjection]] = {}
+        for field in self.schema.fields:
+            located = self._locate(field)
+            if located is not None:
+                parts.setdefault(located[0], []).append(ColumnProjection(field, located[1]))
+        return list(parts.items())
+
+    def _locate(self, field: Field) -> tuple[DataFile, Mapping[int, int]] | None:
+        ids = {node.id for node in field.walk()}
+        holders = [file for file in self.fragment.files if not ids.isdisjoint(file.fields)]
+        if not holders:
+            return None
+        if len(holders) > 1:
+            raise NotSupportedError(
+                f"fragment {self.fragment.id} has parts of column {field.name!r} in {len(holders)} data files,"
+                " which cannot be read yet"
+            )
+        file = holders[0]
+        columns = file.column_indices or (-1,) * len(file.fields)
+        return file, {node: column for node, column in zip(file.fields, columns, strict=True) if node in ids}
+
+    def _assemble(self, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+        """Put the columns of several files, and those of none, in order."""
+        found = {name: piece.column(index) for piece in pieces for index, name in enumerate(piece.schema.names)}
+        if not self.schema.fields:
+            return empty_columns_batch(num_rows)
+        arrays = [found[f.name] if f.name in found else self._nulls(f, num_rows) for f in self.schema.fields]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema.to_arrow())
+
+    def _nulls(self, field: Field, num_rows: int) -> pa.Array:
+        if not field.nullable:
+            raise CorruptFileError(
+                f"fragment {self.fragment.id} has no data file for column {field.name!r}, which cannot be null"
+            )
+        return pa.nulls(num_rows, field.to_arrow_type())
+
+
+def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
+    """Return a batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+class _OpenFile:
+    """Opens a data file of a fragment, and checks it against the manifest."""
+
+    def __init__(self, scan: FragmentScan, file: DataFile) -> None:
+        self._scan = scan
+        self._file = file
+
+    def __enter__(self) -> FileReader:
+        scan, file = self._scan, self._file
+        path = f"{scan.root}/{file.path}"
+        try:
+            source = scan.store.open_reader(path, file.size_bytes or None)
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(f"the data file {path} of fragment {scan.fragment.id} is gone") from error
+        try:
+            self._reader = FileReader(source)
+        except BaseException:
+            source.close()
+            raise
+        if scan.fragment.physical_rows not in (0, self._reader.num_rows):
+            self._reader.close()
+            raise CorruptFileError(
+                f"the file has {self._reader.num_rows} rows, fragment {scan.fragment.id} {scan.fragment.physical_rows}",
+                path=path,
+            )
+        return self._reader
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+
+def _to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
+    """Return which physical rows are the live rows of these places."""
+    # Deleted row number i has deleted[i] - i live rows before it.
+    return live + np.searchsorted(deleted - np.arange(deleted.size), live, side="right")
+
+
+def _without(batch: pa.RecordBatch, rows: RowOffsets) -> pa.RecordBatch:
+    kept = np.ones(batch.num_rows, dtype=np.bool_)
+    kept[rows] = False
+    if not batch.num_columns:
+        return empty_columns_batch(int(kept.sum()))
+    return batch.filter(pa.array(kept))
+
+
+def _in_step(streams: Sequence[_Stream]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield from several streams of the same rows pieces of equal length."""
+    if len(streams) == 1:
+        for batch in streams[0]:
+            yield [batch]
+        return
+    pending: list[pa.RecordBatch | None] = [next(stream, None) for stream in streams]
+    while True:
+        current = [batch for batch in pending if batch is not None]
+        if len(current) < len(streams):
+            if current:
+                raise CorruptFileError("the data files of a fragment have different numbers of rows")
+            return
+        num_rows = min(batch.num_rows for batch in current)
+        yield [batch.slice(0, num_rows) for batch in current]
+        pending = [
+            batch.slice(num_rows) if batch.num_rows > num_rows else next(stream, None)
+            for batch, stream in zip(current, streams, strict=True)
+        ]

@@ -1,0 +1,134 @@
+"""Storing rows in data files, one a fragment, of limited size."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pyarrow as pa
+
+from lance_format.byte_io import RangeWriter
+from lance_format.datatypes import Schema
+from lance_format.errors import StorageError
+from lance_format.file import FileWriter
+from lance_format.object_store import ObjectStore
+from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.naming import new_data_file_name
+from lance_format.table.write_schema import conform
+from lance_format.version import FileVersion
+
+_PIECES_PER_FILE = 8  # A batch is cut so that a file outgrows its limit by this fraction at most.
+
+
+class FragmentWriter:
+    """Writes batches into one data file after another.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    directory : str
+        Where data files go.
+    schema : Schema
+    version : FileVersion
+    max_rows_per_file : int
+        No file has more.
+    max_bytes_per_file : int
+        A file is closed once it has that many, or is about to.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        directory: str,
+        schema: Schema,
+        version: FileVersion,
+        *,
+        max_rows_per_file: int,
+        max_bytes_per_file: int,
+    ) -> None:
+        self._store = store
+        self._directory = directory
+        self._schema = schema
+        self._arrow_schema = schema.to_arrow()
+        self._version = version
+        self._max_rows = max_rows_per_file
+        self._max_bytes = max_bytes_per_file
+        self._fragments: list[FragmentMetadata] = []
+        self._paths: list[str] = []
+        self._open: tuple[str, RangeWriter, FileWriter] | None = None
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows; see `lance_format.table.write.TableWrite.write_fragments`."""
+        batch = conform(batch, self._schema, self._arrow_schema)
+        piece_rows = self._piece_rows(batch)
+        row = 0
+        while row < batch.num_rows:
+            _, sink, writer = self._open or self._start_file()
+            num_rows = min(piece_rows, self._max_rows - writer.num_rows, batch.num_rows - row)
+            writer.write_batch(batch.slice(row, num_rows))
+            row += num_rows
+            if writer.num_rows >= self._max_rows or sink.position + writer.buffered_bytes >= self._max_bytes:
+                self._finish_file()
+
+    def finish(self) -> list[FragmentMetadata]:
+        """Close the last file, and return all fragments."""
+        if self._open is not None:
+            self._finish_file()
+        return self._fragments
+
+    def discard(self) -> None:
+        """Delete all files written so far, as far as the storage lets us."""
+        if self._open is not None:
+            _, sink, writer = self._open
+            self._open = None
+            with contextlib.suppress(StorageError):
+                writer.abort()
+            with contextlib.suppress(StorageError):
+                sink.abort()
+        for path in self._paths:
+            with contextlib.suppress(StorageError):
+                self._store.delete(path)
+
+    def _piece_rows(self, batch: pa.RecordBatch) -> int:
+        row_bytes = max(int(batch.nbytes) // max(int(batch.num_rows), 1), 1)
+        return max(self._max_bytes // _PIECES_PER_FILE // row_bytes, 1)
+
+    def _start_file(self) -> tuple[str, RangeWriter, FileWriter]:
+        name = new_data_file_name()
+        path = f"{self._directory}/{name}"
+        sink = self._store.open_writer(path)
+        self._paths.append(path)
+        try:
+            writer = FileWriter(sink, self._schema, version=self._version)
+        except BaseException:
+            sink.abort()
+            raise
+        self._open = name, sink, writer
+        return self._open
+
+    def _finish_file(self) -> None:
+        if self._open is None:
+            return
+        name, sink, writer = self._open
+        summary = writer.finish()
+        sink.close()
+        self._open = None
+        major, minor = self._version.manifest_numbers
+        file = DataFile(name, tuple(summary.field_ids), tuple(summary.column_indices), major, minor, summary.size_bytes)
+        self._fragments.append(FragmentMetadata(0, (file,), summary.num_rows))
+
+
+class NullSink:
+    """A `RangeWriter` that keeps nothing."""
+
+    path = "(nowhere)"
+    position = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See `RangeWriter`."""
+        self.position += len(data)
+
+    def close(self) -> None:
+        """See `RangeWriter`."""
+
+    def abort(self) -> None:
+        """See `RangeWriter`."""

@@ -1,0 +1,165 @@
+"""The versions of a table: finding and loading manifests and transactions."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from lance_format.table.naming import (
+    TRANSACTIONS_DIRECTORY,
+    VERSIONS_DIRECTORY,
+    ManifestNaming,
+    check_segment,
+    parse_manifest_name,
+)
+from lance_format.table.transaction import Transaction, parse_transaction
+
+_MAX_TRANSACTION_BYTES = 1 << 30
+_TRANSACTION_FILE = re.compile(r"[0-9]+-(.+)\.txn")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Which versions a table has, at the moment of a listing.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    names : mapping of int to str
+        The manifest file of each version, by ascending version.
+    naming : ManifestNaming
+        The scheme that the table keeps to.
+    """
+
+    store: ObjectStore
+    root: str
+    names: Mapping[int, str]
+    naming: ManifestNaming
+
+    @property
+    def latest(self) -> int:
+        """The latest version; 0 if there is no table."""
+        return max(self.names, default=0)
+
+    def manifest_path(self, version: int) -> str:
+        """Return the path that the manifest of a version, existing or next, has in the store."""
+        name = self.names.get(version)
+        return f"{self.root}/{self.naming.path(version) if name is None else f'{VERSIONS_DIRECTORY}/{name}'}"
+
+    def load(self, version: int) -> Manifest:
+        """Load the manifest of a version.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If there is no table.
+        VersionNotFoundError
+            If the table does not have the version, or no longer.
+        """
+        if not self.names:
+            raise DatasetNotFoundError(f"there is no Lance table at {self.root}; check the path, or write one first")
+        path = self.manifest_path(version)
+        if version in self.names:
+            try:
+                return parse_manifest(self.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
+            except ObjectNotFoundError:
+                pass  # A cleanup came in between.
+        raise VersionNotFoundError(
+            f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
+        )
+
+    def load_transaction(self, manifest: Manifest) -> Transaction:
+        """Load the transaction that made a version.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is malformed, or there is none.
+        """
+        if manifest.inline_transaction is not None:
+            return parse_transaction(manifest.inline_transaction)
+        if not manifest.transaction_file:
+            raise CorruptFileError(f"version {manifest.version} of {self.root} does not say what it changed")
+        name = check_segment(manifest.transaction_file, f"the transaction file of version {manifest.version}")
+        path = f"{self.root}/{TRANSACTIONS_DIRECTORY}/{name}"
+        try:
+            return parse_transaction(self.store.read(path, _MAX_TRANSACTION_BYTES))
+        except ObjectNotFoundError as error:
+            raise CorruptFileError(f"version {manifest.version} lacks its transaction file", path=path) from error
+
+    def find_transaction(self, uuid: str, after: int) -> Manifest | None:
+        """Return the manifest newer than a version that the transaction of this uuid made, or None if there is none.
+
+        Raises
+        ------
+        LanceError
+            If that cannot be told, because a manifest or its transaction is gone or unreadable.
+        """
+        for version in range(after + 1, self.latest + 1):
+            manifest = self.load(version)
+            match = _TRANSACTION_FILE.fullmatch(manifest.transaction_file)
+            found = match[1] if match else self.load_transaction(manifest).uuid
+            if found == uuid:
+                return manifest
+        return None
+
+
+def load_history(store: ObjectStore, root: str) -> History:
+    """List the versions of a table, none if there is no table.
+
+    Raises
+    ------
+    CorruptFileError
+        If the table mixes the two schemes of manifest names.
+    """
+    names: dict[int, str] = {}
+    namings: set[ManifestNaming] = set()
+    for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):
+        parsed = parse_manifest_name(name)
+        if parsed is not None:
+            names[parsed[0]] = name
+            namings.add(parsed[1])
+    if len(namings) > 1:
+        raise CorruptFileError("manifests of both naming schemes are mixed", path=f"{root}/{VERSIONS_DIRECTORY}")
+    return History(store, root, dict(sorted(names.items())), next(iter(namings), ManifestNaming.V2))
+
+
+def describe_versions(versions: list[int]) -> str:
+    """Return a short text that lists versions."""
+    if len(versions) > 1 and versions[-1] - versions[0] == len(versions) - 1:
+        return f"versions {versions[0]} to {versions[-1]}"
+    shown = ", ".join(str(version) for version in versions[-10:])
+    return f"{'… ' if len(versions) > 10 else ''}{shown}"
+
+
+def summarize(manifest: Manifest) -> dict[str, Any]:
+    """Return what `LanceDataset.versions` says about a version; keys and types are those of pylance."""
+    fragments = manifest.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    deletions = [fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None]
+    physical = sum(fragment.physical_rows for fragment in fragments)
+    deleted = sum(deletion.num_deleted_rows for deletion in deletions)
+    metadata = {
+        "total_data_file_rows": physical,
+        "total_data_files": len(files),
+        "total_deletion_file_rows": deleted,
+        "total_deletion_files": len(deletions),
+        "total_files_size": sum(file.size_bytes for file in files),
+        "total_fragments": len(fragments),
+        "total_rows": physical - deleted,
+    }
+    seconds, nanoseconds = divmod(manifest.timestamp_ns, 10**9)
+    timestamp = datetime.datetime.fromtimestamp(seconds).replace(microsecond=nanoseconds // 1000)
+    return {
+        "version": manifest.version,
+        "timestamp": timestamp,
+        "metadata": {key: str(value) for key, value in metadata.items()},
+    }

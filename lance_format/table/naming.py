@@ -1,0 +1,75 @@
+"""How the files of a table are called.
+
+Manifests of version `v` are called `{v}.manifest` (scheme V1) or `{2**64 - 1 - v:020}.manifest` (V2), so that the
+latest comes first in a listing. A table keeps to one of them. Detached manifests, `d{v}.manifest`, are not part of the
+history; `_latest.manifest` of early releases is a copy, and ignored.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import secrets
+
+from lance_format.errors import CorruptFileError
+
+DATA_DIRECTORY = "data"
+DELETIONS_DIRECTORY = "_deletions"
+TRANSACTIONS_DIRECTORY = "_transactions"
+VERSIONS_DIRECTORY = "_versions"
+VERSION_HINT = f"{VERSIONS_DIRECTORY}/latest_version_hint.json"
+
+_MAX_VERSION = 2**64 - 1
+_DETACHED = 2**63
+_MANIFEST = re.compile(r"([0-9]{1,20})\.manifest")
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}")
+
+
+class ManifestNaming(enum.Enum):
+    """The two schemes of manifest names."""
+
+    V1 = 1
+    V2 = 2
+
+    def path(self, version: int) -> str:
+        """Return the path of a manifest, relative to the table."""
+        name = f"{version}" if self is ManifestNaming.V1 else f"{_MAX_VERSION - version:020}"
+        return f"{VERSIONS_DIRECTORY}/{name}.manifest"
+
+
+def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
+    """Return version and scheme of a file in the versions directory, or None if it is no manifest of the history."""
+    match = _MANIFEST.fullmatch(name)
+    if match is None:
+        return None
+    digits = match[1]
+    naming = ManifestNaming.V2 if len(digits) == 20 else ManifestNaming.V1
+    version = _MAX_VERSION - int(digits) if naming is ManifestNaming.V2 else int(digits)
+    return (version, naming) if 0 < version < _DETACHED else None
+
+
+def transaction_name(read_version: int, uuid: str) -> str:
+    """Return the name of a transaction file, relative to the transactions directory."""
+    return f"{read_version}-{uuid}.txn"
+
+
+def new_data_file_name() -> str:
+    """Return a name that nobody else uses.
+
+    Its first 24 random bits are spelled as digits, which spreads files over the shards of an object store.
+    """
+    random = secrets.token_bytes(16)
+    return f"{int.from_bytes(random[:3], 'big'):024b}{random[3:].hex()}.lance"
+
+
+def check_segment(name: str, what: str) -> str:
+    """Return a file name that a file of the table holds, once it is shown to stay in its directory.
+
+    Raises
+    ------
+    CorruptFileError
+        If the name is anything but one plain path segment.
+    """
+    if not _SEGMENT.fullmatch(name):
+        raise CorruptFileError(f"{what} is called {name[:300]!r}; letters, digits and . _ - are expected")
+    return name

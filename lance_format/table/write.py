@@ -1,0 +1,304 @@
+"""Writing a table in three steps, which may run on different machines: plan, write fragments, commit.
+
+A plan is a value. It is made once, on the machine that will commit; any number of writers store fragments by it; the
+commit makes all of them visible at once, or none.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import (
+    CommitConflictError,
+    CommitError,
+    DatasetExistsError,
+    InvalidInputError,
+    LanceError,
+)
+from lance_format.file import FileWriter
+from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
+from lance_format.table.commit import commit
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_writer import FragmentWriter, NullSink
+from lance_format.table.history import History, load_history
+from lance_format.table.manifest import Manifest
+from lance_format.table.naming import (
+    DATA_DIRECTORY,
+    TRANSACTIONS_DIRECTORY,
+    VERSIONS_DIRECTORY,
+)
+from lance_format.table.transaction import Append, Overwrite, Transaction
+from lance_format.table.write_schema import plan_append
+from lance_format.version import STABLE, FileVersion
+
+MODES = ("create", "append", "overwrite")
+DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
+DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
+
+_MAX_ROWS_PER_FILE = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """A planned write: a value that can be pickled and sent to those who write fragments. See `plan_write`.
+
+    Parameters
+    ----------
+    uri : str
+        Absolute: those who write fragments may run elsewhere.
+    mode : str
+        "create", "append" or "overwrite".
+    read_version : int
+        The version it was planned on; 0 if there was no table.
+    uuid : str
+        What the transaction is recognised by.
+    schema : Schema
+        The columns that are written, with the ids of their fields.
+    file_version : FileVersion
+    max_rows_per_file : int
+    max_bytes_per_file : int
+    storage_options : mapping
+    new_directories : tuple of str
+        Those that did not exist, innermost first; a write that comes to nothing takes them away again.
+    """
+
+    uri: str
+    mode: str
+    read_version: int
+    uuid: str
+    schema: Schema
+    file_version: FileVersion
+    max_rows_per_file: int
+    max_bytes_per_file: int
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    new_directories: tuple[str, ...] = field(default=(), repr=False)
+
+    def write_fragments(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
+        """Write rows into data files, one a fragment, which no reader sees before they are committed.
+
+        Parameters
+        ----------
+        batches : iterable of pa.RecordBatch
+            Consumed one by one.
+
+        Returns
+        -------
+        list of FragmentMetadata
+            What to commit; empty if there was no row.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If a batch does not fit.
+        StorageError
+            If the storage refuses. After this or any other exception none of the files is left.
+        """
+        store, root = resolve(self.uri, self.storage_options)
+        writer = FragmentWriter(
+            store,
+            f"{root}/{DATA_DIRECTORY}",
+            self.schema,
+            self.file_version,
+            max_rows_per_file=self.max_rows_per_file,
+            max_bytes_per_file=self.max_bytes_per_file,
+        )
+        try:
+            for batch in batches:
+                writer.write_batch(batch)
+            return writer.finish()
+        except BaseException:  # An interrupt must not leave files either.
+            writer.discard()
+            store.remove_if_empty(self.new_directories)
+            raise
+
+    def commit(self, fragments: Sequence[FragmentMetadata]) -> int:
+        """Make fragments part of the table, in one new version.
+
+        Committing the same fragments again changes nothing, and returns the same version.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Raises
+        ------
+        InvalidInputError
+            If a data file is named twice, or holds other columns than planned.
+        CommitError
+            If a data file is missing or incomplete, or another writer came first; see `lance_format.errors`. Unless it
+            is `CommitStateUnknownError`, the fragments are not part of the table.
+        DatasetExistsError
+            If the table was to be created, and someone else has created it meanwhile.
+        """
+        store, root = resolve(self.uri, self.storage_options)
+        self._check_fragments(store, root, fragments)
+        try:
+            return commit(store, root, self._transaction(fragments)).version
+        except CommitConflictError as error:
+            if self.mode != "create":
+                raise
+            raise DatasetExistsError(f"{root} was created by another writer meanwhile: {error}") from error
+
+    def abort(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
+        """Delete the files of fragments, if it is certain that they are not part of the table.
+
+        They are left alone if this write has been committed, or if that cannot be told.
+
+        Returns
+        -------
+        list of str
+            The files deleted.
+        """
+        store, root = resolve(self.uri, self.storage_options)
+        deleted = []
+        try:
+            history = load_history(store, root)
+            if history.latest < self.read_version or history.find_transaction(self.uuid, self.read_version):
+                return []
+            for path in [f"{root}/{file.path}" for fragment in fragments for file in fragment.files]:
+                store.delete(path)
+                deleted.append(path)
+            store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self._transaction(()).file_name}")
+        except LanceError:  # Not certain, or not possible: a cleanup finds what nothing refers to.
+            return deleted
+        store.remove_if_empty(self.new_directories)
+        return deleted
+
+    def _transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
+        if self.mode == "append" and self.read_version:
+            return Transaction(self.read_version, Append(tuple(fragments)), self.uuid)
+        return Transaction(self.read_version, Overwrite(tuple(fragments), self.schema, self.file_version), self.uuid)
+
+    def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
+        planned = {node.id for node in self.schema.walk()}
+        seen: set[str] = set()
+        for data_file in (file for fragment in fragments for file in fragment.files):
+            if data_file.name in seen:
+                raise InvalidInputError(f"data file {data_file.name} is named twice; commit every fragment once")
+            seen.add(data_file.name)
+            if not planned.issuperset(data_file.fields):
+                raise InvalidInputError(f"data file {data_file.name} has other columns than this write was planned for")
+            path = f"{root}/{data_file.path}"
+            try:
+                size = store.size(path)
+            except ObjectNotFoundError as error:
+                raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
+            if size != data_file.size_bytes:
+                raise CommitError(
+                    f"data file {path} has {size} bytes instead of {data_file.size_bytes}; nothing was committed:"
+                    " write it again"
+                )
+
+
+def plan_write(
+    uri: str,
+    schema: pa.Schema,
+    *,
+    mode: str = "create",
+    data_storage_version: str | None = None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    storage_options: Mapping[str, str] | None = None,
+) -> TableWrite:
+    """Check that data of a schema can be written to a table, and plan it. Nothing is written.
+
+    Parameters
+    ----------
+    uri : str
+    schema : pa.Schema
+        Of the data. On append the columns match the table's by name; those it lacks become null.
+    mode : {"create", "append", "overwrite"}
+        Whether there must be no table yet; rows are added, the table being created if there is none; or the new rows
+        and schema take the place of the old ones.
+    data_storage_version : str, optional
+        The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
+    max_rows_per_file, max_bytes_per_file : int
+        A data file is closed when it reaches either.
+    storage_options : mapping, optional
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument makes no sense.
+    DatasetExistsError
+        If a table to be created exists.
+    SchemaMismatchError
+        If the data does not fit the table.
+    NotSupportedError
+        If a type, the file version, or a feature of the table is not supported.
+    StorageError
+        If the table's directory cannot be written.
+    """
+    if mode not in MODES:
+        raise InvalidInputError(f"mode {mode!r} is unknown; use one of {', '.join(MODES)}")
+    _check_limit("max_rows_per_file", max_rows_per_file, _MAX_ROWS_PER_FILE)
+    _check_limit("max_bytes_per_file", max_bytes_per_file, 2**63 - 1)
+    wanted_version = None if data_storage_version is None else FileVersion.parse(data_storage_version)
+    store, root = resolve(uri, storage_options)
+    history = load_history(store, root)
+    if history.names and mode == "create":
+        raise DatasetExistsError(f'the table {root} exists; use mode "append" or "overwrite", or another path')
+    current = _load_current(history)
+    if current is None or mode == "overwrite":
+        lance_schema = Schema.from_arrow(schema)
+    else:
+        lance_schema = plan_append(current.schema, schema)
+    if not lance_schema.fields:
+        raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
+    file_version = _choose_file_version(wanted_version, current, mode)
+    _check_storable(lance_schema, file_version)
+    store.check_writable(root)
+    return TableWrite(
+        uri=absolute_uri(uri),
+        mode=mode,
+        read_version=history.latest,
+        uuid=str(uuid.uuid4()),
+        schema=lance_schema,
+        file_version=file_version,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        storage_options=dict(storage_options or {}),
+        new_directories=_absent_directories(store, root),
+    )
+
+
+def _load_current(history: History) -> Manifest | None:
+    if not history.names:
+        return None
+    current = history.load(history.latest)
+    current.check_writable(f"the table {history.root}")
+    return current
+
+
+def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, mode: str) -> FileVersion:
+    version = wanted or (STABLE if current is None else current.file_version)
+    version.require_writable()
+    if current is not None and mode == "append" and current.file_version is FileVersion.V0_1:
+        raise InvalidInputError(
+            f"data files of version {version} cannot be appended to a table whose files have version"
+            f" {current.file_version}: overwrite the table, or write another one"
+        )
+    return version
+
+
+def _check_storable(schema: Schema, version: FileVersion) -> None:
+    """Let the writer of data files refuse what it cannot store before anything is written."""
+    FileWriter(NullSink(), schema, version=version).abort()
+
+
+def _absent_directories(store: ObjectStore, root: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for name in (DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY):
+        found.update(dict.fromkeys(store.absent_directories(f"{root}/{name}")))
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _check_limit(name: str, value: int, maximum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= maximum:
+        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 to {maximum} is needed")

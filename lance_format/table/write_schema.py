@@ -1,0 +1,98 @@
+"""Which columns a write stores, and how batches are brought into their shape."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import SchemaMismatchError
+
+
+def plan_append(table: Schema, data: pa.Schema) -> Schema:
+    """Return the table's fields that data of some schema fills, in the table's order.
+
+    Columns match by name. Columns of the table that the data lacks become null, where they may.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the data does not fit, naming each column and how it differs.
+    NotSupportedError
+        If Lance cannot store a type.
+    """
+    incoming = {field.name: field for field in Schema.from_arrow(data).fields}
+    problems = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
+    for field in table.fields:
+        if field.name in incoming:
+            problems += _differences(field, incoming[field.name], field.name)
+        elif not field.nullable:
+            problems.append(f"column {field.name!r} is missing and cannot be null")
+    if problems:
+        raise SchemaMismatchError(f"the data does not fit the table: {'; '.join(problems)}")
+    if not incoming:
+        raise SchemaMismatchError(f"the data has no column; the table's are {', '.join(table.names)}")
+    return table.select(field.name for field in table.fields if field.name in incoming)
+
+
+def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with exactly the columns of a schema, in its order and of its types.
+
+    Parameters
+    ----------
+    batch : pa.RecordBatch
+    schema : Schema
+    arrow_schema : pa.Schema
+        The same, as Arrow.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the batch lacks a column or has others, or has nulls or types that do not fit.
+    """
+    if batch.schema.names != arrow_schema.names:
+        if sorted(batch.schema.names) != sorted(arrow_schema.names):
+            raise SchemaMismatchError(
+                f"a batch has the columns {', '.join(batch.schema.names)};"
+                f" {', '.join(arrow_schema.names)} were announced"
+            )
+        batch = batch.select(arrow_schema.names)
+    columns = [_conform_column(batch.column(index), field) for index, field in enumerate(schema.fields)]
+    if not columns:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+
+
+def _conform_column(column: pa.Array, field: Field) -> pa.Array:
+    if not field.nullable and column.null_count:
+        raise SchemaMismatchError(f"column {field.name!r} has {column.null_count} nulls, and cannot be null")
+    expected = field.to_arrow_type()
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if column.type == expected:
+        return column
+    differences = _differences(field, Field.from_arrow(pa.field(field.name, column.type)), field.name)
+    if differences:
+        raise SchemaMismatchError("; ".join(differences))
+    try:
+        return column.cast(expected)
+    except pa.ArrowException as error:
+        raise SchemaMismatchError(f"column {field.name!r} is {column.type}; {expected} is needed: {error}") from error
+
+
+def _differences(expected: Field, found: Field, path: str) -> list[str]:
+    """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
+    if expected.logical_type != found.logical_type:
+        return [f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"]
+    if expected.logical_type == "struct":
+        names, found_names = [[child.name for child in node.children] for node in (expected, found)]
+        if names != found_names:
+            return [f"column {path!r} has the fields {', '.join(found_names)}, the table's {', '.join(names)}"]
+    return [
+        difference
+        for child, found_child in zip(expected.children, found.children, strict=True)
+        for difference in _differences(child, found_child, f"{path}.{child.name}")
+    ]
+
+
+def _describe(field: Field) -> str:
+    return str(field.to_arrow_type())

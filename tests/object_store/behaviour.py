@@ -1,0 +1,138 @@
+"""What every object store must do. Subclass it with fixtures `store` and `root`, an empty place in the store."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lance_format import CorruptFileError, StorageError
+from lance_format.byte_io import ByteRange
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+
+
+class ObjectStoreBehaviour:
+    def test_what_is_put_can_be_read_and_replaced(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a/b", b"one")
+        assert store.read(f"{root}/a/b", 100) == b"one"
+        store.put(f"{root}/a/b", b"")
+        assert store.read(f"{root}/a/b", 100) == b""
+
+    def test_absence_has_its_own_error(self, store: ObjectStore, root: str) -> None:
+        for look in (
+            lambda: store.read(f"{root}/x", 1),
+            lambda: store.size(f"{root}/x"),
+            lambda: store.open_reader(f"{root}/x"),
+        ):
+            with pytest.raises(ObjectNotFoundError, match=f"{root}/x"):
+                look()
+
+    def test_read_is_bounded(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", b"12345")
+        with pytest.raises(CorruptFileError, match="5 bytes"):
+            store.read(f"{root}/a", 4)
+
+    def test_put_if_absent_never_replaces(self, store: ObjectStore, root: str) -> None:
+        store.put_if_absent(f"{root}/a/b", b"one")
+        with pytest.raises(ObjectExistsError):
+            store.put_if_absent(f"{root}/a/b", b"two")
+        assert store.read(f"{root}/a/b", 100) == b"one"
+        assert store.list_names(f"{root}/a") == ["b"]
+
+    def test_put_if_absent_has_one_winner(self, store: ObjectStore, root: str) -> None:
+        if not store.atomic_put_if_absent:
+            pytest.skip("the store does not promise it")
+        for turn in range(10):
+            barrier = threading.Barrier(8)
+
+            def attempt(number: int, path: str = f"{root}/{turn}", barrier: threading.Barrier = barrier) -> bool:
+                barrier.wait()
+                try:
+                    store.put_if_absent(path, b"%d" % number * 1000)
+                except ObjectExistsError:
+                    return False
+                return True
+
+            with ThreadPoolExecutor(8) as pool:
+                won = list(pool.map(attempt, range(8)))
+            assert won.count(True) == 1
+            assert store.read(f"{root}/{turn}", 10_000) == b"%d" % won.index(True) * 1000
+
+    def test_a_writer_shows_the_object_when_it_is_closed(self, store: ObjectStore, root: str) -> None:
+        writer = store.open_writer(f"{root}/d/file")
+        writer.write(b"abc")
+        writer.write(memoryview(b"defg")[1:])
+        assert writer.position == 6
+        with pytest.raises(ObjectNotFoundError):
+            store.size(f"{root}/d/file")
+        writer.close()
+        writer.close()
+        writer.abort()
+        assert store.read(f"{root}/d/file", 10) == b"abcefg"
+        assert store.list_names(f"{root}/d") == ["file"]
+
+    def test_an_aborted_writer_leaves_nothing(self, store: ObjectStore, root: str) -> None:
+        writer = store.open_writer(f"{root}/d/file")
+        writer.write(b"abc")
+        writer.abort()
+        writer.abort()
+        assert store.list_objects(f"{root}/d") == []
+
+    def test_a_reader_reads_ranges_and_no_further(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", bytes(range(100)))
+        reader = store.open_reader(f"{root}/a", 100)
+        assert reader.size_bytes == 100
+        wanted = [ByteRange(90, 10), ByteRange(0, 3), ByteRange(50, 0), ByteRange(1, 3)]
+        assert reader.read_ranges(wanted) == [bytes(range(90, 100)), b"\0\1\2", b"", b"\1\2\3"]
+        for beyond in (ByteRange(99, 2), ByteRange(-1, 1), ByteRange(2**62, 1), ByteRange(0, -1)):
+            with pytest.raises(CorruptFileError):
+                reader.read_ranges([beyond])
+        reader.close()
+        reader.close()
+
+    def test_a_known_size_is_checked(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", b"123")
+        store.open_reader(f"{root}/a", 3).close()
+        with pytest.raises(CorruptFileError, match="instead of 4"):
+            store.open_reader(f"{root}/a", 4)
+
+    def test_listing_is_flat_and_sorted(self, store: ObjectStore, root: str) -> None:
+        assert store.list_objects(f"{root}/none") == []
+        assert store.list_names(f"{root}/none") == []
+        for name in ("b", "a", "deeper/c"):
+            store.put(f"{root}/{name}", b"xyz")
+        found = store.list_objects(root)
+        assert [(info.path, info.size_bytes) for info in found] == [(f"{root}/a", 3), (f"{root}/b", 3)]
+        assert all(info.modified > 1_500_000_000 for info in found)
+        assert store.list_names(root) == ["a", "b"]
+
+    def test_deleting_twice_is_harmless(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", b"")
+        store.delete(f"{root}/a")
+        store.delete(f"{root}/a")
+        assert store.list_names(root) == []
+
+    def test_looking_whether_a_place_is_writable_writes_nothing(self, store: ObjectStore, root: str) -> None:
+        store.check_writable(f"{root}/new/table")
+        assert store.list_names(f"{root}/new") == []
+        assert store.absent_directories(f"{root}/new/table") in ((), (f"{root}/new/table", f"{root}/new"))
+
+    def test_directories_go_only_when_empty(self, store: ObjectStore, root: str) -> None:
+        absent = store.absent_directories(f"{root}/x/y")
+        store.put(f"{root}/x/y/a", b"1")
+        store.remove_if_empty(absent)
+        assert store.size(f"{root}/x/y/a") == 1
+        store.delete(f"{root}/x/y/a")
+        store.remove_if_empty(absent)
+        assert store.absent_directories(f"{root}/x/y") == absent
+
+    def test_a_path_below_an_object_is_an_error_that_names_it(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", b"")
+        if store.absent_directories(f"{root}/a/b") == ():
+            pytest.skip("the store has no directories")
+        for touch in (
+            lambda: store.put(f"{root}/a/b", b""),
+            lambda: store.check_writable(f"{root}/a/b"),
+            lambda: store.list_names(f"{root}/a/b"),
+        ):
+            with pytest.raises(StorageError, match=f"{root}/a"):
+                touch()

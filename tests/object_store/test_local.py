@@ -1,0 +1,110 @@
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lance_format import CorruptFileError, InvalidInputError, NotSupportedError, StorageError
+from lance_format.byte_io import ByteRange
+from lance_format.object_store import ObjectStore, resolve
+from lance_format.object_store.local import LocalStore
+from tests.object_store.behaviour import ObjectStoreBehaviour
+
+
+class TestLocalStore(ObjectStoreBehaviour):
+    @pytest.fixture
+    def store(self) -> LocalStore:
+        return LocalStore()
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return str(tmp_path)
+
+    @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+    def test_the_umask_is_honoured(self, store: ObjectStore, root: str, mask: int, mode: int) -> None:
+        before = os.umask(mask)
+        try:
+            store.put(f"{root}/a", b"")
+            store.put_if_absent(f"{root}/b", b"")
+        finally:
+            os.umask(before)
+        for name in ("a", "b"):
+            assert stat.S_IMODE(Path(root, name).stat().st_mode) == mode
+
+    def test_a_symbolic_link_under_the_final_name_is_not_followed(self, store: ObjectStore, root: str) -> None:
+        target = Path(root, "precious")
+        target.write_bytes(b"old")
+        Path(root, "link").symlink_to(target)
+        store.put(f"{root}/link", b"new")
+        assert target.read_bytes() == b"old"
+        with pytest.raises(FileExistsError):
+            store.put_if_absent(f"{root}/link", b"newer")
+
+    def test_truncation_under_a_reader_is_an_error_not_a_crash(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", bytes(10_000))
+        reader = store.open_reader(f"{root}/a")
+        os.truncate(f"{root}/a", 5000)
+        with pytest.raises(CorruptFileError, match="shorter"):
+            reader.read_ranges([ByteRange(4000, 2000)])
+        reader.close()
+
+    def test_a_directory_is_no_object(self, store: ObjectStore, root: str) -> None:
+        with pytest.raises(StorageError, match="directory"):
+            store.read(root, 10)
+
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES])
+    @pytest.mark.parametrize("call", ["write", "fsync", "link", "replace"])
+    def test_failures_are_named_and_leave_nothing(
+        self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch, number: int, call: str
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, call, fail)
+        with pytest.raises(StorageError, match=f"{root}/a.*{os.strerror(number)}"):
+            (store.put_if_absent if call == "link" else store.put)(f"{root}/a", b"data")
+        monkeypatch.undo()
+        assert list(Path(root).iterdir()) == []
+
+    def test_short_writes_are_completed(self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        write = os.write
+        monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data[:3])))
+        store.put(f"{root}/a", b"0123456789")
+        assert store.read(f"{root}/a", 100) == b"0123456789"
+
+    def test_a_name_with_a_null_character_is_refused(self, store: ObjectStore, root: str) -> None:
+        with pytest.raises(StorageError):
+            store.read(f"{root}/a\0b", 1)
+
+
+def test_paths_and_file_uris_mean_local_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    for uri, path in {
+        "/a/b": "/a/b",
+        "/a/b/": "/a/b",
+        "/a//b/../c": "/a/c",
+        "t": f"{tmp_path}/t",
+        "./t.lance": f"{tmp_path}/t.lance",
+        "~/t": "/home/someone/t",
+        "file:///a/b": "/a/b",
+        "file:/a/b": "/a/b",
+        "FILE:///a/b%20c": "/a/b c",
+        "file://localhost/a": "/a",
+        "a:b": f"{tmp_path}/a:b",
+    }.items():
+        assert resolve(uri)[1] == path, uri
+    assert resolve(tmp_path)[1] == str(tmp_path)
+
+
+@pytest.mark.parametrize("uri", ["s3://b/t", "s3+ddb://b/t", "gs://b/t", "az://c/t", "memory://t", "hdfs://n/t"])
+def test_other_storages_are_refused_by_name(uri: str) -> None:
+    with pytest.raises(NotSupportedError, match=uri.split(":")[0].replace("+", r"\+") + "://.*local"):
+        resolve(uri)
+
+
+@pytest.mark.parametrize("uri", ["", "  ", None, 7, "file://elsewhere/t", "~nobody-of-that-name/t"])
+def test_what_is_no_path_is_refused(uri: object) -> None:
+    with pytest.raises(InvalidInputError):
+        resolve(uri)  # type: ignore[arg-type]

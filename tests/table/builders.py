@@ -1,0 +1,49 @@
+"""Small tables and values for the tests of this directory."""
+
+import itertools
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+import lance_format
+from lance_format.datatypes import Schema
+from lance_format.object_store import ObjectStore, resolve
+from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.naming import new_data_file_name
+from lance_format.table.transaction import Append, Overwrite, Transaction
+from lance_format.version import STABLE
+
+SCHEMA = pa.schema([pa.field("a", pa.int64()), pa.field("s", pa.string())])
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    numbers = range(start, stop)
+    return pa.table({"a": numbers, "s": [f"row {number}" for number in numbers]}, schema=SCHEMA)
+
+
+def open_store(path: object) -> tuple[ObjectStore, str]:
+    return resolve(str(path))
+
+
+def some_fragment(num_rows: int = 10, fragment_id: int = 0) -> FragmentMetadata:
+    file = DataFile(new_data_file_name(), (0, 1), (0, 1), 2, 2, 1000)
+    return FragmentMetadata(fragment_id, (file,), num_rows)
+
+
+def creation(*fragments: FragmentMetadata) -> Transaction:
+    return Transaction(0, Overwrite(tuple(fragments), Schema.from_arrow(SCHEMA), STABLE))
+
+
+def append(read_version: int, *fragments: FragmentMetadata) -> Transaction:
+    return Transaction(read_version, Append(tuple(fragments)))
+
+
+def column(path: object, name: str = "a") -> list[int]:
+    values: Sequence[int] = lance_format.dataset(str(path)).to_table([name])[name].to_pylist()
+    return sorted(values)
+
+
+def data_files(path: object) -> list[str]:
+    store, root = open_store(path)
+    directories = ("data", "_transactions", "_versions", "_deletions")
+    return list(itertools.chain(*(store.list_names(f"{root}/{name}") for name in directories)))

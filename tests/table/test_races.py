@@ -1,0 +1,56 @@
+"""Writers that race, as real processes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_format
+
+REPOSITORY = Path(__file__).parents[2]
+APPENDS = 10
+
+
+@pytest.mark.parametrize("kinds", [["ours"] * 4, ["ours", "pylance"] * 2], ids=["ours", "ours and pylance"])
+def test_every_append_lands_once(tmp_path: Path, kinds: list[str]) -> None:
+    path = str(tmp_path / "t")
+    lance_format.write_dataset(pa.table({"a": [-1]}), path)
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.table.append_worker", kind, path, str(100 * number), str(APPENDS)],
+            cwd=REPOSITORY,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, kind in enumerate(kinds)
+    ]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, errors
+
+    table = lance_format.dataset(path)
+    expected = [-1] + [100 * number + row for number in range(len(kinds)) for row in range(APPENDS)]
+    assert sorted(table.to_table()["a"].to_pylist()) == sorted(expected)
+    assert [entry["version"] for entry in table.versions()] == list(range(1, 2 + len(kinds) * APPENDS))
+    ids = [fragment.fragment_id for fragment in table.get_fragments()]
+    assert ids == list(range(len(ids)))
+    reference = lance.dataset(path)
+    reference.validate()
+    assert reference.to_table() == table.to_table()
+
+
+def test_of_several_creations_one_wins(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    script = (
+        "import sys, pyarrow as pa, lance_format\n"
+        "try:\n    lance_format.write_dataset(pa.table({'a': [int(sys.argv[2])]}), sys.argv[1])\n"
+        "except lance_format.DatasetExistsError:\n    sys.exit(3)\n"
+    )
+    workers = [subprocess.Popen([sys.executable, "-c", script, path, str(number)]) for number in range(4)]
+    results = [worker.wait(timeout=60) for worker in workers]
+    assert sorted(results) == [0, 3, 3, 3]
+    assert lance_format.dataset(path).to_table()["a"].to_pylist() == [results.index(0)]
+    assert len(list(Path(path, "data").iterdir())) == len(list(Path(path, "_transactions").iterdir())) == 1

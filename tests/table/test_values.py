@@ -1,0 +1,274 @@
+"""Names, fragments, transactions and manifests as values."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_format import CorruptFileError, FragmentMetadata, InvalidInputError, NotSupportedError
+from lance_format.datatypes import Schema
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import DataFile, DeletionFile, DeletionFileType, parse_fragment, serialize_fragment
+from lance_format.table.manifest import Manifest, parse_manifest, serialize_manifest
+from lance_format.table.naming import ManifestNaming, check_segment, new_data_file_name, parse_manifest_name
+from lance_format.table.operations.append import apply_append
+from lance_format.table.operations.overwrite import apply_overwrite
+from lance_format.table.transaction import (
+    Append,
+    OtherOperation,
+    Overwrite,
+    Transaction,
+    parse_transaction,
+    serialize_transaction,
+)
+from tests.table.builders import SCHEMA, append, creation, some_fragment
+
+uint64s = st.integers(0, 2**64 - 1)
+data_files = st.builds(
+    lambda name, columns, size: DataFile(name, tuple(columns), tuple(range(len(columns))), 2, 2, size),
+    st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}", fullmatch=True),
+    st.lists(st.integers(0, 2**31 - 1), unique=True, max_size=4),
+    uint64s,
+)
+fragments = st.builds(
+    FragmentMetadata,
+    st.integers(0, 2**32 - 1),
+    st.tuples(data_files),
+    st.integers(1000, 2**32),
+    st.none() | st.builds(DeletionFile, st.sampled_from(DeletionFileType), uint64s, uint64s, st.integers(0, 1000)),
+)
+
+
+NO_VERSIONS = [
+    "d9223372036854775809.manifest",
+    "_latest.manifest",
+    "1.manifest#1",
+    ".tmp_1.manifest",
+    "0.manifest",
+    "latest_version_hint.json",
+    "18446744073709551615.manifest",
+    "99999999999999999999.manifest",
+    "\N{DEVANAGARI DIGIT ONE}.manifest",
+]
+
+
+class TestNaming:
+    @given(st.integers(1, 2**63 - 1), st.sampled_from(ManifestNaming))
+    def test_names_round_trip(self, version: int, naming: ManifestNaming) -> None:
+        directory, name = naming.path(version).split("/")
+        assert directory == "_versions"
+        assert parse_manifest_name(name) == (version, naming)
+
+    def test_known_names(self) -> None:
+        assert ManifestNaming.V1.path(7) == "_versions/7.manifest"
+        assert ManifestNaming.V2.path(1) == "_versions/18446744073709551614.manifest"
+
+    @pytest.mark.parametrize("name", NO_VERSIONS)
+    def test_other_files_are_no_versions(self, name: str) -> None:
+        assert parse_manifest_name(name) is None
+
+    def test_data_file_names_follow_the_pattern(self) -> None:
+        names = {new_data_file_name() for _ in range(100)}
+        assert len(names) == 100
+        for name in names:
+            assert len(name) == 56
+            assert set(name[:24]) <= {"0", "1"}
+            int(name[24:50], 16)
+
+    @pytest.mark.parametrize(
+        "name", ["..", ".", "", "a/b", "../x", "/etc/passwd", ".hidden", "a\\b", "a b", "a\0", "x" * 256]
+    )
+    def test_names_cannot_leave_their_directory(self, name: str) -> None:
+        with pytest.raises(CorruptFileError):
+            check_segment(name, "a file")
+
+
+class TestFragments:
+    @given(fragments)
+    def test_both_forms_round_trip(self, fragment: FragmentMetadata) -> None:
+        assert FragmentMetadata.from_json(fragment.to_json()) == fragment
+        assert parse_fragment(serialize_fragment(fragment)) == fragment
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"id": -1},
+            {"id": True},
+            {"id": "1"},
+            {"physical_rows": 2**33},
+            {"files": []},
+            {"files": [{}]},
+            {"files": None},
+            {"extra": 1},
+            {"deletion_file": {"file_type": "zip", "read_version": 1, "id": 1, "num_deleted_rows": 1}},
+        ],
+    )
+    def test_malformed_json_is_refused(self, change: dict[str, Any]) -> None:
+        value = json.loads(some_fragment().to_json()) | change
+        with pytest.raises(InvalidInputError):
+            FragmentMetadata.from_json(json.dumps(value))
+
+    @pytest.mark.parametrize(
+        "change", [{"path": "../x"}, {"fields": [0]}, {"fields": ["a", "b"]}, {"file_size_bytes": -1}]
+    )
+    def test_malformed_files_are_refused(self, change: dict[str, Any]) -> None:
+        value = json.loads(some_fragment().to_json())
+        value["files"][0] |= change
+        with pytest.raises(InvalidInputError):
+            FragmentMetadata.from_json(json.dumps(value))
+
+    @given(st.text() | st.binary())
+    def test_garbage_is_refused(self, text: str | bytes) -> None:
+        with pytest.raises(InvalidInputError):
+            FragmentMetadata.from_json(text)
+
+    def test_files_elsewhere_are_refused(self) -> None:
+        message = serialize_fragment(some_fragment())
+        message.files[0].base_id = 1
+        with pytest.raises(NotSupportedError, match="outside"):
+            parse_fragment(message)
+
+
+class TestTransactions:
+    @given(st.lists(fragments, max_size=3), uint64s)
+    def test_round_trip(self, added: list[FragmentMetadata], read_version: int) -> None:
+        for operation in (Append(tuple(added)), Overwrite(tuple(added), Schema.from_arrow(SCHEMA))):
+            transaction = Transaction(read_version, operation)
+            assert parse_transaction(serialize_transaction(transaction)) == transaction
+
+    def test_other_operations_are_known_by_name(self) -> None:
+        message = table_pb2.Transaction(uuid="x")
+        message.project.preserves_nullability = True
+        parsed = parse_transaction(message.SerializeToString())
+        assert parsed.operation == OtherOperation("project", preserves_nullability=True)
+        # Field 999: an operation of the future.
+        assert parse_transaction(b"\x12\x01x\xba\x3e\x00").operation == OtherOperation("unknown")
+
+    def test_a_uuid_cannot_lead_elsewhere(self) -> None:
+        with pytest.raises(CorruptFileError):
+            parse_transaction(table_pb2.Transaction(uuid="../../x").SerializeToString())
+
+
+def first(*added: FragmentMetadata) -> Manifest:
+    transaction = creation(*added)
+    assert isinstance(transaction.operation, Overwrite)
+    return apply_overwrite(None, transaction, transaction.operation, 10**18 + 5)
+
+
+def appended(manifest: Manifest, *added: FragmentMetadata) -> Manifest:
+    transaction = append(manifest.version, *added)
+    assert isinstance(transaction.operation, Append)
+    return apply_append(manifest, transaction, transaction.operation, 2 * 10**18)
+
+
+def reparsed(manifest: Manifest) -> Manifest:
+    return parse_manifest(serialize_manifest(manifest), path="p", version=manifest.version)
+
+
+class TestManifests:
+    def test_the_first(self) -> None:
+        manifest = reparsed(first(some_fragment(), some_fragment()))
+        assert manifest.version == 1
+        assert manifest.timestamp_ns == 10**18 + 5
+        assert [fragment.id for fragment in manifest.fragments] == [0, 1]
+        message = manifest.message
+        assert (message.reader_feature_flags, message.writer_feature_flags) == (0, 0)
+        assert message.max_fragment_id == 1
+        assert (message.data_format.file_format, message.data_format.version) == ("lance", "2.2")
+        assert message.writer_version.library == "pyspark-lance"
+        assert message.transaction_section == message.transaction_section_deprecated == 0
+        assert manifest.inline_transaction is not None
+        assert parse_transaction(manifest.inline_transaction).uuid in manifest.transaction_file
+
+    def test_ids_are_never_reused(self) -> None:
+        manifest = appended(first(some_fragment(), some_fragment()), some_fragment())
+        assert [fragment.id for fragment in manifest.fragments] == [0, 1, 2]
+        transaction = creation(some_fragment())
+        assert isinstance(transaction.operation, Overwrite)
+        replaced = apply_overwrite(manifest, transaction, transaction.operation, 0)
+        assert [fragment.id for fragment in replaced.fragments] == [3]
+        emptied = apply_overwrite(replaced, transaction, Overwrite((), transaction.operation.schema), 0)
+        assert [fragment.id for fragment in appended(emptied, some_fragment()).fragments] == [4]
+
+    def test_ids_follow_the_fragments_where_the_field_is_absent(self) -> None:
+        manifest = first(some_fragment())
+        manifest.message.ClearField("max_fragment_id")
+        manifest.message.fragments[0].id = 41
+        assert [fragment.id for fragment in appended(reparsed(manifest), some_fragment()).fragments] == [41, 42]
+
+    def test_what_is_not_known_survives_an_append(self) -> None:
+        manifest = first(some_fragment())
+        unknown = b"\xc2\x3e\x03new"  # Field 1000, three bytes.
+        manifest.message.MergeFromString(unknown)
+        manifest.message.fragments[0].MergeFromString(unknown)
+        manifest.message.config["key"] = "value"
+        manifest.message.table_metadata["more"] = "metadata"
+        data = serialize_manifest(reparsed(appended(reparsed(manifest), some_fragment())))
+        assert data.count(unknown) == 2
+        successor = parse_manifest(data, path="p", version=2)
+        assert dict(successor.message.config) == {"key": "value"}
+        assert dict(successor.message.table_metadata) == {"more": "metadata"}
+        assert successor.message.writer_feature_flags == 8
+
+    def test_a_successor_does_not_change_its_predecessor(self) -> None:
+        manifest = first(some_fragment())
+        before = serialize_manifest(manifest)
+        appended(manifest, some_fragment())
+        assert serialize_manifest(manifest) == before
+
+    def test_indices_stay_with_their_fragments(self) -> None:
+        indexed = table_pb2.IndexSection(indices=[table_pb2.IndexMetadata(name="i")]).SerializeToString()
+        base = first(some_fragment())
+        manifest = Manifest(**{name: getattr(base, name) for name in Manifest.__slots__} | {"index_section": indexed})
+        assert reparsed(appended(reparsed(manifest), some_fragment())).index_section == indexed
+        transaction = creation()
+        assert isinstance(transaction.operation, Overwrite)
+        assert reparsed(apply_overwrite(manifest, transaction, transaction.operation, 0)).index_section is None
+
+    def test_files_of_several_versions_are_flagged_for_good(self) -> None:
+        older = DataFile("x.lance", (0,), (0,), 2, 1, 10)
+        manifest = appended(first(some_fragment()), FragmentMetadata(0, (older,), 1))
+        assert manifest.message.reader_feature_flags == manifest.message.writer_feature_flags == 256
+        transaction = creation(some_fragment())
+        assert isinstance(transaction.operation, Overwrite)
+        assert apply_overwrite(manifest, transaction, transaction.operation, 0).message.reader_feature_flags == 256
+
+    @pytest.mark.parametrize("bit", [4, 6, 7, 9, 10, 11, 12, 63])
+    def test_unknown_flags_are_refused(self, bit: int) -> None:
+        manifest = first(some_fragment())
+        manifest.message.reader_feature_flags = 1 << bit
+        with pytest.raises(NotSupportedError, match=str(1 << bit)):
+            reparsed(manifest)
+        manifest.message.reader_feature_flags = 0
+        manifest.message.writer_feature_flags = 1 << bit
+        with pytest.raises(NotSupportedError, match=str(1 << bit)):
+            reparsed(manifest).check_writable("the table")
+
+    def test_stable_row_ids_can_be_read_only(self) -> None:
+        manifest = first(some_fragment())
+        manifest.message.reader_feature_flags = manifest.message.writer_feature_flags = 2
+        with pytest.raises(NotSupportedError, match="stable row ids"):
+            reparsed(manifest).check_writable("the table")
+
+    def test_base_paths_are_refused(self) -> None:
+        manifest = first(some_fragment())
+        manifest.message.base_paths.add(id=1, path="/elsewhere")
+        with pytest.raises(NotSupportedError, match="base paths"):
+            reparsed(manifest)
+
+    def test_contradictions_are_refused(self) -> None:
+        manifest = first(some_fragment(), some_fragment())
+        with pytest.raises(CorruptFileError, match="version 1, its name says 2"):
+            parse_manifest(serialize_manifest(manifest), path="p", version=2)
+        manifest.message.fragments[1].id = 0
+        with pytest.raises(CorruptFileError, match="p: fragment 0 is listed twice"):
+            reparsed(manifest)
+
+    def test_an_unknown_file_format_is_refused(self) -> None:
+        for name, version in (("parquet", "2.2"), ("lance", "7.7")):
+            manifest = first(some_fragment())
+            manifest.message.data_format.file_format, manifest.message.data_format.version = name, version
+            with pytest.raises(NotSupportedError):
+                reparsed(manifest)
