@@ -20,16 +20,17 @@ class _Profile:
     writable: bool
     large_chunks: bool
     inline_constants: bool
+    maps: bool
 
 
 class FileVersion(enum.Enum):
     """A version of the file format, and the profile that says what its files may contain."""
 
-    V0_1 = _Profile("0.1", (0, 2), (0, 0), False, False, False, False)
-    V2_0 = _Profile("2.0", (0, 3), (2, 0), False, False, False, False)
-    V2_1 = _Profile("2.1", (2, 1), (2, 1), True, True, False, False)
-    V2_2 = _Profile("2.2", (2, 2), (2, 2), True, True, True, True)
-    V2_3 = _Profile("2.3", (2, 3), (2, 3), False, False, True, True)
+    V0_1 = _Profile("0.1", (0, 2), (0, 0), False, False, False, False, False)
+    V2_0 = _Profile("2.0", (0, 3), (2, 0), False, False, False, False, False)
+    V2_1 = _Profile("2.1", (2, 1), (2, 1), True, True, False, False, False)
+    V2_2 = _Profile("2.2", (2, 2), (2, 2), True, True, True, True, True)
+    V2_3 = _Profile("2.3", (2, 3), (2, 3), False, False, True, True, True)
 
     def __str__(self) -> str:
         return self.value.name
@@ -53,6 +54,11 @@ class FileVersion(enum.Enum):
     def has_constant_values(self) -> bool:
         """Whether a constant page may hold a value, instead of nulls only."""
         return self.value.inline_constants
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether files may hold maps and fixed-size lists of structs."""
+        return self.value.maps
 
     @classmethod
     def parse(cls, text: str) -> FileVersion:
@@ -97,5 +103,6 @@ _NAMES: dict[str, FileVersion] = {
 }
 _FOOTERS: dict[tuple[int, int], FileVersion] = {
     **{version.footer_numbers: version for version in FileVersion},
+    (0, 1): FileVersion.V0_1,
     (2, 0): FileVersion.V2_0,
 }

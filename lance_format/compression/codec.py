@@ -42,6 +42,25 @@ class Decompressor(Protocol):
         """
 
 
+class PerValueDecompressor(Protocol):
+    """Turns full-zip values, each compressed by itself, into plain ones."""
+
+    def decompress_values(self, values: DataBlock) -> DataBlock:
+        """Decompress each value of a block.
+
+        Parameters
+        ----------
+        values : DataBlock
+            Compressed values: a `FixedWidthBlock` where the layout says the bits of a value, a `VariableWidthBlock`
+            where it says the bits of an offset. Offsets do not decrease and lie within the data.
+
+        Raises
+        ------
+        CorruptFileError
+            If the bytes contradict the encoding.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class CompressedChunks:
     """The values of a page, compressed and cut into chunks.

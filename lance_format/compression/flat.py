@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
+from lance_format.data_block import BufferSlices, Counts, DataBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import mini_block as kernels
 from lance_format.proto import encodings_pb2
@@ -65,6 +65,19 @@ class FlatDecompressor:
         return FixedWidthBlock(out, 1, total)
 
 
+@dataclass(frozen=True, slots=True)
+class FlatPerValueDecompressor:
+    """Passes on values that are stored as they are."""
+
+    bits_per_value: int
+
+    def decompress_values(self, values: DataBlock) -> DataBlock:
+        """Decompress values; see `PerValueDecompressor`."""
+        if not isinstance(values, FixedWidthBlock) or values.bits_per_value != self.bits_per_value:
+            raise CorruptFileError(f"flat values of {self.bits_per_value} bits are stored with another width")
+        return values
+
+
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> FlatDecompressor:
     """Build the decompressor that an encoding describes."""
     flat = encoding.flat
@@ -74,6 +87,11 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> FlatDecompressor:
     if not (bits == 1 or (bits % 8 == 0 and 0 < bits <= _MAX_BITS_PER_VALUE)):
         raise CorruptFileError(f"flat values of {bits} bits; expected 1 or a multiple of 8")
     return FlatDecompressor(bits)
+
+
+def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> FlatPerValueDecompressor:
+    """Build the decompressor that an encoding of full-zip values describes."""
+    return FlatPerValueDecompressor(parse(encoding).bits_per_value)
 
 
 def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:

@@ -1,56 +1,128 @@
-"""Which compression reads which encoding in which context: one table, and one of what is not read, with reasons."""
+"""Which compression reads which encoding in which context: two tables, and one of what is not read, with reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
-from lance_format.compression import bitpacking, flat, rle, variable
-from lance_format.compression.codec import Context, Decompressor
+from lance_format.compression import (
+    bitpacking,
+    byte_stream_split,
+    fixed_size_list,
+    flat,
+    fsst,
+    general,
+    packed_struct,
+    rle,
+    variable,
+)
+from lance_format.compression.codec import Context, Decompressor, PerValueDecompressor
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
+
+Parser: TypeAlias = Callable[[encodings_pb2.CompressiveEncoding], Decompressor]
+PerValueParser: TypeAlias = Callable[[encodings_pb2.CompressiveEncoding], PerValueDecompressor]
 
 _NOT_YET = "not implemented yet"
 _NEVER_THERE = "the format does not allow it here"
 
-DECOMPRESSORS: dict[tuple[str, Context], Callable[[encodings_pb2.CompressiveEncoding], Decompressor]] = {
+
+def _general(context: Context) -> Parser:
+    def parse(encoding: encodings_pb2.CompressiveEncoding) -> Decompressor:
+        scheme = general.parse_scheme(encoding)
+        inner = encoding.general.values
+        limit = general.max_bits_per_value(inner)
+        return general.GeneralDecompressor(scheme, parse_decompressor(inner, context), limit)
+
+    return parse
+
+
+def _general_per_value(encoding: encodings_pb2.CompressiveEncoding) -> PerValueDecompressor:
+    scheme = general.parse_scheme(encoding)
+    return general.GeneralPerValueDecompressor(scheme, parse_per_value_decompressor(encoding.general.values))
+
+
+def _fsst(encoding: encodings_pb2.CompressiveEncoding) -> Decompressor:
+    table = fsst.SymbolTable.parse(encoding.fsst.symbol_table)
+    return fsst.FsstDecompressor(table, parse_decompressor(encoding.fsst.values, Context.MINI_BLOCK))
+
+
+def _fsst_per_value(encoding: encodings_pb2.CompressiveEncoding) -> PerValueDecompressor:
+    table = fsst.SymbolTable.parse(encoding.fsst.symbol_table)
+    return fsst.FsstPerValueDecompressor(table, parse_per_value_decompressor(encoding.fsst.values))
+
+
+DECOMPRESSORS: dict[tuple[str, Context], Parser] = {
     ("flat", Context.MINI_BLOCK): flat.parse,
     ("flat", Context.BLOCK): flat.parse,
+    ("variable", Context.MINI_BLOCK): variable.parse,
+    ("variable", Context.BLOCK): variable.parse_block,
     ("inline_bitpacking", Context.MINI_BLOCK): bitpacking.parse_inline,
     ("inline_bitpacking", Context.BLOCK): bitpacking.parse_inline,
     ("out_of_line_bitpacking", Context.BLOCK): bitpacking.parse_out_of_line,
+    ("fsst", Context.MINI_BLOCK): _fsst,
+    ("rle", Context.MINI_BLOCK): rle.parse,
     ("rle", Context.BLOCK): rle.parse_block,
-    ("variable", Context.MINI_BLOCK): variable.parse,
+    ("byte_stream_split", Context.MINI_BLOCK): byte_stream_split.parse,
+    ("general", Context.MINI_BLOCK): _general(Context.MINI_BLOCK),
+    ("general", Context.BLOCK): _general(Context.BLOCK),
+    ("fixed_size_list", Context.MINI_BLOCK): fixed_size_list.parse,
+    ("packed_struct", Context.MINI_BLOCK): packed_struct.parse,
 }
-"""Parsers of encodings, by the name of the protobuf member and the context."""
+"""Parsers of encodings of buffers, by the name of the protobuf member and the context."""
+
+PER_VALUE_DECOMPRESSORS: dict[tuple[str, Context], PerValueParser] = {
+    ("flat", Context.PER_VALUE): flat.parse_per_value,
+    ("variable", Context.PER_VALUE): variable.parse_per_value,
+    ("fsst", Context.PER_VALUE): _fsst_per_value,
+    ("general", Context.PER_VALUE): _general_per_value,
+    ("fixed_size_list", Context.PER_VALUE): fixed_size_list.parse_per_value,
+}
+"""Parsers of encodings of single values, keyed alike."""
+
+READ: frozenset[tuple[str, Context]] = frozenset(DECOMPRESSORS) | frozenset(PER_VALUE_DECOMPRESSORS)
+"""What is read."""
 
 COMPRESSORS: frozenset[tuple[str, Context]] = frozenset(
     {
         ("flat", Context.MINI_BLOCK),
         ("flat", Context.BLOCK),
+        ("flat", Context.PER_VALUE),
+        ("variable", Context.MINI_BLOCK),
+        ("variable", Context.BLOCK),
+        ("variable", Context.PER_VALUE),
         ("inline_bitpacking", Context.MINI_BLOCK),
         ("out_of_line_bitpacking", Context.BLOCK),
-        ("variable", Context.MINI_BLOCK),
+        ("fsst", Context.MINI_BLOCK),
+        ("fsst", Context.PER_VALUE),
+        ("rle", Context.MINI_BLOCK),
+        ("byte_stream_split", Context.MINI_BLOCK),
+        ("general", Context.MINI_BLOCK),
+        ("general", Context.BLOCK),
+        ("general", Context.PER_VALUE),
+        ("fixed_size_list", Context.MINI_BLOCK),
+        ("fixed_size_list", Context.PER_VALUE),
+        ("packed_struct", Context.MINI_BLOCK),
     }
 )
 """What is written."""
 
 UNSUPPORTED: dict[tuple[str, Context], str] = {
-    ("flat", Context.PER_VALUE): _NOT_YET,
-    ("variable", Context.BLOCK): _NOT_YET,
-    ("variable", Context.PER_VALUE): _NOT_YET,
     **{("constant", context): "no known writer uses it" for context in Context},
     ("out_of_line_bitpacking", Context.MINI_BLOCK): _NEVER_THERE,
-    ("out_of_line_bitpacking", Context.PER_VALUE): _NOT_YET,
+    ("out_of_line_bitpacking", Context.PER_VALUE): _NEVER_THERE,
     ("inline_bitpacking", Context.PER_VALUE): _NEVER_THERE,
-    **{("fsst", context): _NOT_YET for context in Context},
+    ("fsst", Context.BLOCK): _NEVER_THERE,
     **{("dictionary", context): "pages keep dictionaries in their layout" for context in Context},
-    ("rle", Context.MINI_BLOCK): _NOT_YET,
     ("rle", Context.PER_VALUE): _NEVER_THERE,
-    **{("byte_stream_split", context): _NOT_YET for context in Context},
-    **{("general", context): _NOT_YET for context in Context},
-    **{("fixed_size_list", context): _NOT_YET for context in Context},
-    **{("packed_struct", context): _NOT_YET for context in Context},
-    **{("variable_packed_struct", context): _NOT_YET for context in Context},
+    ("byte_stream_split", Context.BLOCK): _NEVER_THERE,
+    ("byte_stream_split", Context.PER_VALUE): _NEVER_THERE,
+    ("fixed_size_list", Context.BLOCK): _NOT_YET,
+    ("packed_struct", Context.BLOCK): _NEVER_THERE,
+    ("packed_struct", Context.PER_VALUE): _NEVER_THERE,
+    ("variable_packed_struct", Context.MINI_BLOCK): _NEVER_THERE,
+    ("variable_packed_struct", Context.BLOCK): _NEVER_THERE,
+    ("variable_packed_struct", Context.PER_VALUE): _NOT_YET,
     **{("range", context): "part of the unstable file format 2.3" for context in Context},
     **{("delta", context): "part of the unstable file format 2.3" for context in Context},
 }
@@ -58,7 +130,7 @@ UNSUPPORTED: dict[tuple[str, Context], str] = {
 
 
 def parse_decompressor(encoding: encodings_pb2.CompressiveEncoding, context: Context) -> Decompressor:
-    """Build the decompressor of an encoding.
+    """Build the decompressor of an encoding of mini-block values or of a block.
 
     Raises
     ------
@@ -67,11 +139,27 @@ def parse_decompressor(encoding: encodings_pb2.CompressiveEncoding, context: Con
     NotSupportedError
         If it is valid, but not read in this context.
     """
-    name = encoding.WhichOneof("compression")
+    parse = DECOMPRESSORS.get((_name(encoding, context), context))
+    if parse is None:
+        raise _refusal(encoding, context)
+    return parse(encoding)
+
+
+def parse_per_value_decompressor(encoding: encodings_pb2.CompressiveEncoding) -> PerValueDecompressor:
+    """Build the decompressor of an encoding of full-zip values; raises as `parse_decompressor` does."""
+    parse = PER_VALUE_DECOMPRESSORS.get((_name(encoding, Context.PER_VALUE), Context.PER_VALUE))
+    if parse is None:
+        raise _refusal(encoding, Context.PER_VALUE)
+    return parse(encoding)
+
+
+def _name(encoding: encodings_pb2.CompressiveEncoding, context: Context) -> str:
+    name: str | None = encoding.WhichOneof("compression")
     if name is None:
         raise CorruptFileError(f"{context.value} have an encoding that is empty or unknown")
-    parse = DECOMPRESSORS.get((name, context))
-    if parse is None:
-        reason = UNSUPPORTED[name, context]
-        raise NotSupportedError(f"encoding {name!r} of {context.value} cannot be read: {reason}")
-    return parse(encoding)
+    return name
+
+
+def _refusal(encoding: encodings_pb2.CompressiveEncoding, context: Context) -> NotSupportedError:
+    name = _name(encoding, context)
+    return NotSupportedError(f"encoding {name!r} of {context.value} cannot be read: {UNSUPPORTED[name, context]}")

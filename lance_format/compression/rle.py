@@ -1,10 +1,15 @@
 """Run-length encoding: every run of equal values once, and its length.
 
-Encoding strategy document, "RLE". Read for levels, in the block form:
+Encoding strategy document, "Run Length Encoding (RLE)". Values have 8, 16, 32 or 64 bits, lengths a byte; runs of more
+than 255 values are split. Legal for mini-block values, as two buffers:
+
+    │ value 0 │ value 1 │ … │        │ u8 length 0 │ u8 length 1 │ … │
+
+and for levels, as one:
 
     │ u64 bytes of values │ value 0 │ value 1 │ … │ u8 length 0 │ u8 length 1 │ … │
 
-Runs of more than 255 values are split.
+A mini-block chunk that is written holds at most 4,096 values and 4 KiB of runs.
 """
 
 from __future__ import annotations
@@ -14,13 +19,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
+from lance_format.compression import flat
+from lance_format.compression.codec import CompressedChunks
+from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import rle as kernels
 from lance_format.proto import encodings_pb2
 
+WORD_BITS = (8, 16, 32, 64)
+MAX_RUN = 255
 _LENGTH_BITS = 8
-_MAX_RUN = 255
+_HEADER_BYTES = 8
+_MAX_CHUNK_VALUES = 4096
+_MAX_CHUNK_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class RleDecompressor:
+    """Reads mini-block chunks of runs."""
+
+    bits_per_value: int
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return 2
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        values, lengths = buffers
+        if (values.sizes != lengths.sizes * (self.bits_per_value // 8)).any():
+            raise CorruptFileError("a run-length encoded chunk has another number of values than of lengths")
+        return _expand(values, lengths, num_values, self.bits_per_value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +67,86 @@ class BlockRleDecompressor:
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         """Decompress chunks; see `Decompressor`."""
         (runs,) = buffers
-        if (num_values > runs.sizes * _MAX_RUN).any():
-            raise CorruptFileError("a run-length encoded buffer is shorter than its number of values says")
+        if (runs.sizes < _HEADER_BYTES).any():
+            raise CorruptFileError("a run-length encoded buffer is shorter than its header")
         width = self.bits_per_value // 8
-        out = np.empty(int(num_values.sum()) * width, np.uint8)
-        total = kernels.expand_blocks(runs.data, runs.starts, runs.sizes, num_values, width, out)
-        if total < 0:
-            raise CorruptFileError(f"run-length encoded buffer {-1 - total} contradicts its number of values")
-        return FixedWidthBlock(out, self.bits_per_value, total)
+        header = runs.data[runs.starts[:, np.newaxis] + np.arange(_HEADER_BYTES)]
+        value_bytes = np.ascontiguousarray(header).view("<u8").ravel()
+        num_runs = (value_bytes // np.uint64(width)).astype(np.int64)
+        wrong = (value_bytes % np.uint64(width) != 0) | (value_bytes > runs.sizes.astype(np.uint64))
+        if (wrong | (runs.sizes != _HEADER_BYTES + num_runs * (width + 1))).any():
+            raise CorruptFileError("the size of a run-length encoded buffer contradicts its header")
+        values = BufferSlices(runs.data, runs.starts + _HEADER_BYTES, num_runs * width)
+        lengths = BufferSlices(runs.data, values.starts + values.sizes, num_runs)
+        return _expand(values, lengths, num_values, self.bits_per_value)
+
+
+def _expand(values: BufferSlices, lengths: BufferSlices, num_values: Counts, bits: int) -> FixedWidthBlock:
+    width = bits // 8
+    if (num_values > lengths.sizes * MAX_RUN).any():
+        raise CorruptFileError("a run-length encoded buffer is shorter than its number of values says")
+    if (values.starts % width).any():
+        raise CorruptFileError("a run-length encoded buffer starts between two words")
+    words = values.data[: values.data.size // width * width].view(f"<u{width}")
+    out = np.empty(int(num_values.sum()) + kernels.FILL_VALUES, f"<u{width}")
+    total = kernels.expand_runs(
+        words, values.starts // width, lengths.sizes, lengths.data, lengths.starts, num_values, out
+    )
+    if total < 0:
+        raise CorruptFileError(f"run-length encoded buffer {-1 - total} contradicts its number of values")
+    return FixedWidthBlock(out[:total].view(np.uint8), bits, total)
+
+
+def parse(encoding: encodings_pb2.CompressiveEncoding) -> RleDecompressor:
+    """Build the decompressor that an encoding of mini-block values describes."""
+    return RleDecompressor(_bits_per_value(encoding.rle))
 
 
 def parse_block(encoding: encodings_pb2.CompressiveEncoding) -> BlockRleDecompressor:
     """Build the decompressor that an encoding of a block describes."""
-    values, lengths = encoding.rle.values, encoding.rle.run_lengths
+    return BlockRleDecompressor(_bits_per_value(encoding.rle))
+
+
+def _bits_per_value(rle: encodings_pb2.Rle) -> int:
+    values, lengths = rle.values, rle.run_lengths
     if values.WhichOneof("compression") != "flat" or lengths.WhichOneof("compression") != "flat":
-        raise NotSupportedError("run-length encoding is supported over flat values and lengths only")
+        raise NotSupportedError("run-length encoding ('rle') is supported over flat values and lengths only")
     if lengths.flat.bits_per_value != _LENGTH_BITS:
         raise CorruptFileError(f"run lengths of {lengths.flat.bits_per_value} bits; expected {_LENGTH_BITS}")
     bits = values.flat.bits_per_value
-    if bits not in (8, 16, 32, 64):
-        raise CorruptFileError(f"run-length encoded values of {bits} bits; expected 8, 16, 32 or 64")
-    return BlockRleDecompressor(bits)
+    if bits not in WORD_BITS:
+        raise CorruptFileError(f"run-length encoded values of {bits} bits; expected one of {WORD_BITS}")
+    return bits
+
+
+def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
+    """Return the encoding of runs."""
+    rle = encodings_pb2.Rle(values=flat.describe(bits_per_value), run_lengths=flat.describe(_LENGTH_BITS))
+    return encodings_pb2.CompressiveEncoding(rle=rle)
+
+
+def count_runs(block: FixedWidthBlock) -> int:
+    """Return the number of runs of a block that is not empty; `bits_per_value` is one of `WORD_BITS`."""
+    return kernels.count_runs(_words(block))
+
+
+def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
+    """Encode a block that is not empty; `num_runs` is what `count_runs` returns."""
+    words = _words(block)
+    width = block.bytes_per_value
+    max_runs = _MAX_CHUNK_BYTES // (width + 1)
+    room = num_runs + block.num_values // MAX_RUN + block.num_values // max_runs * 2 + 2 * max_runs
+    values = np.empty(room, words.dtype)
+    lengths = np.empty(room, np.uint8)
+    chunk_values = np.empty(block.num_values // (max_runs // 2) + 2, np.int64)
+    chunk_runs = np.empty_like(chunk_values)
+    chunks = kernels.pack_chunks(words, _MAX_CHUNK_VALUES, max_runs, values, lengths, chunk_values, chunk_runs)
+    chunk_runs = chunk_runs[:chunks]
+    runs = int(chunk_runs.sum())
+    buffers: tuple[Bytes, ...] = (values[:runs].view(np.uint8), lengths[:runs])
+    sizes = (chunk_runs * width, chunk_runs)
+    return CompressedChunks(buffers, sizes, chunk_values[:chunks], describe(block.bits_per_value))
+
+
+def _words(block: FixedWidthBlock) -> Bytes:
+    return block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")

@@ -1,15 +1,283 @@
-"""Which compression a page gets when it is written."""
+"""Which compression a page gets when it is written.
+
+Encoding strategy document, "Compression". Statistics over the page say what each compression would take, and the
+smallest is chosen: for values of a fixed width flat, bit packing, runs or a dictionary; for byte strings variable, FSST
+or a dictionary. Where the user asked for zstd or LZ4 on top, a sample says on top of what. Where small integers of both
+signs leave bit packing nothing to save, their bytes are split and compressed by zstd without being asked.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from lance_format.compression import bitpacking, flat, variable
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.compression import bitpacking, byte_stream_split, dictionary, flat, fsst, general, rle, variable
+from lance_format.compression.byte_codecs import ZSTD
 from lance_format.compression.codec import CompressedChunks
+from lance_format.compression.dictionary import CompressedDictionary
+from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
 from lance_format.data_block import Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.kernels import nulls as kernels
+from lance_format.proto import encodings_pb2
+from lance_format.version import FileVersion
 
 _LEVEL_BITS = 16
 _MIN_PACKED_LEVELS = 64
+_SAMPLED_VALUES = 8192
+# What zstd has to leave at most of integers of both signs, for which it was not asked.
+_MOST_OF_SIGNED = 0.6
+# What a dictionary costs besides its items: a buffer, and its description.
+_DICTIONARY_BYTES = 128
+# What FSST is taken to leave of byte strings when it is weighed against a dictionary.
+_FSST_SHARE = 0.5
+_LARGE_VALUE_BYTES = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedPage:
+    """The values of a page, compressed and cut into chunks.
+
+    Parameters
+    ----------
+    chunks : CompressedChunks
+        Values, or indices into the dictionary.
+    dictionary : CompressedDictionary or None
+    """
+
+    chunks: CompressedChunks
+    dictionary: CompressedDictionary | None
+
+
+@dataclass(frozen=True, slots=True)
+class PerValuePage:
+    """The values of a full-zip page, each compressed by itself."""
+
+    values: DataBlock
+    encoding: encodings_pb2.CompressiveEncoding
+
+
+def compress_page(
+    block: DataBlock,
+    definition: npt.NDArray[np.uint16] | None,
+    options: CompressionOptions,
+    version: FileVersion,
+) -> CompressedPage:
+    """Compress the values of a mini-block page.
+
+    Parameters
+    ----------
+    block : DataBlock
+        At least one value.
+    definition : uint16[num_values] or None
+        0 where the value is there; the others are arbitrary, and come back as anything. None if all are there.
+    options : CompressionOptions
+    version : FileVersion
+    """
+    if isinstance(block, VariableWidthBlock):
+        return _compress_byte_strings(block, options, version)
+    if definition is not None:
+        block = _fill_nulls(block, definition)
+    return _compress_fixed(block, options, version)
+
+
+def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
+    """Let nulls repeat the value before them, so that they make no runs, bits or items of their own."""
+    if block.bits_per_value == 1:
+        return block
+    first = int((definition == 0).argmax())
+    if block.bits_per_value in bitpacking.WORD_BITS:
+        words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
+        out = np.empty_like(words)
+        kernels.fill_forward(words, definition, first, out)
+        return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)
+    rows = block.data[: block.size_bytes].reshape(block.num_values, block.bytes_per_value).copy()
+    rows[definition != 0] = rows[first]
+    return FixedWidthBlock(rows.ravel(), block.bits_per_value, block.num_values)
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedChoice:
+    """A compression of values of a fixed width, and the bytes that it takes; None stands for flat."""
+
+    size_bytes: int
+    num_runs: int | None = None
+    widths: Counts | None = None
+
+    def compress(self, block: FixedWidthBlock) -> CompressedChunks:
+        """Do what was chosen."""
+        if self.num_runs is not None:
+            return rle.compress(block, self.num_runs)
+        if self.widths is not None:
+            return bitpacking.compress_inline(block, self.widths)
+        return flat.compress(block)
+
+
+def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _FixedChoice:
+    """Return the smallest of flat, bit packing and runs."""
+    best = _FixedChoice(block.size_bytes)
+    bits = block.bits_per_value
+    if bits not in bitpacking.WORD_BITS or options.scheme is Scheme.NONE:
+        return best
+    widths = bitpacking.block_widths(block)
+    packed = bitpacking.inline_size(widths, bits)
+    if packed < best.size_bytes:
+        best = _FixedChoice(packed, widths=widths)
+    num_runs = rle.count_runs(block)
+    runs = (num_runs + block.num_values // rle.MAX_RUN) * (block.bytes_per_value + 1)
+    if num_runs < options.rle_threshold * block.num_values and runs < best.size_bytes:
+        best = _FixedChoice(runs, num_runs=num_runs)
+    return best
+
+
+def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedPage:
+    best = _choose_fixed(block, options)
+    improvable = block.bits_per_value > 8 and best.size_bytes * 8 > block.num_values
+    if improvable and _dictionary_can_win(block, block.bytes_per_value, best.size_bytes, options):
+        page = dictionary.split(block, _max_items(block, block.bytes_per_value, best.size_bytes, options))
+        if page is not None:
+            indices = _choose_fixed(page.indices, options)
+            if indices.size_bytes + page.items.size_bytes < options.dict_size_ratio * best.size_bytes:
+                return _indexed(page, indices, options, version)
+    return CompressedPage(_compress_words(block, best, options), None)
+
+
+def _compress_words(block: FixedWidthBlock, best: _FixedChoice, options: CompressionOptions) -> CompressedChunks:
+    """Compress values or indices as chosen, or as goes best with the general compression that is wanted."""
+    if options.general_scheme is not None:
+        return _compress_twice(block, best, options.general_scheme, options)
+    if options.scheme is None and best == _FixedChoice(block.size_bytes) and _has_small_signed_words(block):
+        chunks = general.compress(byte_stream_split.compress(_sample(block)), ZSTD, None)
+        if chunks.buffers[0].size < _sample(block).size_bytes * _MOST_OF_SIGNED:
+            return general.compress(byte_stream_split.compress(block), ZSTD, None)
+    return best.compress(block)
+
+
+def _has_small_signed_words(block: FixedWidthBlock) -> bool:
+    """Return whether values of both signs would need at most half of their bits."""
+    bits = block.bits_per_value
+    if bits not in byte_stream_split.WORD_BITS:
+        return False
+    sample = _sample(block)
+    words = sample.data[: sample.size_bytes].view(f"<i{sample.bytes_per_value}")
+    folded = (words ^ (words >> (bits - 1))).view(np.uint8)
+    widths = bitpacking.block_widths(FixedWidthBlock(folded, bits, sample.num_values))
+    return bool(widths.mean() < bits / 2)
+
+
+def _sample(block: FixedWidthBlock) -> FixedWidthBlock:
+    """Return some values from the middle of a block."""
+    begin = max((block.num_values - _SAMPLED_VALUES) // 2, 0) // 8 * 8
+    return block.slice(begin, min(begin + _SAMPLED_VALUES, block.num_values))
+
+
+def _compress_twice(
+    block: FixedWidthBlock, best: _FixedChoice, scheme: int, options: CompressionOptions
+) -> CompressedChunks:
+    """Compress by what becomes smallest once zstd or LZ4 has been over it."""
+    split = options.byte_stream_split
+    splittable = block.bits_per_value in byte_stream_split.WORD_BITS
+    if splittable and split is ByteStreamSplitMode.ON:
+        return general.compress(byte_stream_split.compress(block), scheme, options.level)
+    candidates = [_compress_flat, _compress_packed, _compress_runs]
+    if splittable and split is ByteStreamSplitMode.AUTO:
+        candidates.append(byte_stream_split.compress)
+    if block.bits_per_value not in bitpacking.WORD_BITS:
+        return general.compress(best.compress(block), scheme, options.level)
+    if best.num_runs is None:
+        candidates.remove(_compress_runs)
+    sample = _sample(block)
+    sizes = []
+    for compress in candidates:
+        chunks = general.compress(compress(sample), scheme, options.level)
+        sizes.append(sum(buffer.size for buffer in chunks.buffers))
+    return general.compress(candidates[int(np.argmin(sizes))](block), scheme, options.level)
+
+
+def _compress_flat(block: FixedWidthBlock) -> CompressedChunks:
+    return flat.compress(block)
+
+
+def _compress_packed(block: FixedWidthBlock) -> CompressedChunks:
+    return bitpacking.compress_inline(block, bitpacking.block_widths(block))
+
+
+def _compress_runs(block: FixedWidthBlock) -> CompressedChunks:
+    return rle.compress(block, rle.count_runs(block))
+
+
+def _max_items(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> int:
+    """Return how many items a dictionary may have at most to pay."""
+    by_size = int((options.dict_size_ratio * without - _DICTIONARY_BYTES) / max(bytes_per_item, 1))
+    return min(block.num_values // options.dict_divisor, by_size)
+
+
+def _dictionary_can_win(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> bool:
+    return _max_items(block, bytes_per_item, without, options) > 0 and dictionary.may_pay(block)
+
+
+def _indexed(
+    page: dictionary.IndexedPage, choice: _FixedChoice, options: CompressionOptions, version: FileVersion
+) -> CompressedPage:
+    indices = _compress_words(page.indices, choice, options)
+    items = dictionary.compress_items(page.items, options, may_use_general=version.has_constant_values)
+    return CompressedPage(indices, items)
+
+
+def _compress_byte_strings(
+    block: VariableWidthBlock, options: CompressionOptions, version: FileVersion
+) -> CompressedPage:
+    offset_bytes = block.num_values * block.bits_per_offset // 8
+    bytes_per_item = (block.size_bytes + offset_bytes) / block.num_values
+    tries_fsst = _tries_fsst(block, options)
+    without = offset_bytes + block.size_bytes * (_FSST_SHARE if tries_fsst else 1)
+    if _dictionary_can_win(block, bytes_per_item, without, options):
+        page = dictionary.split(block, _max_items(block, bytes_per_item, without, options))
+        if page is not None:
+            indices = _choose_fixed(page.indices, options)
+            items = page.items.size_bytes + page.items.num_values * block.bits_per_offset // 8
+            if indices.size_bytes + items < options.dict_size_ratio * without:
+                return _indexed(page, indices, options, version)
+    if tries_fsst:
+        compressed = fsst.compress(block)
+        if compressed is not None:
+            values, table = compressed
+            return CompressedPage(_with_symbols(variable.compress(values), table), None)
+    chunks = variable.compress(block)
+    if options.general_scheme is not None:
+        chunks = general.compress(chunks, options.general_scheme, options.level)
+    return CompressedPage(chunks, None)
+
+
+def _tries_fsst(block: VariableWidthBlock, options: CompressionOptions) -> bool:
+    if options.scheme not in (None, Scheme.FSST) or block.size_bytes < fsst.MIN_BYTES:
+        return False
+    return options.scheme is Scheme.FSST or int(np.diff(block.offsets).max()) >= fsst.MIN_LONGEST_VALUE
+
+
+def _with_symbols(chunks: CompressedChunks, table: fsst.SymbolTable) -> CompressedChunks:
+    return CompressedChunks(chunks.buffers, chunks.sizes, chunks.num_values, fsst.describe(chunks.encoding, table))
+
+
+def compress_per_value(block: DataBlock, options: CompressionOptions) -> PerValuePage:
+    """Compress the values of a full-zip page, each by itself; those of a fixed width stay as they are."""
+    if isinstance(block, FixedWidthBlock):
+        return PerValuePage(block, flat.describe(block.bits_per_value))
+    plain = variable.describe(block.bits_per_offset)
+    if options.scheme is Scheme.NONE or block.size_bytes < fsst.MIN_BYTES:
+        return PerValuePage(block, plain)
+    scheme = options.general_scheme
+    if options.scheme is None and int(np.diff(block.offsets).max()) > _LARGE_VALUE_BYTES:
+        scheme = ZSTD
+    if scheme is not None:
+        small, encoding = general.compress_values(block, plain, scheme, options.level)
+        return PerValuePage(small, encoding) if small.size_bytes < block.size_bytes else PerValuePage(block, plain)
+    compressed = fsst.compress(block) if _tries_fsst(block, options) else None
+    if compressed is None:
+        return PerValuePage(block, plain)
+    values, table = compressed
+    return PerValuePage(values, fsst.describe(plain, table))
 
 
 def compress_values(block: DataBlock) -> CompressedChunks:

@@ -5,7 +5,12 @@ the first is the size of the offsets; the end is filled up to a multiple of an o
 
     │ offset 0 │ … │ offset n │ bytes of value 0 │ bytes of value 1 │ … │ fill │
 
-Offsets have 32 bits, and 64 for Arrow's large types.
+Legal for dictionary items, as one block whose offsets count from the first value's first byte:
+
+    │ 32 or 64 │ where the values start │ offset 0 = 0 │ … │ offset n │ bytes of value 0 │ bytes of value 1 │ … │
+
+Legal for full-zip values, which the layout stores with their lengths. Offsets have 32 bits, and 64 for Arrow's large
+types; the two words before a block's offsets are as wide as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import numpy as np
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Counts, VariableWidthBlock, aligned
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import variable as kernels
 from lance_format.proto import encodings_pb2
@@ -25,6 +30,7 @@ from lance_format.proto import encodings_pb2
 _TARGET_CHUNK_BYTES = 4096
 _MAX_CHUNK_VALUES = 4096
 _MAX_INT32 = 2**31 - 1
+_HEADER_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +63,93 @@ class VariableDecompressor:
         return VariableWidthBlock(out, offsets)
 
 
+@dataclass(frozen=True, slots=True)
+class BlockVariableDecompressor:
+    """Reads one block of byte strings with offsets of `offset_bits` bits."""
+
+    offset_bits: int
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return 1
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> VariableWidthBlock:
+        """Decompress a single chunk; see `Decompressor`. The result is a view of the buffer."""
+        (block,) = buffers
+        if len(num_values) != 1:
+            raise NotSupportedError(f"{len(num_values)} blocks of byte strings at once are not supported")
+        width = self.offset_bits // 8
+        start, size, count = int(block.starts[0]), int(block.sizes[0]), int(num_values[0])
+        data_start = (_HEADER_WORDS + count + 1) * width
+        if size < data_start:
+            raise CorruptFileError(f"a block of {count} byte strings has {size} bytes")
+        data = aligned(block.data[start : start + size])
+        words = data[:data_start].view(f"<u{width}")
+        if words[0] != self.offset_bits or words[1] != data_start:
+            raise CorruptFileError(
+                f"a block of {count} byte strings starts with {words[0]} and {words[1]};"
+                f" expected {self.offset_bits} and {data_start}"
+            )
+        offsets = words[_HEADER_WORDS:]
+        if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or int(offsets[-1]) > size - data_start:
+            raise CorruptFileError("the offsets of a block of byte strings decrease or lie outside of it")
+        fits = self.offset_bits == 64 or int(offsets[-1]) <= _MAX_INT32
+        values = offsets.view(f"<i{width}") if fits else offsets.astype(np.int64)
+        return VariableWidthBlock(data[data_start:], values)
+
+
+@dataclass(frozen=True, slots=True)
+class VariablePerValueDecompressor:
+    """Passes on byte strings that are stored as they are."""
+
+    def decompress_values(self, values: DataBlock) -> DataBlock:
+        """Decompress values; see `PerValueDecompressor`."""
+        if not isinstance(values, VariableWidthBlock):
+            raise CorruptFileError("byte strings are stored as values of a fixed width")
+        return values
+
+
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> VariableDecompressor:
-    """Build the decompressor that an encoding describes."""
-    variable = encoding.variable
+    """Build the decompressor that an encoding of mini-block values describes."""
+    return VariableDecompressor(_offset_bits(encoding.variable))
+
+
+def parse_block(encoding: encodings_pb2.CompressiveEncoding) -> BlockVariableDecompressor:
+    """Build the decompressor that an encoding of dictionary items describes."""
+    return BlockVariableDecompressor(_offset_bits(encoding.variable))
+
+
+def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> VariablePerValueDecompressor:
+    """Build the decompressor that an encoding of full-zip values describes."""
+    _offset_bits(encoding.variable)
+    return VariablePerValueDecompressor()
+
+
+def _offset_bits(variable: encodings_pb2.Variable) -> int:
     if variable.HasField("values") and variable.values.scheme:
         raise NotSupportedError("byte strings whose buffer is compressed are not supported")
     if variable.offsets.WhichOneof("compression") != "flat":
-        raise NotSupportedError("byte strings are supported with flat offsets only")
-    bits = variable.offsets.flat.bits_per_value
+        raise NotSupportedError("byte strings are supported with flat offsets only ('variable')")
+    bits: int = variable.offsets.flat.bits_per_value
     if bits not in (32, 64):
         raise CorruptFileError(f"byte string offsets of {bits} bits; expected 32 or 64")
-    return VariableDecompressor(bits)
+    return bits
+
+
+def describe(bits_per_offset: int) -> encodings_pb2.CompressiveEncoding:
+    """Return the encoding of byte strings."""
+    variable = encodings_pb2.Variable(offsets=flat.describe(bits_per_offset))
+    return encodings_pb2.CompressiveEncoding(variable=variable)
+
+
+def compress_block(block: VariableWidthBlock) -> Bytes:
+    """Lay out byte strings as one block."""
+    offsets = block.offsets - block.offsets[0]
+    data = block.data[int(block.offsets[0]) : int(block.offsets[-1])]
+    header = [block.bits_per_offset, (_HEADER_WORDS + len(offsets)) * offsets.itemsize]
+    words = np.concatenate([np.array(header, offsets.dtype), offsets])
+    return np.concatenate([words.view(np.uint8), data])
 
 
 def compress(block: VariableWidthBlock) -> CompressedChunks:
@@ -84,5 +166,4 @@ def compress(block: VariableWidthBlock) -> CompressedChunks:
     out = np.empty(room, np.uint8)
     sizes = np.empty(num_chunks, np.int64)
     written = kernels.pack_chunks(data, offsets, num_values, out.view(f"<u{width}"), out, sizes)
-    encoding = encodings_pb2.CompressiveEncoding(variable=encodings_pb2.Variable(offsets=flat.describe(bits)))
-    return CompressedChunks((out[:written],), (sizes,), num_values, encoding)
+    return CompressedChunks((out[:written],), (sizes,), num_values, describe(bits))

@@ -11,14 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.byte_io import RangeReader
-from lance_format.data_block import Counts, ValueShape
+from lance_format.data_block import Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.file.arrow import shape_of, to_arrow
 from lance_format.file.footer import PageMetadata, TailReader, parse_column, read_metadata
+from lance_format.file.nesting import Leaf, build_leaf, leaves_of, merge
 from lance_format.file.scheduler import NamedPlan, locate, run_plans
-from lance_format.structural.page import DecodedRows, Page, PageDescription, RowSelection
+from lance_format.structural.page import DecodedRows, Page, PageDescription
 from lance_format.structural.registry import parse_page
+from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
 _MAX_WINDOW_ROWS = 1024 * 1024
@@ -42,55 +43,72 @@ class ColumnProjection:
 
 
 class _Column:
-    """One column of the file: its pages, and which rows they hold."""
+    """One leaf column of the file: its pages, and which rows they hold."""
 
-    def __init__(self, field: Field, shape: ValueShape, pages: list[PageMetadata], version: FileVersion) -> None:
-        self.name = field.name
-        self.arrow_type = field.to_arrow_type()
-        self.shape = shape
+    def __init__(self, leaf: Leaf, pages: list[PageMetadata], version: FileVersion) -> None:
+        self.leaf = leaf
         self._version = version
         self._metadata = pages
         self._pages: list[Page | None] = [None] * len(pages)
+        self._items_per_row = leaf.items_per_row
+        lengths = np.array([page.num_rows for page in pages], np.int64)
+        if (lengths % self._items_per_row).any():
+            raise CorruptFileError("a page of fixed-size lists ends within a row")
         self.first_rows: Counts = np.zeros(len(pages) + 1, np.int64)
-        np.cumsum([page.num_rows for page in pages], out=self.first_rows[1:])
+        np.cumsum(lengths // self._items_per_row, out=self.first_rows[1:])
 
-    def page(self, index: int) -> Page:
-        """Return a page, ready to be asked for rows."""
+    def _page(self, index: int) -> Page:
         page = self._pages[index]
         if page is None:
             metadata = self._metadata[index]
             description = PageDescription(metadata.buffers, metadata.num_rows, self._version.has_large_chunks)
-            page = self._pages[index] = parse_page(metadata.layout, description, self.shape)
+            page = self._pages[index] = parse_page(metadata.layout, description, self.leaf.shape)
         return page
 
-    def window(self, row: int, stop: int) -> tuple[int, range]:
-        """Return the page that holds a row, and the rows of that page to read next."""
+    def plan_window(self, row: int, stop: int) -> tuple[int, NamedPlan]:
+        """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends."""
         index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
         first = int(self.first_rows[index])
-        size = min(_MAX_WINDOW_ROWS, self.page(index).rows_at_once)
+        page = self._page(index)
+        size = max(1, min(_MAX_WINDOW_ROWS, page.rows_at_once // self._items_per_row))
         end = min(stop, int(self.first_rows[index + 1]), row + size)
-        return index, range(row - first, end - first)
+        items = range((row - first) * self._items_per_row, (end - first) * self._items_per_row)
+        return end, NamedPlan(self.leaf.name, page.plan(items))
+
+    def plan_rows(self, rows: Counts) -> Iterator[NamedPlan]:
+        """Plan the reading of single rows, page by page."""
+        if not rows.size:
+            return
+        pages = np.searchsorted(self.first_rows, rows, side="right") - 1
+        for group in np.split(np.arange(rows.size), np.flatnonzero(np.diff(pages)) + 1):
+            index = int(pages[group[0]])
+            items = rows[group] - self.first_rows[index]
+            if self._items_per_row > 1:
+                items = expand_ranges(items * self._items_per_row, (items + 1) * self._items_per_row)
+            yield NamedPlan(self.leaf.name, self._page(index).plan(items))
 
 
 class _Cursor:
     """Hands out the rows of a column batch by batch; holds the arrays decoded but not handed out yet."""
 
-    def __init__(self, column: _Column, start: int, stop: int) -> None:
+    def __init__(self, column: _Column, start: int) -> None:
         self.column = column
         self.next_row = start
-        self.stop = stop
         self._arrays: list[pa.Array] = []
         self.available = 0
 
-    def push(self, rows: DecodedRows) -> None:
-        """Take rows that have been decoded."""
-        self._arrays += to_arrow(rows, self.column.arrow_type, self.column.shape)
-        self.available += rows.num_rows
-        self.next_row += rows.num_rows
+    def push(self, rows: DecodedRows, stop: int) -> None:
+        """Take the rows up to `stop`, which have been decoded."""
+        arrays = build_leaf(rows, self.column.leaf)
+        if sum(map(len, arrays)) != stop - self.next_row:
+            raise CorruptFileError(f"a page does not hold its {stop - self.next_row} rows")
+        self._arrays += arrays
+        self.available += stop - self.next_row
+        self.next_row = stop
 
     def fits(self, num_rows: int) -> int:
         """Return how many of the next rows one array can hold: fewer where its offsets would overflow."""
-        if self.column.shape.bits_per_offset != 32 or len(self._arrays[0]) >= num_rows:
+        if self.column.leaf.shape.bits_per_offset != 32 or len(self._arrays[0]) >= num_rows:
             return num_rows
         rows, size = 0, 0
         for array in self._arrays:
@@ -179,33 +197,39 @@ class FileReader:
             raise InvalidInputError(
                 f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
             )
-        schema = pa.schema([column.field.to_arrow() for column in columns])
-        opened = [self._column(column) for column in columns]
-        return self._read(schema, [_Cursor(column, start, stop) for column in opened], start, stop, batch_size)
+        opened = [self._open(column) for column in columns]
+        return self._read([column.field for column in columns], opened, start, stop, batch_size)
 
     def _read(
-        self, schema: pa.Schema, cursors: list[_Cursor], start: int, stop: int, batch_size: int
+        self, fields: list[Field], columns: list[list[_Column]], start: int, stop: int, batch_size: int
     ) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema([field.to_arrow() for field in fields])
+        cursors = [[_Cursor(column, start) for column in leaves] for leaves in columns]
+        flat = [cursor for leaves in cursors for cursor in leaves]
         row = start
         while row < stop:
             wanted = min(batch_size, stop - row)
-            self._fill(cursors, wanted)
-            num_rows = min((cursor.fits(wanted) for cursor in cursors), default=wanted)
-            arrays = [cursor.pop(num_rows) for cursor in cursors]
+            self._fill(flat, wanted, stop)
+            num_rows = min((cursor.fits(wanted) for cursor in flat), default=wanted)
+            arrays = []
+            for field, leaves in zip(fields, cursors, strict=True):
+                with self._locating(field.name):
+                    arrays.append(merge(field, [cursor.pop(num_rows) for cursor in leaves]))
             row += num_rows
             yield _batch(arrays, schema, num_rows)
 
-    def _fill(self, cursors: Sequence[_Cursor], num_rows: int) -> None:
+    def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
-            plans = []
+            ends, plans = [], []
             for cursor in lacking:
-                with self._locating(cursor.column.name):
-                    index, rows = cursor.column.window(cursor.next_row, cursor.stop)
-                    plans.append(NamedPlan(cursor.column.name, cursor.column.page(index).plan(rows)))
-            for cursor, decoded in zip(lacking, run_plans(self._source, plans), strict=True):
-                with self._locating(cursor.column.name):
-                    cursor.push(decoded)
+                with self._locating(cursor.column.leaf.name):
+                    end, plan = cursor.column.plan_window(cursor.next_row, stop)
+                ends.append(end)
+                plans.append(plan)
+            for cursor, end, decoded in zip(lacking, ends, run_plans(self._source, plans), strict=True):
+                with self._locating(cursor.column.leaf.name):
+                    cursor.push(decoded, end)
 
     def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows.
@@ -226,24 +250,27 @@ class FileReader:
         rows = np.asarray(rows, np.int64)
         if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
             raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
-        schema = pa.schema([column.field.to_arrow() for column in columns])
-        opened = [self._column(column) for column in columns]
+        fields = [column.field for column in columns]
+        leaves = [leaf for column in columns for leaf in self._open(column)]
         plans: list[NamedPlan] = []
         owners: list[int] = []
-        for owner, column in enumerate(opened):
-            for index, selection in _rows_of_pages(column, rows):
-                with self._locating(column.name):
-                    plans.append(NamedPlan(column.name, column.page(index).plan(selection)))
-                owners.append(owner)
-        pieces: list[list[pa.Array]] = [[] for _ in opened]
+        for owner, column in enumerate(leaves):
+            with self._locating(column.leaf.name):
+                found = list(column.plan_rows(rows))
+            plans += found
+            owners += [owner] * len(found)
+        pieces: list[list[pa.Array]] = [[] for _ in leaves]
         for owner, decoded in zip(owners, run_plans(self._source, plans), strict=True):
-            column = opened[owner]
-            with self._locating(column.name):
-                pieces[owner] += to_arrow(decoded, column.arrow_type, column.shape)
-        arrays = [
-            pa.concat_arrays(found) if found else pa.array([], column.arrow_type)
-            for column, found in zip(opened, pieces, strict=True)
-        ]
+            with self._locating(leaves[owner].leaf.name):
+                pieces[owner] += build_leaf(decoded, leaves[owner].leaf)
+        schema = pa.schema([field.to_arrow() for field in fields])
+        if not rows.size:
+            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+        gathered = iter([found[0] if len(found) == 1 else pa.concat_arrays(found) for found in pieces])
+        arrays = []
+        for field in fields:
+            with self._locating(field.name):
+                arrays.append(merge(field, [next(gathered) for _ in leaves_of(field)]))
         return _batch(arrays, schema, rows.size)
 
     def read_global_buffer(self, index: int) -> bytes:
@@ -269,19 +296,21 @@ class FileReader:
         """Close the source."""
         self._source.close()
 
-    def _column(self, projection: ColumnProjection) -> _Column:
-        field = projection.field
-        index = projection.column_indices.get(field.id, -1)
-        key = (index, field.logical_type)
+    def _open(self, projection: ColumnProjection) -> list[_Column]:
+        """Return the leaf columns of a field."""
+        with self._locating(projection.field.name):
+            return [self._column(leaf, projection.column_indices) for leaf in leaves_of(projection.field)]
+
+    def _column(self, leaf: Leaf, column_indices: Mapping[int, int]) -> _Column:
+        index = column_indices.get(leaf.field.id, -1)
+        key = (index, str(leaf.arrow_type))
         if key in self._columns:
             return self._columns[key]
-        with self._locating(field.name):
-            shape = shape_of(field)
-            if not 0 <= index < self.num_columns:
-                raise CorruptFileError(f"there is no column {index}; the file has {self.num_columns}")
-            column = _Column(field, shape, self.pages(index), self.version)
-            if column.first_rows[-1] != self.num_rows:
-                raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
+        if not 0 <= index < self.num_columns:
+            raise CorruptFileError(f"there is no column {index}; the file has {self.num_columns}")
+        column = _Column(leaf, self.pages(index), self.version)
+        if column.first_rows[-1] != self.num_rows:
+            raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
         self._columns[key] = column
         return column
 
@@ -298,14 +327,3 @@ def _batch(arrays: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.Recor
     if not arrays:
         return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _rows_of_pages(column: _Column, rows: Counts) -> Iterator[tuple[int, RowSelection]]:
-    """Yield each page that holds some of the rows, and these rows as the page counts them."""
-    if not rows.size:
-        return
-    pages = np.searchsorted(column.first_rows, rows, side="right") - 1
-    cuts = np.flatnonzero(np.diff(pages)) + 1
-    for group in np.split(np.arange(rows.size), cuts):
-        index = int(pages[group[0]])
-        yield index, rows[group] - column.first_rows[index]

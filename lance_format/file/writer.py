@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange, RangeWriter
-from lance_format.data_block import ValueShape
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError, SchemaMismatchError
-from lance_format.file.arrow import from_arrow, shape_of
+from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.file.footer import (
     ALIGNMENT,
     PageMetadata,
@@ -18,7 +16,9 @@ from lance_format.file.footer import (
     serialize_descriptor,
     serialize_end,
 )
-from lance_format.structural.strategy import encode_page
+from lance_format.file.nesting import Leaf, check_writable, leaves_of, shred
+from lance_format.structural.layers import LayerStack
+from lance_format.structural.strategy import TooManyLevelsError, encode_page
 from lance_format.version import STABLE, FileVersion
 
 _DEFAULT_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
@@ -46,18 +46,24 @@ class FileSummary:
     column_indices: tuple[int, ...]
 
 
-class _ColumnWriter:
-    """Gathers the rows of a column until they make a page."""
+@dataclass(slots=True)
+class _LeafWriter:
+    """The pages that a leaf has so far."""
 
-    def __init__(self, field: Field, shape: ValueShape) -> None:
-        self.field = field
-        self.arrow_type = field.to_arrow_type()
-        self.shape = shape
+    leaf: Leaf
+    pages: list[PageMetadata] = field(default_factory=list)
+    first_rows: list[int] = field(default_factory=list)
+    num_rows: int = 0
+
+
+class _ColumnWriter:
+    """Gathers the rows of a top-level column until its leaves have a page's worth."""
+
+    def __init__(self, top: Field) -> None:
+        self.field = top
+        self.leaves = [_LeafWriter(leaf) for leaf in leaves_of(top)]
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
-        self.pages: list[PageMetadata] = []
-        self.first_rows: list[int] = []
-        self.num_rows = 0
 
 
 class FileWriter:
@@ -97,7 +103,9 @@ class FileWriter:
         self._sink = sink
         self._schema = schema
         self._version = version
-        self._columns = [_ColumnWriter(field, shape_of(field)) for field in schema.fields]
+        for top in schema.fields:
+            check_writable(top, version)
+        self._columns = [_ColumnWriter(top) for top in schema.fields]
         share = None if data_cache_bytes is None else data_cache_bytes // max(len(self._columns), 1)
         self._column_cache_bytes = _DEFAULT_COLUMN_CACHE_BYTES if share is None else share
         self._max_page_bytes = _DEFAULT_PAGE_BYTES if max_page_bytes is None else max_page_bytes
@@ -135,9 +143,8 @@ class FileWriter:
         if index < 0:
             raise SchemaMismatchError(f"the batch lacks column {name!r}")
         array = batch.column(index)
-        found = array.type.storage_type if isinstance(array.type, pa.BaseExtensionType) else array.type
-        if Field.from_arrow(pa.field(name, found)).logical_type != column.field.logical_type:
-            raise SchemaMismatchError(f"column {name!r} is {found}; the schema has {column.arrow_type}")
+        if not _same_type(Field.from_arrow(pa.field(name, array.type)), column.field):
+            raise SchemaMismatchError(f"column {name!r} is {array.type}; the schema has {column.field.to_arrow_type()}")
         if not column.field.nullable and array.null_count:
             raise SchemaMismatchError(f"column {name!r} must not be null; the batch has {array.null_count} nulls")
         return array
@@ -152,22 +159,35 @@ class FileWriter:
             self._append(column, array.slice(middle))
             return
         if column.arrays and column.buffered_bytes + size > self._max_page_bytes:
-            self._write_page(column)
+            self._write_pages(column)
         column.arrays.append(array)
         column.buffered_bytes += size
         if column.buffered_bytes >= self._column_cache_bytes:
-            self._write_page(column)
+            self._write_pages(column)
 
-    def _write_page(self, column: _ColumnWriter) -> None:
+    def _write_pages(self, column: _ColumnWriter) -> None:
         array = column.arrays[0] if len(column.arrays) == 1 else pa.concat_arrays(column.arrays)
         column.arrays = []
         column.buffered_bytes = 0
-        values, definition = from_arrow(array)
-        page = encode_page(values, definition, len(array), self._version)
+        for leaf in column.leaves:
+            self._write_page(leaf, array)
+
+    def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
+        values, levels, stack = shred(array, leaf.leaf)
+        _check_nullability(leaf.leaf, stack)
+        try:
+            page = encode_page(values, levels, stack, len(array) * leaf.leaf.items_per_row, self._version)
+        except TooManyLevelsError:
+            if len(array) == 1:
+                raise NotSupportedError(f"a row of column {leaf.leaf.name!r} has too many empty lists") from None
+            middle = len(array) // 2
+            self._write_page(leaf, array.slice(0, middle))
+            self._write_page(leaf, array.slice(middle))
+            return
         buffers = tuple(self._write_aligned(buffer.data) for buffer in page.buffers)
-        column.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
-        column.first_rows.append(column.num_rows)
-        column.num_rows += page.num_rows
+        leaf.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
+        leaf.first_rows.append(leaf.num_rows)
+        leaf.num_rows += len(array)
 
     def _write_aligned(self, data: bytes | memoryview) -> ByteRange:
         self._sink.write(_PADDING[: -self._sink.position % ALIGNMENT])
@@ -191,18 +211,37 @@ class FileWriter:
         self._finished = True
         for column in self._columns:
             if column.arrays:
-                self._write_page(column)
+                self._write_pages(column)
         schema = Schema(self._schema.fields, self._metadata)
         added = [self._write_aligned(data) for data in self._global_buffers]
         descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
-        columns = [serialize_column(column.pages, column.first_rows) for column in self._columns]
+        leaves = [leaf for column in self._columns for leaf in column.leaves]
+        columns = [serialize_column(leaf.pages, leaf.first_rows) for leaf in leaves]
         self._sink.write(serialize_end(columns, [descriptor, *added], self._sink.position, self._version))
         size = self._sink.position
         self._sink.close()
-        ids = tuple(column.field.id for column in self._columns)
+        ids = tuple(leaf.leaf.field.id for leaf in leaves)
         return FileSummary(self.num_rows, size, ids, tuple(range(len(ids))))
 
     def abort(self) -> None:
         """Leave nothing behind."""
         self._finished = True
         self._sink.abort()
+
+
+def _same_type(found: Field, wanted: Field) -> bool:
+    """Return whether two fields have the same type, names of struct fields included."""
+    return (
+        found.logical_type == wanted.logical_type
+        and len(found.children) == len(wanted.children)
+        and all(
+            _same_type(one, other) and (one.name == other.name or wanted.logical_type != "struct")
+            for one, other in zip(found.children, wanted.children, strict=True)
+        )
+    )
+
+
+def _check_nullability(leaf: Leaf, stack: LayerStack) -> None:
+    for index, part in enumerate(reversed(leaf.path)):
+        if not part.nullable and stack.null_level(index):
+            raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")

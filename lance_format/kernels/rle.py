@@ -1,6 +1,11 @@
-"""Run-length encoding: values, and for each the number of its repetitions."""
+"""Run-length encoding: values, and for each the number of its repetitions.
+
+`words` are arrays of unsigned integers of the values' width, often a view of the very bytes of another argument.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,36 +14,97 @@ from lance_format.kernels.jit import kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
+Words = npt.NDArray[Any]
+
+FILL_VALUES = 16
+"""How many values `expand_runs` may write beyond the end of its output's values."""
+
+_MAX_RUN = 255
 
 
 @kernel
-def expand_blocks(data: U8, starts: I64, sizes: I64, num_values: I64, width: int, out: U8) -> int:
-    """Expand blocks of `u64 bytes of values, values of width bytes, one u8 length a value`.
+def expand_runs(
+    words: Words, value_starts: I64, num_runs: I64, data: U8, length_starts: I64, num_values: I64, out: Words
+) -> int:
+    """Expand the runs of chunks.
 
-    Slices lie within `data`; a last run that is too long is cut. Returns the number of values, or -1 - the index of the
-    first malformed block.
+    A chunk has `num_runs` values from word `value_starts` of `words` on, and as many lengths of one byte from
+    `length_starts` of `data` on; both lie within. A last run that is too long is cut, as other readers do. `out` has
+    room for all values and `FILL_VALUES` more. Returns the number of values, or -1 - the index of the first chunk
+    whose runs are too short.
     """
-    written = 0
-    for block in range(starts.size):
-        if sizes[block] < 8:
-            return -1 - block
-        value_bytes = np.int64(0)
-        for byte in range(8):
-            value_bytes |= np.int64(data[starts[block] + byte]) << (8 * byte)
-        runs = value_bytes // width
-        if value_bytes < 0 or runs * width != value_bytes or sizes[block] != 8 + value_bytes + runs:
-            return -1 - block
-        left = num_values[block]
-        source = starts[block] + 8
-        lengths = source + value_bytes
-        for run in range(runs):
-            count = min(np.int64(data[lengths + run]), left)
-            for _ in range(count):
-                for byte in range(width):
-                    out[written + byte] = data[source + byte]
-                written += width
-            left -= count
-            source += width
-        if left != 0:
-            return -1 - block
-    return written // width
+    written = np.uint64(0)
+    for chunk in range(value_starts.size):
+        end = written + np.uint64(num_values[chunk])
+        source = np.uint64(value_starts[chunk])
+        lengths = np.uint64(length_starts[chunk])
+        for run in range(np.uint64(num_runs[chunk])):
+            value = words[source + run]
+            stop = min(written + np.uint64(data[lengths + run]), end)
+            while written < stop:
+                for index in range(np.uint64(FILL_VALUES)):
+                    out[written + index] = value
+                written += np.uint64(FILL_VALUES)
+            written = stop
+        if written != end:
+            return -1 - chunk
+    return np.int64(written)
+
+
+@kernel
+def count_runs(words: Words) -> int:
+    """Return the number of runs of equal values; `words` has at least one."""
+    runs = np.int64(1)
+    for index in range(np.uint64(1), np.uint64(words.size)):
+        runs += words[index] != words[index - np.uint64(1)]
+    return runs
+
+
+@kernel
+def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8, position: int, max_runs: int) -> int:
+    """Write the runs of `count` values; returns their number, or -1 as soon as there are more than `max_runs`."""
+    runs = 0
+    index = np.uint64(first)
+    end = np.uint64(first + count)
+    while index < end:
+        value = words[index]
+        limit = min(index + np.uint64(_MAX_RUN), end)
+        stop = index + np.uint64(1)
+        while stop < limit and words[stop] == value:
+            stop += np.uint64(1)
+        if runs == max_runs:
+            return -1
+        values[position + runs] = value
+        lengths[position + runs] = np.uint8(stop - index)
+        runs += 1
+        index = stop
+    return runs
+
+
+@kernel
+def pack_chunks(
+    words: Words, max_values: int, max_runs: int, values: Words, lengths: U8, num_values: I64, num_runs: I64
+) -> int:
+    """Cut values into chunks of a power of two of at most `max_values` values and `max_runs` runs, and encode them.
+
+    The last chunk takes any number. `values` and `lengths` have room for all runs and for `max_runs` more, `num_values`
+    and `num_runs` for a chunk every `max_runs / 2` values and two more. Returns the number of chunks.
+    """
+    first = 0
+    position = 0
+    chunks = 0
+    size = max_values
+    while first < words.size:
+        size = min(size * 2, max_values)
+        while True:
+            count = min(size, words.size - first)
+            runs = _pack_runs(words, first, count, values, lengths, position, max_runs)
+            if runs >= 0:
+                break
+            size //= 2
+        num_values[chunks] = count
+        num_runs[chunks] = runs
+        chunks += 1
+        first += count
+        position += runs
+    return chunks

@@ -1,11 +1,13 @@
 """The constant layout: pages in which every value that is there is the same, or none is.
 
-Encoding strategy document, "All-null page layout", which file format 2.2 has widened. Without a value all rows are
-null, and the page has no buffers. A value of up to 32 bytes stands in the layout (`inline_value`); another is buffer 0:
+Encoding strategy document, "All-null page layout", which file format 2.2 has widened. Without a value all values are
+null; if nothing else can be, the page has no buffers. A value of up to 32 bytes stands in the layout (`inline_value`);
+another is buffer 0:
 
     │ u32 number of buffers │ u32 bytes of each │ the Arrow buffers of one value: offsets, data, or data alone │
 
-If some rows are null, two buffers follow: repetition levels, here empty, and definition levels, one u16 a row.
+Where levels are needed, two buffers follow: repetition levels and definition levels, either empty if all are 0. They are
+plain words of 16 bits; those of pages without a value may be compressed from 2.2 on.
 """
 
 from __future__ import annotations
@@ -13,25 +15,36 @@ from __future__ import annotations
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, DataBlock, FixedWidthBlock, ValueShape, VariableWidthBlock
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.compression import strategy
+from lance_format.compression.codec import Context, Decompressor
+from lance_format.compression.registry import parse_decompressor
+from lance_format.data_block import (
+    BufferSlices,
+    Bytes,
+    DataBlock,
+    FixedWidthBlock,
+    ValueShape,
+    VariableWidthBlock,
+)
+from lance_format.errors import CorruptFileError
 from lance_format.proto import encodings_pb2
+from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (
     DecodedRows,
     EncodedPage,
-    Levels,
     PageDescription,
     Plan,
     RowSelection,
-    check_levels,
-    parse_flat_layers,
+    as_levels,
     rows_within_answer,
-    select_levels,
 )
+from lance_format.structural.rep_def import LevelPair, check_levels, visible
+from lance_format.structural.row_index import select_rows
 
 _MAX_INLINE_BYTES = 32
 _MAX_INT32 = 2**31 - 1
 _LEVEL_BYTES = 2
+_MAX_LEVELS_PER_ROW = 2**24
 
 
 class ConstantPage:
@@ -47,21 +60,23 @@ class ConstantPage:
 
     def __init__(self, layout: encodings_pb2.ConstantLayout, page: PageDescription, shape: ValueShape) -> None:
         self._page = page
-        self._nullable = parse_flat_layers(layout.layers)
+        self._stack = LayerStack.parse(layout.layers)
         self._shape = shape
-        if layout.HasField("rep_compression") or layout.HasField("def_compression"):
-            raise NotSupportedError("constant pages with compressed levels cannot be read yet")
         inline = layout.inline_value if layout.HasField("inline_value") else None
         if inline is not None and shape.bits_per_offset is not None:
             raise CorruptFileError("a page of byte strings has an inline value")
         self._inline = None if inline is None else np.frombuffer(inline, np.uint8)
-        level_buffers = len(page.buffers) - (1 if inline is None and page.buffers else 0)
-        if level_buffers not in (0, 2):
+        has_value_buffer = inline is None and len(page.buffers) % 2 == 1
+        level_buffers = page.buffers[int(has_value_buffer) :]
+        if len(level_buffers) not in (0, 2):
             raise CorruptFileError(f"a constant page has {len(page.buffers)} buffers")
-        self._value_range = page.buffers[0] if inline is None and page.buffers else None
-        self._level_range = page.buffers[-1] if level_buffers and page.buffers[-1].size else None
-        if self._level_range is not None and self._level_range.size != page.num_rows * _LEVEL_BYTES:
-            raise CorruptFileError(f"{page.num_rows} rows have {self._level_range.size} bytes of definition levels")
+        self._value_range = page.buffers[0] if has_value_buffer else None
+        self._repetition_range = level_buffers[0] if level_buffers and level_buffers[0].size else None
+        self._definition_range = level_buffers[1] if level_buffers and level_buffers[1].size else None
+        self._repetition = _LevelReader(layout, "rep_compression", layout.num_rep_values)
+        self._definition = _LevelReader(layout, "def_compression", layout.num_def_values)
+        if self._stack.lists and self._repetition_range is None:
+            raise CorruptFileError("a page of lists has no repetition levels")
 
     @property
     def rows_at_once(self) -> int:
@@ -70,28 +85,43 @@ class ConstantPage:
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`."""
-        if self._inline is None and self._value_range is None:
-            return DecodedRows(None, None, len(rows))
-        value, levels = self._inline, None
-        wanted: list[ByteRange] = []
-        if self._value_range is not None:
-            wanted.append(self._value_range)
-        if self._level_range is not None:
-            wanted.append(self._level_range)
-        if wanted:
-            fetched = yield wanted
-            if self._value_range is not None:
-                value = fetched[0]
-            if self._level_range is not None:
-                levels = check_levels(fetched[-1].view("<u2"), int(self._nullable))
-        assert value is not None
-        block = self._repeat(value, len(rows))
-        return DecodedRows(block, select_levels(levels, rows), len(rows))
+        wanted = [self._value_range, self._repetition_range, self._definition_range]
+        ranges: list[ByteRange] = [found for found in wanted if found is not None]
+        fetched = iter((yield ranges) if ranges else ())
+        value = self._inline if self._value_range is None else next(fetched)
+        repetition = None if self._repetition_range is None else self._repetition.read(next(fetched))
+        definition = None if self._definition_range is None else self._definition.read(next(fetched))
+        sizes = {levels.size for levels in (repetition, definition) if levels is not None}
+        if len(sizes) > 1 or (sizes and not self._stack.lists and sizes != {self._page.num_rows}):
+            raise CorruptFileError(f"a constant page of {self._page.num_rows} rows has {sorted(sizes)} levels")
+        decoded = self._select(repetition, definition, rows)
+        if value is None:
+            return decoded
+        seen = visible(decoded.levels.definition, self._stack)
+        count = decoded.levels.num_levels if seen is None else int(np.count_nonzero(seen))
+        return DecodedRows(self._repeat(value, count), decoded.levels, self._stack)
 
-    def _repeat(self, value: Bytes, num_rows: int) -> DataBlock:
+    def _select(self, repetition: Levels | None, definition: Levels | None, rows: RowSelection) -> DecodedRows:
+        """Return the levels of the rows."""
+        if repetition is not None:
+            levels = LevelPair(repetition, definition, repetition.size)
+            check_levels(levels, self._stack)
+            one = np.zeros(1, np.int64)
+            first_rows = np.array([0, self._page.num_rows], np.int64)
+            return select_rows(None, levels, self._stack, rows, first_rows, one + levels.num_levels, one)
+        if definition is None:
+            only_null = self._inline is None and self._value_range is None
+            nulls = np.full(len(rows), self._stack.null_level(0), np.uint16) if only_null else None
+            return DecodedRows(None, LevelPair(None, nulls, len(rows)), self._stack)
+        whole = LevelPair(None, definition, definition.size)
+        check_levels(whole, self._stack)
+        picked = whole.select(rows.start, rows.stop) if isinstance(rows, range) else whole.take(rows)
+        return DecodedRows(None, picked, self._stack)
+
+    def _repeat(self, value: Bytes, num_values: int) -> DataBlock:
         buffers = [value] if self._inline is not None else _parse_scalar(value)
         if self._shape.bits_per_offset is not None:
-            return _repeat_byte_string(buffers, self._shape.bits_per_offset, num_rows)
+            return _repeat_byte_string(buffers, self._shape.bits_per_offset, num_values)
         if len(buffers) != 1 or buffers[0].size == 0:
             raise CorruptFileError("the value of a constant page is not one fixed-width buffer")
         (scalar,) = buffers
@@ -99,11 +129,32 @@ class ConstantPage:
             if scalar.size != 1:
                 raise CorruptFileError(f"a constant boolean has {scalar.size} bytes; expected 1")
             byte = 0xFF if scalar[0] & 1 else 0
-            return FixedWidthBlock(np.full((num_rows + 7) // 8, byte, np.uint8), 1, num_rows)
-        return FixedWidthBlock(np.tile(scalar, num_rows), scalar.size * 8, num_rows)
+            return FixedWidthBlock(np.full((num_values + 7) // 8, byte, np.uint8), 1, num_values)
+        return FixedWidthBlock(np.tile(scalar, num_values), scalar.size * 8, num_values)
 
 
-def _repeat_byte_string(buffers: list[Bytes], bits_per_offset: int, num_rows: int) -> VariableWidthBlock:
+class _LevelReader:
+    """Reads a level buffer, compressed or plain."""
+
+    def __init__(self, layout: encodings_pb2.ConstantLayout, name: str, num_levels: int) -> None:
+        self._decompressor: Decompressor | None = None
+        self._num_levels = num_levels
+        if layout.HasField(name):
+            self._decompressor = parse_decompressor(getattr(layout, name), Context.BLOCK)
+
+    def read(self, data: Bytes) -> Levels:
+        """Return the levels that a buffer holds."""
+        if self._decompressor is None:
+            if data.size % _LEVEL_BYTES:
+                raise CorruptFileError(f"{data.size} bytes of levels are no whole words of 16 bits")
+            return data.view("<u2")
+        if self._num_levels > _MAX_LEVELS_PER_ROW * max(data.size, 1):
+            raise CorruptFileError(f"{data.size} bytes are said to hold {self._num_levels} levels")
+        counts = np.array([self._num_levels], np.int64)
+        return as_levels(self._decompressor.decompress([BufferSlices.whole(data)], counts))
+
+
+def _repeat_byte_string(buffers: list[Bytes], bits_per_offset: int, num_values: int) -> VariableWidthBlock:
     width = bits_per_offset // 8
     if len(buffers) != 2 or buffers[0].size != 2 * width:
         raise CorruptFileError("the value of a constant page is not one byte string")
@@ -111,9 +162,9 @@ def _repeat_byte_string(buffers: list[Bytes], bits_per_offset: int, num_rows: in
     if not 0 <= begin <= end <= buffers[1].size:
         raise CorruptFileError(f"the offsets {begin} and {end} of a constant byte string lie outside of it")
     size = end - begin
-    wide = bits_per_offset == 64 or size * num_rows > _MAX_INT32
-    offsets = np.arange(num_rows + 1, dtype=np.int64 if wide else np.int32) * size
-    return VariableWidthBlock(np.tile(buffers[1][begin:end], num_rows), offsets)
+    wide = bits_per_offset == 64 or size * num_values > _MAX_INT32
+    offsets = np.arange(num_values + 1, dtype=np.int64 if wide else np.int32) * size
+    return VariableWidthBlock(np.tile(buffers[1][begin:end], num_values), offsets)
 
 
 def _parse_scalar(buffer: Bytes) -> list[Bytes]:
@@ -128,34 +179,49 @@ def _parse_scalar(buffer: Bytes) -> list[Bytes]:
     return [buffer[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
-def encode_nulls(num_rows: int) -> EncodedPage:
-    """Lay out a page whose rows are all null."""
-    layout = encodings_pb2.ConstantLayout(layers=[encodings_pb2.REPDEF_NULLABLE_ITEM])
-    return EncodedPage((), encodings_pb2.PageLayout(constant_layout=layout), num_rows)
-
-
-def encode_value(value: DataBlock, definition: Levels | None, num_rows: int) -> EncodedPage:
-    """Lay out a page of one value.
+def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, *, compressed: bool) -> EncodedPage:
+    """Lay out a page without a value.
 
     Parameters
     ----------
-    value : DataBlock
-        A block of that value alone.
-    definition : uint16[num_rows] or None
-        0 where the value is there, 1 where it is null; None if none is null.
+    levels : LevelPair
+    stack : LayerStack
     num_rows : int
+    compressed : bool
+        Whether the file's version allows levels to be compressed.
     """
-    layer = encodings_pb2.REPDEF_ALL_VALID_ITEM if definition is None else encodings_pb2.REPDEF_NULLABLE_ITEM
-    layout = encodings_pb2.ConstantLayout(layers=[layer])
+    layout = encodings_pb2.ConstantLayout(layers=stack.layers)  # type: ignore[arg-type]
+    if len(stack.layers) == 1:
+        return EncodedPage((), encodings_pb2.PageLayout(constant_layout=layout), num_rows)
+    buffers = []
+    for name, found in (("rep", levels.repetition), ("def", levels.definition)):
+        if found is None:
+            buffers.append(np.empty(0, np.uint8))
+        elif not compressed:
+            buffers.append(found.astype("<u2").view(np.uint8))
+        else:
+            block = FixedWidthBlock(found.view(np.uint8), 16, found.size)
+            chunks = strategy.compress_levels(block, np.array([found.size], np.int64))
+            getattr(layout, f"{name}_compression").CopyFrom(chunks.encoding)
+            setattr(layout, f"num_{name}_values", found.size)
+            buffers.append(chunks.buffers[0])
+    return EncodedPage(tuple(buffers), encodings_pb2.PageLayout(constant_layout=layout), num_rows)
+
+
+def encode_value(value: DataBlock, levels: LevelPair, stack: LayerStack, num_rows: int) -> EncodedPage:
+    """Lay out a page of one value, given as a block of that value alone."""
+    layout = encodings_pb2.ConstantLayout(layers=stack.layers)  # type: ignore[arg-type]
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidthBlock) and value.size_bytes <= _MAX_INLINE_BYTES:
-        layout.inline_value = (
-            value.data[:1] & 1 if value.bits_per_value == 1 else value.data[: value.size_bytes]
-        ).tobytes()
+        data = value.data[:1] & 1 if value.bits_per_value == 1 else value.data[: value.size_bytes]
+        layout.inline_value = data.tobytes()
     else:
         buffers.append(_serialize_scalar(value))
-    if definition is not None:
-        buffers += [np.empty(0, np.uint8), definition.astype("<u2").view(np.uint8)]
+    if levels.repetition is not None or levels.definition is not None:
+        buffers += [
+            np.empty(0, np.uint8) if found is None else found.astype("<u2").view(np.uint8)
+            for found in (levels.repetition, levels.definition)
+        ]
     return EncodedPage(tuple(buffers), encodings_pb2.PageLayout(constant_layout=layout), num_rows)
 
 

@@ -1,16 +1,18 @@
 """The mini-block layout: pages of small values, cut into chunks that are compressed and read one by one.
 
-Encoding strategy document, "Mini-block page layout". The page has two buffers. The first holds a word a chunk, of 16
-bits up to file format 2.1 and of 32 from 2.2 on:
+Encoding strategy document, "Mini-block page layout". The page has two to four buffers: a word a chunk, the chunks, the
+dictionary if there is one, the repetition index if there are lists. The word has 16 bits up to file format 2.1 and 32
+from 2.2 on:
 
     │ size in bytes / 8 - 1 │ log2 of the number of values: 4 bits │
 
-The last chunk may have 0 there; it holds the values that are left. The second buffer holds the chunks:
+The last chunk may have 0 there; it holds the values that are left. A chunk is
 
-    │ u16 levels │ u16 bytes of rep? │ u16 bytes of def? │ bytes of each value buffer: u16, or u32 from 2.2 on │ fill │
+    │ u16 levels │ u16 bytes of rep? │ u16 bytes of def? │ bytes of each value buffer: u16, u32 from 2.2 on │ fill │
     │ repetition levels? │ fill │ definition levels? │ fill │ value buffer 0 │ fill │ …
 
-Chunks and their buffers start at multiples of 8 bytes; fill is 0xFE.
+Chunks and their buffers start at multiples of 8 bytes; fill is 0xFE. Values are those of visible entries; invisible ones
+stand in the chunk of the value that follows, or in the last.
 """
 
 from __future__ import annotations
@@ -20,54 +22,49 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.compression import strategy
-from lance_format.compression.codec import CompressedChunks, Context, Decompressor
+from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
-from lance_format.data_block import (
-    BufferSlices,
-    Bytes,
-    Counts,
-    DataBlock,
-    FixedWidthBlock,
-    aligned,
-    starts_of,
-)
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock, aligned, starts_of
+from lance_format.errors import CorruptFileError
 from lance_format.kernels import mini_block as kernels
 from lance_format.proto import encodings_pb2
+from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (
     DecodedRows,
-    EncodedPage,
-    Levels,
     PageDescription,
     Plan,
     RowSelection,
-    check_levels,
-    parse_flat_layers,
+    as_levels,
     rows_within_answer,
-    select_levels,
 )
+from lance_format.structural.rep_def import LevelPair, check_levels, visible
+from lance_format.structural.row_index import parse_repetition_index, select_rows
 
-_ALIGNMENT = 8
-_FILL = 0xFE
-_LOG_BITS = 4
+ALIGNMENT = 8
+LOG_BITS = 4
 _MAX_VALUE_BUFFERS = 16
-_MAX_LEVEL_BITS = 16
+_MAX_REPETITION_DEPTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTable:
-    """Where the chunks are and which values they hold.
+    """Where the chunks are and what they hold.
 
     Parameters
     ----------
     offsets : int64[num_chunks + 1]
         Bytes into the chunk buffer.
-    first_values : int64[num_chunks + 1]
+    num_values : int64[num_chunks]
+    first_rows : int64[num_chunks + 1]
+        The first row that starts in each chunk or after it.
+    ended_rows : int64[num_chunks]
+        The rows that have ended with each chunk.
     """
 
     offsets: Counts
-    first_values: Counts
+    num_values: Counts
+    first_rows: Counts
+    ended_rows: Counts
 
 
 class MiniBlockPage:
@@ -89,21 +86,32 @@ class MiniBlockPage:
     def __init__(self, layout: encodings_pb2.MiniBlockLayout, page: PageDescription) -> None:
         self._page = page
         self._table: _ChunkTable | None = None
-        self._nullable = parse_flat_layers(layout.layers)
-        if layout.HasField("rep_compression") or layout.repetition_index_depth:
-            raise CorruptFileError("a page without list layers has repetition levels")
+        self._dictionary: DataBlock | None = None
+        self._stack = LayerStack.parse(layout.layers)
+        self._num_values = layout.num_items
+        self._depth = layout.repetition_index_depth
+        self._num_dictionary_items = layout.num_dictionary_items
+        self._values = parse_decompressor(layout.value_compression, Context.MINI_BLOCK)
+        self._repetition = _parse_levels(layout, "rep_compression")
+        self._definition = _parse_levels(layout, "def_compression")
+        self._items: Decompressor | None = None
         if layout.HasField("dictionary"):
-            raise NotSupportedError("pages with a dictionary cannot be read yet")
+            self._items = parse_decompressor(layout.dictionary, Context.BLOCK)
+        self._check(layout)
+
+    def _check(self, layout: encodings_pb2.MiniBlockLayout) -> None:
+        page, stack = self._page, self._stack
         if layout.has_large_chunk != page.large_chunks:
             raise CorruptFileError("the width of the page's chunk words is not that of the file's version")
-        if layout.num_items != page.num_rows:
+        if bool(stack.lists) != (self._repetition is not None) or bool(stack.lists) != bool(self._depth):
+            raise CorruptFileError("the page has repetition levels without lists, or lists without them")
+        if self._depth > _MAX_REPETITION_DEPTH:
+            raise CorruptFileError(f"the repetition index has depth {self._depth}")
+        if not stack.lists and layout.num_items != page.num_rows:
             raise CorruptFileError(f"the page has {page.num_rows} rows but {layout.num_items} values")
-        if len(page.buffers) < 2:
-            raise CorruptFileError(f"a mini-block page has {len(page.buffers)} buffers; expected at least 2")
-        self._values = parse_decompressor(layout.value_compression, Context.MINI_BLOCK)
-        self._levels: Decompressor | None = None
-        if layout.HasField("def_compression"):
-            self._levels = parse_decompressor(layout.def_compression, Context.BLOCK)
+        needed = 2 + (self._items is not None) + bool(stack.lists)
+        if len(page.buffers) < needed:
+            raise CorruptFileError(f"a mini-block page has {len(page.buffers)} buffers; expected at least {needed}")
         if layout.num_buffers != self._values.num_buffers or layout.num_buffers > _MAX_VALUE_BUFFERS:
             raise CorruptFileError(
                 f"chunks have {layout.num_buffers} value buffers; their encoding has {self._values.num_buffers}"
@@ -117,9 +125,9 @@ class MiniBlockPage:
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`."""
         if self._table is None:
-            (words,) = yield (self._page.buffers[0],)
-            self._table = self._parse_table(words)
+            yield from self._load()
         table = self._table
+        assert table is not None
         chunks = _chunks_of(table, rows)
         runs = np.split(chunks, np.flatnonzero(np.diff(chunks) > 1) + 1)
         base = self._page.buffers[1].offset
@@ -128,36 +136,59 @@ class MiniBlockPage:
             for run in runs
         )
         data = aligned(fetched[0] if len(fetched) == 1 else np.concatenate(fetched))
-        counts = np.diff(table.first_values)[chunks]
-        values, levels = self._decode(data, np.diff(table.offsets)[chunks], counts)
-        return _select(values, levels, rows, table.first_values[chunks], starts_of(counts))
+        counts = table.num_values[chunks]
+        values, levels, num_levels = self._decode(data, np.diff(table.offsets)[chunks], counts)
+        if self._stack.lists:
+            return select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
+        return _select_flat(values, levels, self._stack, rows, table.first_rows[chunks], starts_of(counts))
 
-    def _parse_table(self, buffer: Bytes) -> _ChunkTable:
+    def _load(self) -> Plan:
+        """Fetch what all reads of the page need: the chunk table, the dictionary and the repetition index."""
+        wanted = [self._page.buffers[0]]
+        if self._items is not None:
+            wanted.append(self._page.buffers[2])
+        if self._stack.lists:
+            wanted.append(self._page.buffers[3 if self._items is not None else 2])
+        fetched = yield wanted
+        if self._items is not None:
+            count = np.array([self._num_dictionary_items], np.int64)
+            self._dictionary = self._items.decompress([BufferSlices.whole(fetched[1])], count)
+            if self._dictionary.num_values != self._num_dictionary_items:
+                raise CorruptFileError(f"the dictionary has {self._dictionary.num_values} items")
+        self._table = self._parse_table(fetched[0], fetched[-1] if self._stack.lists else None)
+        return DecodedRows(None, LevelPair(None, None, 0), self._stack)
+
+    def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> _ChunkTable:
         width = 4 if self._page.large_chunks else 2
-        if buffer.size % width or (buffer.size == 0) != (self._page.num_rows == 0):
-            raise CorruptFileError(f"the chunk table has {buffer.size} bytes for {self._page.num_rows} values")
+        if buffer.size % width or buffer.size == 0:
+            raise CorruptFileError(f"the chunk table has {buffer.size} bytes for {self._num_values} values")
         words = buffer.view(f"<u{width}").astype(np.int64)
         offsets = np.zeros(words.size + 1, np.int64)
-        np.cumsum(((words >> _LOG_BITS) + 1) * _ALIGNMENT, out=offsets[1:])
+        np.cumsum(((words >> LOG_BITS) + 1) * ALIGNMENT, out=offsets[1:])
         if offsets[-1] > self._page.buffers[1].size:
             raise CorruptFileError(
                 f"the chunks have {offsets[-1]} bytes; their buffer has {self._page.buffers[1].size}"
             )
-        first_values = np.zeros(words.size + 1, np.int64)
-        np.cumsum(np.left_shift(np.int64(1), words & (2**_LOG_BITS - 1)), out=first_values[1:])
-        left = self._page.num_rows - int(first_values[-2]) if words.size else 0
-        last_log = int(words[-1]) & (2**_LOG_BITS - 1) if words.size else 0
-        if words.size and (left <= 0 or (last_log > 0 and left != 1 << last_log)):
-            raise CorruptFileError(f"the chunks do not hold the page's {self._page.num_rows} values")
-        first_values[-1] = self._page.num_rows
-        return _ChunkTable(offsets, first_values)
+        logs = words & (2**LOG_BITS - 1)
+        num_values = np.left_shift(np.int64(1), logs)
+        left = self._num_values - int(num_values[:-1].sum())
+        if left < 0 or (left == 0 and self._num_values) or (logs[-1] > 0 and left != num_values[-1]):
+            raise CorruptFileError(f"the chunks do not hold the page's {self._num_values} values")
+        num_values[-1] = left
+        if repetition_index is not None:
+            first_rows, ended = parse_repetition_index(repetition_index, self._depth, words.size, self._page.num_rows)
+        else:
+            first_rows = np.append(starts_of(num_values), self._page.num_rows)
+            ended = first_rows[1:]
+        return _ChunkTable(offsets, num_values, first_rows, ended)
 
-    def _decode(self, data: Bytes, chunk_sizes: Counts, counts: Counts) -> tuple[DataBlock, Levels | None]:
+    def _decode(self, data: Bytes, chunk_sizes: Counts, counts: Counts) -> tuple[DataBlock, LevelPair, Counts]:
+        """Return the values and the levels of chunks, and the number of levels of each chunk."""
         num_chunks = len(chunk_sizes)
         rows = 2 + self._values.num_buffers
         sizes = np.zeros((rows, num_chunks), np.int64)
-        sizes[0] = -1
-        sizes[1] = -1 if self._levels is None else 0
+        sizes[0] = -1 if self._repetition is None else 0
+        sizes[1] = -1 if self._definition is None else 0
         starts = np.zeros((rows, num_chunks), np.int64)
         num_levels = np.zeros(num_chunks, np.int64)
         size_width = 4 if self._page.large_chunks else 2
@@ -166,117 +197,83 @@ class MiniBlockPage:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
         values = self._values.decompress(slices, counts)
-        if self._levels is None:
-            return values, None
-        if (num_levels != counts).any():
-            raise CorruptFileError("a chunk has another number of definition levels than of values")
-        block = self._levels.decompress([BufferSlices(data, starts[1], sizes[1])], counts)
-        return values, check_levels(_as_levels(block), int(self._nullable))
+        if self._dictionary is not None:
+            values = look_up(self._dictionary, values)
+        if self._repetition is None and self._definition is None:
+            return values, LevelPair(None, None, int(counts.sum())), counts
+        levels = LevelPair(
+            _decode_levels(self._repetition, BufferSlices(data, starts[0], sizes[0]), num_levels),
+            _decode_levels(self._definition, BufferSlices(data, starts[1], sizes[1]), num_levels),
+            int(num_levels.sum()),
+        )
+        check_levels(levels, self._stack)
+        self._check_counts(levels, num_levels, counts)
+        return values, levels, num_levels
+
+    def _check_counts(self, levels: LevelPair, num_levels: Counts, counts: Counts) -> None:
+        seen = visible(levels.definition, self._stack)
+        if seen is None:
+            wrong = num_levels != counts
+        else:
+            ordinals = np.concatenate([[0], np.cumsum(seen)])
+            ends = np.cumsum(num_levels)
+            wrong = ordinals[ends] - ordinals[ends - num_levels] != counts
+        if wrong.any():
+            raise CorruptFileError("a chunk has another number of visible levels than of values")
 
 
-def _as_levels(block: DataBlock) -> Levels:
-    if not isinstance(block, FixedWidthBlock) or block.bits_per_value != _MAX_LEVEL_BITS:
-        raise CorruptFileError("levels are not stored as 16-bit words")
-    return block.data[: block.size_bytes].view("<u2")
+def _parse_levels(layout: encodings_pb2.MiniBlockLayout, name: str) -> Decompressor | None:
+    return parse_decompressor(getattr(layout, name), Context.BLOCK) if layout.HasField(name) else None
+
+
+def _decode_levels(decompressor: Decompressor | None, slices: BufferSlices, counts: Counts) -> Levels | None:
+    return None if decompressor is None else as_levels(decompressor.decompress([slices], counts))
+
+
+def look_up(dictionary: DataBlock, indices: DataBlock) -> DataBlock:
+    """Replace indices by the items of a dictionary.
+
+    Raises
+    ------
+    CorruptFileError
+        If an index has no item.
+    """
+    if not isinstance(indices, FixedWidthBlock) or indices.bits_per_value not in (8, 16, 32, 64):
+        raise CorruptFileError("the indices of a dictionary are not integers")
+    words = indices.data[: indices.size_bytes].view(f"<u{indices.bytes_per_value}")
+    if words.size and int(words.max()) >= dictionary.num_values:
+        raise CorruptFileError(f"dictionary index {int(words.max())}; there are {dictionary.num_values} items")
+    return dictionary.take(words.astype(np.int64))
 
 
 def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
     """Return the chunks that hold the rows, ascending, each once."""
     if isinstance(rows, range):
-        first, last = np.searchsorted(table.first_values, [rows.start, rows.stop - 1], side="right") - 1
+        first = np.searchsorted(table.first_rows, rows.start, side="right") - 1
+        last = np.searchsorted(table.ended_rows, rows.stop - 1, side="right")
         return np.arange(first, last + 1, dtype=np.int64)
-    return np.unique(np.searchsorted(table.first_values, rows, side="right") - 1)
+    firsts = np.searchsorted(table.first_rows, rows, side="right") - 1
+    lasts = np.searchsorted(table.ended_rows, rows, side="right")
+    if (firsts == lasts).all():
+        return np.unique(firsts)
+    marks = np.zeros(len(table.num_values) + 1, np.int64)
+    np.add.at(marks, firsts, 1)
+    np.add.at(marks, lasts + 1, -1)
+    return np.flatnonzero(np.cumsum(marks[:-1]))
 
 
-def _select(
-    values: DataBlock, levels: Levels | None, rows: RowSelection, first_values: Counts, decoded_starts: Counts
+def _select_flat(
+    values: DataBlock,
+    levels: LevelPair,
+    stack: LayerStack,
+    rows: RowSelection,
+    first_rows: Counts,
+    decoded_starts: Counts,
 ) -> DecodedRows:
-    """Pick rows from the decoded chunks, whose first values were `first_values` and are now `decoded_starts`."""
+    """Pick rows from decoded chunks, whose first rows were `first_rows` and are now at `decoded_starts`."""
     if isinstance(rows, range):
-        shift = int(first_values[0])
-        within: RowSelection = range(rows.start - shift, rows.stop - shift)
-    else:
-        chunk = np.searchsorted(first_values, rows, side="right") - 1
-        within = rows - first_values[chunk] + decoded_starts[chunk]
-    selected = values.slice(within.start, within.stop) if isinstance(within, range) else values.take(within)
-    return DecodedRows(selected, select_levels(levels, within), len(rows))
-
-
-def encode(values: DataBlock, definition: Levels | None, *, large_chunks: bool) -> EncodedPage:
-    """Lay out a flat page.
-
-    Parameters
-    ----------
-    values : DataBlock
-        One a row, nulls included.
-    definition : uint16[num_rows] or None
-        0 where the value is there, 1 where it is null; None if none is null.
-    large_chunks : bool
-        Whether the file's version has 32-bit chunk words.
-
-    Raises
-    ------
-    NotSupportedError
-        If a value is too large for a chunk of the file's version.
-    """
-    chunks = strategy.compress_values(values)
-    levels: CompressedChunks | None = None
-    if definition is not None:
-        block = FixedWidthBlock(definition.view(np.uint8), _MAX_LEVEL_BITS, definition.size)
-        levels = strategy.compress_levels(block, chunks.num_values)
-    table, data = _assemble(chunks, levels, large_chunks=large_chunks)
-    nullable = encodings_pb2.REPDEF_ALL_VALID_ITEM if levels is None else encodings_pb2.REPDEF_NULLABLE_ITEM
-    layout = encodings_pb2.MiniBlockLayout(
-        def_compression=None if levels is None else levels.encoding,
-        value_compression=chunks.encoding,
-        layers=[nullable],
-        num_buffers=len(chunks.buffers),
-        num_items=values.num_values,
-        has_large_chunk=large_chunks,
-    )
-    return EncodedPage((table, data), encodings_pb2.PageLayout(mini_block_layout=layout), values.num_values)
-
-
-def _assemble(chunks: CompressedChunks, levels: CompressedChunks | None, *, large_chunks: bool) -> tuple[Bytes, Bytes]:
-    """Return the chunk table and the chunks."""
-    size_width = 4 if large_chunks else 2
-    header_bytes = 2 + (2 if levels is not None else 0) + size_width * len(chunks.buffers)
-    pieces = [*(() if levels is None else zip(levels.buffers, levels.sizes, strict=True))]
-    pieces += zip(chunks.buffers, chunks.sizes, strict=True)
-    chunk_bytes = np.full(len(chunks.num_values), _padded(header_bytes), np.int64)
-    within = []
-    for _, sizes in pieces:
-        within.append(chunk_bytes.copy())
-        chunk_bytes += _padded(sizes)
-    _check_chunk_size(int(chunk_bytes.max()), large_chunks=large_chunks)
-    starts = starts_of(chunk_bytes)
-    data = np.full(int(chunk_bytes.sum()), _FILL, np.uint8)
-    position = starts.copy()
-    counts = chunks.num_values if levels is not None else np.zeros_like(chunks.num_values)
-    kernels.write_integers(counts, 2, position, data)
-    position += 2
-    if levels is not None:
-        kernels.write_integers(levels.sizes[0], 2, position, data)
-        position += 2
-    for sizes in chunks.sizes:
-        kernels.write_integers(sizes, size_width, position, data)
-        position += size_width
-    for (buffer, sizes), offset in zip(pieces, within, strict=True):
-        kernels.scatter(buffer, sizes, starts + offset, data)
-    logs = np.zeros(len(chunks.num_values), np.int64)
-    logs[:-1] = np.round(np.log2(chunks.num_values[:-1])).astype(np.int64)
-    words = ((chunk_bytes // _ALIGNMENT - 1) << _LOG_BITS) | logs
-    return words.astype(f"<u{size_width}").view(np.uint8), data
-
-
-def _padded(sizes: Counts | int) -> Counts:
-    return np.asarray((sizes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT)
-
-
-def _check_chunk_size(size: int, *, large_chunks: bool) -> None:
-    limit = _ALIGNMENT << (32 - _LOG_BITS if large_chunks else 16 - _LOG_BITS)
-    if size > limit:
-        raise NotSupportedError(
-            f"a value needs a chunk of {size} bytes; this file format version allows {limit}."
-            " Write file format 2.2, or split the value"
-        )
+        start, stop = rows.start - int(first_rows[0]), rows.stop - int(first_rows[0])
+        return DecodedRows(values.slice(start, stop), levels.select(start, stop), stack)
+    chunk = np.searchsorted(first_rows, rows, side="right") - 1
+    within = rows - first_rows[chunk] + decoded_starts[chunk]
+    return DecodedRows(values.take(within), levels.take(within), stack)

@@ -10,33 +10,30 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Counts, DataBlock
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import CorruptFileError
 from lance_format.proto import encodings_pb2
-
-Levels: TypeAlias = npt.NDArray[np.uint16]
+from lance_format.structural.layers import LayerStack, Levels
+from lance_format.structural.rep_def import LevelPair
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRows:
-    """Rows of a page.
+    """Whole rows of a page.
 
     Parameters
     ----------
     values : DataBlock or None
-        None if all rows are null.
-    definition : uint16[num_rows] or None
-        0 where the value is there, 1 where it is null; None if none is null.
-    num_rows : int
+        One for each visible entry; None if there is none that is not null.
+    levels : LevelPair
+    stack : LayerStack
+        What the levels mean.
     """
 
     values: DataBlock | None
-    definition: Levels | None
-    num_rows: int
+    levels: LevelPair
+    stack: LayerStack
 
 
 Plan: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], DecodedRows]
@@ -81,7 +78,7 @@ class Page(Protocol):
         """How many rows to ask for at most, so that an answer stays within some tens of MiB."""
 
     def plan(self, rows: RowSelection) -> Plan:
-        """Plan the reading of some rows, which lie within the page."""
+        """Plan the reading of some rows, which lie within the page; at least one."""
 
 
 _ANSWER_BYTES = 32 * 1024 * 1024
@@ -92,36 +89,14 @@ def rows_within_answer(bytes_per_row: float) -> int:
     return max(1, int(_ANSWER_BYTES / max(bytes_per_row, 1 / 8)))
 
 
-_FLAT_LAYERS = (encodings_pb2.REPDEF_ALL_VALID_ITEM, encodings_pb2.REPDEF_NULLABLE_ITEM)
-
-
-def parse_flat_layers(layers: Sequence[int]) -> bool:
-    """Return whether the only layer of a flat column may hold nulls.
+def as_levels(block: DataBlock) -> Levels:
+    """Return a decompressed block as levels.
 
     Raises
     ------
     CorruptFileError
-        If there is no layer, or an unknown one.
-    NotSupportedError
-        If the page belongs to a nested column.
+        If it does not hold 16-bit words.
     """
-    if not layers or any(layer not in encodings_pb2.RepDefLayer.values() for layer in layers) or 0 in layers:
-        raise CorruptFileError(f"the page has repetition and definition layers {list(layers)}")
-    if len(layers) > 1 or layers[0] not in _FLAT_LAYERS:
-        names = ", ".join(encodings_pb2.RepDefLayer.Name(layer) for layer in layers)
-        raise NotSupportedError(f"pages of nested columns cannot be read yet (layers {names})")
-    return layers[0] == encodings_pb2.REPDEF_NULLABLE_ITEM
-
-
-def check_levels(levels: Levels, highest: int) -> Levels:
-    """Return the levels if none is above the highest that the layers allow."""
-    if levels.size and int(levels.max()) > highest:
-        raise CorruptFileError(f"a definition level is {int(levels.max())}; the layers allow at most {highest}")
-    return levels
-
-
-def select_levels(levels: Levels | None, rows: RowSelection) -> Levels | None:
-    """Return the levels of some rows."""
-    if levels is None:
-        return None
-    return levels[rows.start : rows.stop] if isinstance(rows, range) else levels[rows]
+    if getattr(block, "bits_per_value", None) != 16:
+        raise CorruptFileError("levels are not stored as 16-bit words")
+    return block.data[: block.num_values * 2].view("<u2")

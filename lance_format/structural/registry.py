@@ -8,17 +8,18 @@ from lance_format.data_block import ValueShape
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
 from lance_format.structural.constant import ConstantPage
+from lance_format.structural.full_zip import FullZipPage
 from lance_format.structural.mini_block import MiniBlockPage
 from lance_format.structural.page import Page, PageDescription
 
 LAYOUTS: dict[str, Callable[[encodings_pb2.PageLayout, PageDescription, ValueShape], Page]] = {
     "mini_block_layout": lambda layout, page, _: MiniBlockPage(layout.mini_block_layout, page),
+    "full_zip_layout": lambda layout, page, _: FullZipPage(layout.full_zip_layout, page),
     "constant_layout": lambda layout, page, shape: ConstantPage(layout.constant_layout, page, shape),
 }
 """Constructors of pages, by the name of the protobuf member."""
 
 UNSUPPORTED: dict[str, str] = {
-    "full_zip_layout": "not implemented yet",
     "blob_layout": "not implemented yet",
     "sparse_layout": "part of the unstable file format 2.3",
 }

@@ -56,7 +56,7 @@ def _compressions_table() -> list[str]:
     for name in _members(encodings_pb2.CompressiveEncoding):
         cells = []
         for context in Context:
-            if (name, context) in compressions.DECOMPRESSORS:
+            if (name, context) in compressions.READ:
                 cells.append("read, written" if (name, context) in compressions.COMPRESSORS else "read")
             else:
                 cells.append(f"no: {compressions.UNSUPPORTED[name, context]}")

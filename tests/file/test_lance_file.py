@@ -134,9 +134,6 @@ def test_versions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.list_(pa.int32()),
-        pa.struct([("x", pa.int32())]),
-        pa.map_(pa.string(), pa.int32()),
         pa.list_(pa.float32(), 4),
         pa.dictionary(pa.int8(), pa.string()),
         pa.month_day_nano_interval(),

@@ -8,7 +8,8 @@ from lance_format.data_block import ValueShape
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
 from lance_format.structural import registry
-from lance_format.structural.page import PageDescription, parse_flat_layers
+from lance_format.structural.layers import LayerStack
+from lance_format.structural.page import PageDescription
 
 _PAGE = PageDescription((), 10, large_chunks=True)
 
@@ -29,10 +30,18 @@ def test_an_empty_layout_is_corrupt() -> None:
 
 
 def test_layers() -> None:
-    assert not parse_flat_layers([encodings_pb2.REPDEF_ALL_VALID_ITEM])
-    assert parse_flat_layers([encodings_pb2.REPDEF_NULLABLE_ITEM])
-    for unknown in ([], [0], [77]):
-        with pytest.raises(CorruptFileError, match="layers"):
-            parse_flat_layers(unknown)
-    with pytest.raises(NotSupportedError, match="REPDEF_NULLABLE_LIST"):
-        parse_flat_layers([encodings_pb2.REPDEF_ALL_VALID_ITEM, encodings_pb2.REPDEF_NULLABLE_LIST])
+    stack = LayerStack.parse(
+        [
+            encodings_pb2.REPDEF_NULLABLE_ITEM,
+            encodings_pb2.REPDEF_NULL_AND_EMPTY_LIST,
+            encodings_pb2.REPDEF_ALL_VALID_ITEM,
+            encodings_pb2.REPDEF_EMPTYABLE_LIST,
+        ]
+    )
+    assert stack.bases == (0, 1, 3, 3, 4)
+    assert (stack.max_definition, stack.max_repetition, stack.max_visible) == (4, 2, 1)
+    assert [stack.null_level(index) for index in range(4)] == [1, 2, 0, 0]
+    assert [stack.empty_level(index) for index in (1, 3)] == [3, 4]
+    for unknown in ([], [0], [77], [encodings_pb2.REPDEF_ALL_VALID_LIST]):
+        with pytest.raises(CorruptFileError, match="layer"):
+            LayerStack.parse(unknown)

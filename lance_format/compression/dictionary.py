@@ -1,0 +1,117 @@
+"""Dictionaries: every distinct value once, and for each value of the page the number of its item.
+
+Encoding strategy document, "Dictionary Encoding". The layout of a mini-block page has a place for the items, a block of
+their own, which readers keep; what the page then holds are the indices, unsigned integers of 8, 16 or 32 bits:
+
+    │ items, compressed as a block │        │ index of value 0 │ index of value 1 │ …
+
+Whether a dictionary pays is estimated from a sample first, so that pages of distinct values cost little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.compression import flat, general, variable
+from lance_format.compression.byte_codecs import ZSTD
+from lance_format.compression.options import CompressionOptions
+from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.kernels import dictionary as kernels
+from lance_format.proto import encodings_pb2
+
+MIN_VALUES = 100
+"""Pages of fewer values are not worth a dictionary."""
+
+_SAMPLED_VALUES = 4096
+_SAMPLE_RUN = 16
+_MOST_DISTINCT_SAMPLED = 0.97
+_MIN_COMPRESSED_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedDictionary:
+    """The items of a page, ready to be written.
+
+    Parameters
+    ----------
+    buffer : uint8[…]
+    encoding : CompressiveEncoding
+        Of the buffer, a block.
+    num_items : int
+    """
+
+    buffer: Bytes
+    encoding: encodings_pb2.CompressiveEncoding
+    num_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPage:
+    """A block taken apart into its distinct values and their numbers."""
+
+    items: DataBlock
+    indices: FixedWidthBlock
+
+
+def may_pay(block: DataBlock) -> bool:
+    """Return whether a sample of a block has enough repetition for a dictionary."""
+    num_values = block.num_values
+    if num_values < MIN_VALUES:
+        return False
+    if num_values <= _SAMPLED_VALUES:
+        return True
+    begins = np.linspace(0, num_values - _SAMPLE_RUN, _SAMPLED_VALUES // _SAMPLE_RUN).astype(np.int64)
+    chosen = (begins[:, np.newaxis] + np.arange(_SAMPLE_RUN)).ravel()
+    sample = _index(block.take(chosen), chosen.size)
+    return sample is not None and len(sample[0]) < chosen.size * _MOST_DISTINCT_SAMPLED
+
+
+def split(block: DataBlock, max_items: int) -> IndexedPage | None:
+    """Take a block apart, or return None if it has more than `max_items` distinct values."""
+    found = _index(block, max_items)
+    if found is None:
+        return None
+    firsts, indices = found
+    width = 1 if len(firsts) <= 2**8 else 2 if len(firsts) <= 2**16 else 4
+    narrow = indices.astype(f"<u{width}").view(np.uint8)
+    return IndexedPage(block.take(firsts), FixedWidthBlock(narrow, width * 8, block.num_values))
+
+
+def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uint32]] | None:
+    """Return where each distinct value appears first, and the number of every value."""
+    slots = np.full(1 << (2 * max_items + 1).bit_length(), -1, np.int32)
+    firsts = np.empty(max_items, np.int64)
+    indices = np.empty(block.num_values, np.uint32)
+    if isinstance(block, FixedWidthBlock) and block.bits_per_value in (8, 16, 32, 64):
+        words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
+        count = kernels.index_words(words, max_items, slots, firsts, indices)
+    else:
+        if isinstance(block, FixedWidthBlock):
+            offsets: npt.NDArray[np.int64] = np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
+            used = block.data[: block.size_bytes]
+        else:
+            offsets = block.offsets
+            used = block.data[: int(block.offsets[-1])]
+        data = np.zeros(used.size + kernels.SLACK, np.uint8)
+        data[: used.size] = used
+        hashes = np.empty(max_items, np.uint32)
+        count = kernels.index_bytes(data, offsets, max_items, slots, hashes, firsts, indices)
+    return None if count < 0 else (firsts[:count], indices)
+
+
+def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_general: bool) -> CompressedDictionary:
+    """Compress the items of a page as a block."""
+    if isinstance(items, VariableWidthBlock):
+        buffer = variable.compress_block(items)
+        encoding = variable.describe(items.bits_per_offset)
+    else:
+        buffer = items.data[: items.size_bytes]
+        encoding = flat.describe(items.bits_per_value)
+    asked = options.dict_values_scheme or options.scheme
+    scheme = ZSTD if asked is None else asked.general
+    if may_use_general and scheme is not None and buffer.size >= _MIN_COMPRESSED_BYTES:
+        buffer, encoding = general.compress_block(buffer, encoding, scheme, options.level)
+    return CompressedDictionary(buffer, encoding, items.num_values)

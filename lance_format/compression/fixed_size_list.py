@@ -1,0 +1,225 @@
+"""Fixed-size lists of primitive items, nested to any depth, that may be null at every level.
+
+Encoding strategy document, "Fixed Size List". Items are flat. A list is one value of a fixed width, however deep it is:
+a *row*, which is what full-zip stores. Each level whose items may be null has its validity before the items, outermost
+first, filled up to a whole byte; set bits are there, least significant first:
+
+    │ validity of level 0? │ … │ validity of level k? │ item 0 │ item 1 │ … │
+
+Legal for full-zip values and for mini-block values. In a mini-block chunk each part of the row has a buffer, in the
+same order, in which all rows follow each other bit by bit:
+
+    │ validity of level 0, row 0 │ row 1 │ … │        …        │ items of row 0 │ items of row 1 │ … │
+
+A chunk that is written holds at most 4,096 rows and 4 KiB; a larger row has a chunk to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_format.compression import flat
+from lance_format.compression.codec import CompressedChunks
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels import fixed_size_list as kernels
+from lance_format.proto import encodings_pb2
+
+_MAX_CHUNK_BYTES = 4096
+_MAX_ROW_BYTES = 2**31
+_MAX_LEVELS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ListLevel:
+    """One level of lists: how many items each has, and whether these may be null."""
+
+    dimension: int
+    has_validity: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListShape:
+    """What a row consists of.
+
+    Parameters
+    ----------
+    levels : tuple of ListLevel
+        Outermost first.
+    bits_per_item : int
+        Of the innermost items: 1 or a multiple of 8.
+    """
+
+    levels: tuple[ListLevel, ...]
+    bits_per_item: int
+
+    @property
+    def items_per_value(self) -> int:
+        """The innermost items of a row."""
+        return self._items(len(self.levels))
+
+    def _items(self, depth: int) -> int:
+        items = 1
+        for level in self.levels[:depth]:
+            items *= level.dimension
+        return items
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The bits of each part of a row: validities, outermost first, then items."""
+        validities = [self._items(depth + 1) for depth, level in enumerate(self.levels) if level.has_validity]
+        return (*validities, self.items_per_value * self.bits_per_item)
+
+    @property
+    def bits_per_value(self) -> int:
+        """The bits of a row, a multiple of 8."""
+        return sum(_whole_bytes(bits) for bits in self.parts) * 8
+
+
+def _whole_bytes(bits: int) -> int:
+    return (bits + 7) // 8
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListDecompressor:
+    """Reads mini-block chunks of lists; the result holds rows, which `split_rows` takes apart."""
+
+    shape: ListShape
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return len(self.shape.parts)
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        parts = self.shape.parts
+        for bits, buffer in zip(parts, buffers, strict=True):
+            # what is left is divided, so that no product overflows
+            if (num_values > buffer.sizes * 8 // bits).any():
+                raise CorruptFileError("a chunk of fixed-size lists is shorter than its number of values says")
+        if len(parts) == 1 and parts[0] % 8 == 0:
+            return flat.FlatDecompressor(parts[0]).decompress(buffers, num_values)
+        total = int(num_values.sum())
+        row_bytes = self.shape.bits_per_value // 8
+        out = np.empty(total * row_bytes, np.uint8)
+        offset = 0
+        for bits, buffer in zip(parts, buffers, strict=True):
+            kernels.spread(buffer.data, buffer.starts, num_values, bits, row_bytes, offset, out)
+            offset += _whole_bytes(bits)
+        return FixedWidthBlock(out, self.shape.bits_per_value, total)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListPerValueDecompressor:
+    """Passes on full-zip rows, which `split_rows` takes apart."""
+
+    shape: ListShape
+
+    def decompress_values(self, values: DataBlock) -> DataBlock:
+        """Decompress values; see `PerValueDecompressor`."""
+        expected = self.shape.bits_per_value
+        if not isinstance(values, FixedWidthBlock) or values.bits_per_value != expected:
+            raise CorruptFileError(f"fixed-size lists of {expected} bits are stored with another width")
+        return values
+
+
+def parse(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListDecompressor:
+    """Build the decompressor that an encoding of mini-block values describes."""
+    return FixedSizeListDecompressor(parse_shape(encoding))
+
+
+def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListPerValueDecompressor:
+    """Build the decompressor that an encoding of full-zip values describes."""
+    return FixedSizeListPerValueDecompressor(parse_shape(encoding))
+
+
+def parse_shape(encoding: encodings_pb2.CompressiveEncoding) -> ListShape:
+    """Return what rows of an encoding consist of.
+
+    Raises
+    ------
+    CorruptFileError
+        If a level has no items, or a row more bytes than any file.
+    NotSupportedError
+        If the items are not flat.
+    """
+    levels: list[ListLevel] = []
+    items = 1
+    while encoding.WhichOneof("compression") == "fixed_size_list":
+        level = encoding.fixed_size_list
+        items *= level.items_per_value
+        if not 0 < items <= _MAX_ROW_BYTES or len(levels) == _MAX_LEVELS:
+            raise CorruptFileError(f"fixed-size lists of {items} items in {len(levels) + 1} levels")
+        levels.append(ListLevel(level.items_per_value, level.has_validity))
+        encoding = level.values
+    if encoding.WhichOneof("compression") != "flat":
+        raise NotSupportedError("fixed-size lists ('fixed_size_list') are supported over flat items only")
+    shape = ListShape(tuple(levels), flat.parse(encoding).bits_per_value)
+    if shape.bits_per_value > _MAX_ROW_BYTES * 8:
+        raise CorruptFileError(f"a fixed-size list has {shape.bits_per_value} bits")
+    return shape
+
+
+def describe(shape: ListShape) -> encodings_pb2.CompressiveEncoding:
+    """Return the encoding of rows."""
+    encoding = flat.describe(shape.bits_per_item)
+    for level in reversed(shape.levels):
+        lists = encodings_pb2.FixedSizeList(
+            items_per_value=level.dimension, has_validity=level.has_validity, values=encoding
+        )
+        encoding = encodings_pb2.CompressiveEncoding(fixed_size_list=lists)
+    return encoding
+
+
+def split_rows(rows: FixedWidthBlock, shape: ListShape) -> tuple[list[Bytes], FixedWidthBlock]:
+    """Take rows apart.
+
+    Returns
+    -------
+    validities : list of uint8[…]
+        A bitmap over all items of each level that has one, outermost first.
+    items : FixedWidthBlock
+        The innermost items of all rows.
+    """
+    num_items = rows.num_values * shape.items_per_value
+    if len(shape.parts) == 1 and shape.parts[0] % 8 == 0:
+        return [], FixedWidthBlock(rows.data[: rows.size_bytes], shape.bits_per_item, num_items)
+    *validities, items = _gather_parts(rows, shape, np.array([rows.num_values], np.int64))
+    return validities, FixedWidthBlock(items, shape.bits_per_item, num_items)
+
+
+def join_rows(validities: Sequence[Bytes], items: FixedWidthBlock, shape: ListShape) -> FixedWidthBlock:
+    """Put rows together from what `split_rows` returns."""
+    num_values = items.num_values // shape.items_per_value
+    if not validities and shape.parts[0] % 8 == 0:
+        return FixedWidthBlock(items.data[: items.size_bytes], shape.bits_per_value, num_values)
+    whole = [BufferSlices.whole(part) for part in (*validities, items.data[: items.size_bytes])]
+    return FixedSizeListDecompressor(shape).decompress(whole, np.array([num_values], np.int64))
+
+
+def compress(rows: FixedWidthBlock, shape: ListShape) -> CompressedChunks:
+    """Cut rows into chunks."""
+    per_chunk = flat.MAX_CHUNK_VALUES
+    while per_chunk > 1 and per_chunk * shape.bits_per_value > _MAX_CHUNK_BYTES * 8:
+        per_chunk //= 2
+    num_values = flat.chunk_counts(rows.num_values, per_chunk)
+    buffers = _gather_parts(rows, shape, num_values)
+    sizes = tuple(np.asarray((num_values * bits + 7) // 8) for bits in shape.parts)
+    return CompressedChunks(tuple(buffers), sizes, num_values, describe(shape))
+
+
+def _gather_parts(rows: FixedWidthBlock, shape: ListShape, num_values: Counts) -> list[Bytes]:
+    if len(shape.parts) == 1 and shape.parts[0] % 8 == 0:
+        return [rows.data[: rows.size_bytes]]
+    buffers = []
+    offset = 0
+    for bits in shape.parts:
+        out = np.zeros(int(((num_values * bits + 7) // 8).sum()), np.uint8)
+        kernels.gather(rows.data, num_values, bits, rows.bytes_per_value, offset, out)
+        buffers.append(out)
+        offset += _whole_bytes(bits)
+    return buffers

@@ -1,0 +1,152 @@
+"""General: another compression, whose bytes are compressed once more by zstd or LZ4.
+
+Encoding strategy document, "General"; `byte_codecs.py` has the bytes. Legal for mini-block values, where it applies to
+the first value buffer of each chunk and to no other; for blocks; and for full-zip byte strings, where it applies to
+each value by itself:
+
+    │ expanded size │ compressed bytes of the inner compression │
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lance_format.compression import byte_codecs
+from lance_format.compression.byte_codecs import LZ4, ZSTD
+from lance_format.compression.codec import CompressedChunks, Decompressor, PerValueDecompressor
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, starts_of
+from lance_format.errors import CorruptFileError
+from lance_format.proto import encodings_pb2
+
+_MIN_BUFFER_BYTES = 4096
+_ALIGNMENT = 8
+_BLOCK_VALUES = 1024
+_MAX_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralDecompressor:
+    """Expands the first buffer of each chunk, then lets another decompressor read the chunk.
+
+    Parameters
+    ----------
+    scheme : int
+        `LZ4` or `ZSTD`.
+    inner : Decompressor
+    max_bits_per_value : int or None
+        What the expanded buffer may have at most for each value of the chunk, and for as many as a packed block has;
+        None where values have any size.
+    """
+
+    scheme: int
+    inner: Decompressor
+    max_bits_per_value: int | None
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return self.inner.num_buffers
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> DataBlock:
+        """Decompress chunks; see `Decompressor`."""
+        limits = None
+        if self.max_bits_per_value is not None:
+            limits = (num_values + _BLOCK_VALUES + 1) * self.max_bits_per_value // 8
+        expanded = byte_codecs.expand(self.scheme, buffers[0], limits, _ALIGNMENT)
+        return self.inner.decompress([expanded, *buffers[1:]], num_values)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralPerValueDecompressor:
+    """Expands each byte string by itself, then lets another decompressor read it."""
+
+    scheme: int
+    inner: PerValueDecompressor
+
+    def decompress_values(self, values: DataBlock) -> DataBlock:
+        """Decompress values; see `PerValueDecompressor`."""
+        if not isinstance(values, VariableWidthBlock):
+            raise CorruptFileError("values of a fixed width cannot be compressed by zstd or LZ4 one by one")
+        sizes = np.diff(values.offsets).astype(np.int64)
+        slices = BufferSlices(values.data, values.offsets[:-1].astype(np.int64), sizes)
+        expanded = byte_codecs.expand(self.scheme, slices, None, alignment=1)
+        offsets = np.append(expanded.starts, expanded.data.size)
+        narrow = values.bits_per_offset == 32 and expanded.data.size <= _MAX_INT32
+        block = VariableWidthBlock(expanded.data, offsets.astype(np.int32) if narrow else offsets)
+        return self.inner.decompress_values(block)
+
+
+def parse_scheme(encoding: encodings_pb2.CompressiveEncoding) -> int:
+    """Return the scheme of a general encoding; what it was applied to is another encoding."""
+    general = encoding.general
+    scheme: int = general.compression.scheme
+    if scheme not in (LZ4, ZSTD):
+        raise CorruptFileError(f"general compression has the scheme {scheme}; expected {LZ4} (LZ4) or {ZSTD} (zstd)")
+    if general.values.WhichOneof("compression") in (None, "general"):
+        raise CorruptFileError("general compression does not say what it was applied to")
+    return scheme
+
+
+def max_bits_per_value(encoding: encodings_pb2.CompressiveEncoding) -> int | None:
+    """Return how many bits of a chunk's first buffer an encoding needs for a value, or None if that varies."""
+    match encoding.WhichOneof("compression"):
+        case "flat":
+            return encoding.flat.bits_per_value
+        case "inline_bitpacking":
+            return encoding.inline_bitpacking.uncompressed_bits_per_value
+        case "out_of_line_bitpacking":
+            return encoding.out_of_line_bitpacking.uncompressed_bits_per_value
+        case "rle":
+            # the block form has lengths in the same buffer
+            return encoding.rle.values.flat.bits_per_value + encoding.rle.run_lengths.flat.bits_per_value
+        case "byte_stream_split":
+            return encoding.byte_stream_split.values.flat.bits_per_value
+        case _:
+            return None
+
+
+def describe(
+    inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
+) -> encodings_pb2.CompressiveEncoding:
+    """Return the encoding of values that were compressed twice."""
+    compression = encodings_pb2.BufferCompression(scheme=scheme, level=level)  # type: ignore[arg-type]
+    return encodings_pb2.CompressiveEncoding(general=encodings_pb2.General(compression=compression, values=inner))
+
+
+def compress(chunks: CompressedChunks, scheme: int, level: int | None) -> CompressedChunks:
+    """Compress the first buffer of every chunk once more; returns `chunks` where that saves nothing."""
+    first = chunks.buffers[0]
+    if first.size < _MIN_BUFFER_BYTES:
+        return chunks
+    data, sizes = byte_codecs.shrink(scheme, level, BufferSlices(first, starts_of(chunks.sizes[0]), chunks.sizes[0]))
+    if data.size >= first.size:
+        return chunks
+    encoding = describe(chunks.encoding, scheme, level)
+    return replace(chunks, buffers=(data, *chunks.buffers[1:]), sizes=(sizes, *chunks.sizes[1:]), encoding=encoding)
+
+
+def compress_block(
+    data: Bytes, inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
+) -> tuple[Bytes, encodings_pb2.CompressiveEncoding]:
+    """Compress a block once more; returns it as it is where that saves nothing."""
+    small, _ = byte_codecs.shrink(scheme, level, BufferSlices.whole(data))
+    if small.size >= data.size:
+        return data, inner
+    return small, describe(inner, scheme, level)
+
+
+def compress_values(
+    block: VariableWidthBlock, inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
+) -> tuple[VariableWidthBlock, encodings_pb2.CompressiveEncoding]:
+    """Compress each byte string by itself."""
+    starts = block.offsets[:-1].astype(np.int64)
+    slices = BufferSlices(block.data, starts, np.diff(block.offsets).astype(np.int64))
+    data, sizes = byte_codecs.shrink(scheme, level, slices)
+    offsets = np.zeros(block.num_values + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    narrow = block.bits_per_offset == 32 and data.size <= _MAX_INT32
+    small = VariableWidthBlock(data, offsets.astype(np.int32) if narrow else offsets)
+    return small, describe(inner, scheme, level)

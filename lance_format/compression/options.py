@@ -1,0 +1,171 @@
+"""What a user may ask of the compression of a column, from the metadata of its field.
+
+    ┌──────────────────────────────────────────┬─────────────────────────┬─────────────────────────────────────────────┐
+    │ lance-encoding:compression               │ none, zstd, lz4, fsst   │ none: values as they are                    │
+    │ lance-encoding:compression-level         │ 0 to 22                 │ zstd's; lz4 has none                        │
+    │ lance-encoding:rle-threshold             │ 0.0 to 1.0              │ runs a value below which runs are encoded   │
+    │ lance-encoding:bss                       │ off, on, auto           │ bytes split before zstd or lz4              │
+    │ lance-encoding:dict-divisor              │ more than 1             │ values a distinct one that a dictionary has │
+    │ lance-encoding:dict-size-ratio           │ above 0.0, up to 1.0    │ how much smaller a dictionary has to be     │
+    │ lance-encoding:dict-values-compression   │ none, zstd, lz4         │ of the dictionary, from file format 2.2 on  │
+    │ lance-encoding:general                   │ anything                │ nothing; other writers ignore it, too       │
+    └──────────────────────────────────────────┴─────────────────────────┴─────────────────────────────────────────────┘
+
+Where options come from several places, their mappings are merged before they are parsed.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lance_format.compression.byte_codecs import LZ4, ZSTD
+from lance_format.errors import InvalidInputError
+
+PREFIX = b"lance-encoding:"
+
+_MAX_LEVEL = 22
+_Choice = TypeVar("_Choice", bound=enum.Enum)
+
+
+class Scheme(enum.Enum):
+    """What a column's values are to be compressed with."""
+
+    NONE = "none"
+    ZSTD = "zstd"
+    LZ4 = "lz4"
+    FSST = "fsst"
+
+    @property
+    def general(self) -> int | None:
+        """The scheme of general compression, or None if this is not one."""
+        return {Scheme.ZSTD: ZSTD, Scheme.LZ4: LZ4}.get(self)
+
+
+class ByteStreamSplitMode(enum.Enum):
+    """Whether bytes are split before general compression."""
+
+    OFF = "off"
+    ON = "on"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionOptions:
+    """How a column is to be compressed; the defaults are those of a field without metadata.
+
+    Parameters
+    ----------
+    scheme : Scheme or None
+        None leaves the choice to the statistics of each page.
+    level : int or None
+        Of zstd; None and 0 are its default.
+    rle_threshold : float
+        Runs are encoded if there are fewer of them than this share of the values.
+    byte_stream_split : ByteStreamSplitMode
+    dict_divisor : int
+        A dictionary has at most the number of values divided by this.
+    dict_size_ratio : float
+        A dictionary and its indices are at most this share of what the page is without one.
+    dict_values_scheme : Scheme or None
+        What the dictionary itself is compressed with; None is `scheme`, else zstd.
+    """
+
+    scheme: Scheme | None = None
+    level: int | None = None
+    rle_threshold: float = 0.5
+    byte_stream_split: ByteStreamSplitMode = ByteStreamSplitMode.AUTO
+    dict_divisor: int = 2
+    dict_size_ratio: float = 0.8
+    dict_values_scheme: Scheme | None = None
+
+    @property
+    def general_scheme(self) -> int | None:
+        """The general compression that is asked for, if any."""
+        return None if self.scheme is None else self.scheme.general
+
+    @classmethod
+    def parse(cls, metadata: Mapping[bytes, bytes] | None, column: str) -> CompressionOptions:
+        """Read the options of a column from the metadata of its field, whose other keys are ignored.
+
+        Raises
+        ------
+        InvalidInputError
+            If a value is out of range; names the column and the option.
+        """
+        reader = _OptionReader(metadata or {}, column)
+        defaults = cls()
+        options = cls(
+            scheme=reader.choice("compression", Scheme),
+            level=reader.integer("compression-level", 0, _MAX_LEVEL),
+            rle_threshold=reader.share("rle-threshold", defaults.rle_threshold),
+            byte_stream_split=reader.choice("bss", ByteStreamSplitMode) or defaults.byte_stream_split,
+            dict_divisor=reader.integer("dict-divisor", 2, None) or defaults.dict_divisor,
+            dict_size_ratio=reader.share("dict-size-ratio", defaults.dict_size_ratio),
+            dict_values_scheme=reader.choice("dict-values-compression", Scheme),
+        )
+        if options.scheme is Scheme.LZ4 and options.level is not None:
+            raise reader.error("compression-level", "nothing, because lz4 has no levels")
+        if options.dict_size_ratio == 0:
+            raise reader.error("dict-size-ratio", "a number above 0.0 and up to 1.0")
+        if options.dict_values_scheme is Scheme.FSST:
+            raise reader.error("dict-values-compression", "one of none, zstd, lz4")
+        return options
+
+
+class _OptionReader:
+    """Reads single options, and names them and their column where they make no sense."""
+
+    def __init__(self, metadata: Mapping[bytes, bytes], column: str) -> None:
+        self._metadata = metadata
+        self._column = column
+
+    def _text(self, name: str) -> str | None:
+        value = self._metadata.get(PREFIX + name.encode())
+        return None if value is None else value.decode(errors="replace").strip()
+
+    def error(self, name: str, expected: str) -> InvalidInputError:
+        """Return what to raise for an option."""
+        return InvalidInputError(
+            f"column {self._column!r}: option '{PREFIX.decode()}{name}' is {self._text(name)!r}; expected {expected}"
+        )
+
+    def choice(self, name: str, choices: type[_Choice]) -> _Choice | None:
+        """Return an option that is one of some words, in any case."""
+        text = self._text(name)
+        if text is None:
+            return None
+        try:
+            return choices(text.lower())
+        except ValueError:
+            raise self.error(name, f"one of {', '.join(choice.value for choice in choices)}") from None
+
+    def integer(self, name: str, least: int, most: int | None) -> int | None:
+        """Return an option that is an integer between two others."""
+        text = self._text(name)
+        if text is None:
+            return None
+        expected = f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
+        try:
+            number = int(text)
+        except ValueError:
+            raise self.error(name, expected) from None
+        if number < least or (most is not None and number > most):
+            raise self.error(name, expected)
+        return number
+
+    def share(self, name: str, default: float) -> float:
+        """Return an option that is a number from 0 to 1."""
+        text = self._text(name)
+        if text is None:
+            return default
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number <= 1:
+            raise self.error(name, "a number from 0.0 to 1.0")
+        return number

@@ -1,0 +1,179 @@
+"""Arrow arrays without nesting <-> blocks of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.data_block import Bytes, DataBlock, FixedWidthBlock, ValueShape, VariableWidthBlock, aligned
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels import variable as kernels
+from lance_format.structural.rep_def import Validity
+
+_MAX_INT32 = 2**31 - 1
+_UTF8 = (pa.string(), pa.large_string())
+_SHAPES: dict[pa.DataType, ValueShape] = {
+    pa.bool_(): ValueShape(bits_per_value=1),
+    pa.string(): ValueShape(bits_per_offset=32),
+    pa.binary(): ValueShape(bits_per_offset=32),
+    pa.large_string(): ValueShape(bits_per_offset=64),
+    pa.large_binary(): ValueShape(bits_per_offset=64),
+}
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+NULL_SHAPE = ValueShape()
+"""The shape of the null type, which has no values."""
+
+
+def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
+    """Return the kind of block that the values of a leaf column form.
+
+    Raises
+    ------
+    NotSupportedError
+        If leaves of this type can be neither read nor written yet.
+    """
+    if pa.types.is_null(arrow_type):
+        return NULL_SHAPE
+    shape = _SHAPES.get(arrow_type)
+    if shape is not None:
+        return shape
+    if pa.types.is_nested(arrow_type) or pa.types.is_dictionary(arrow_type):
+        raise NotSupportedError(f"column {name!r} has type {arrow_type}, which is not supported yet")
+    return ValueShape(bits_per_value=arrow_type.bit_width)
+
+
+def build_arrays(
+    values: DataBlock | None, validity: Validity | None, num_values: int, arrow_type: pa.DataType, shape: ValueShape
+) -> list[pa.Array]:
+    """Build an array of values; several where the offsets of one would overflow.
+
+    Raises
+    ------
+    CorruptFileError
+        If the values are not of the type: strings that are not UTF-8, say.
+    """
+    if values is None:
+        return [pa.nulls(num_values, arrow_type)]
+    if shape is NULL_SHAPE or not shape.matches(values) or values.num_values != num_values:
+        raise CorruptFileError(f"a page does not hold {num_values} values of type {arrow_type}")
+    if isinstance(values, FixedWidthBlock):
+        array = _build(arrow_type, num_values, validity, [aligned(values.data)])
+        if pa.types.is_decimal(arrow_type):
+            _validate(array)
+        return [array]
+    return _build_strings(values, validity, arrow_type, shape)
+
+
+def _build_strings(
+    values: VariableWidthBlock, validity: Validity | None, arrow_type: pa.DataType, shape: ValueShape
+) -> list[pa.Array]:
+    if values.bits_per_offset == shape.bits_per_offset:
+        array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
+        if arrow_type in _UTF8:
+            _validate(array)
+        return [array]
+    if values.size_bytes > _MAX_INT32 and values.num_values > 1:
+        middle = values.num_values // 2
+        return [
+            array
+            for start, stop in ((0, middle), (middle, values.num_values))
+            for array in _build_strings(
+                values.slice(start, stop), None if validity is None else validity[start:stop], arrow_type, shape
+            )
+        ]
+    if values.size_bytes > _MAX_INT32:
+        raise CorruptFileError(f"a value has {values.size_bytes} bytes, more than type {arrow_type} allows")
+    begin = int(values.offsets[0])
+    data = values.data[begin : int(values.offsets[-1])]
+    narrow = VariableWidthBlock(data, (values.offsets - begin).astype(np.int32))
+    return _build_strings(narrow, validity, arrow_type, shape)
+
+
+def _build(arrow_type: pa.DataType, num_values: int, validity: Validity | None, buffers: list[Bytes]) -> pa.Array:
+    data = [pa.py_buffer(buffer) for buffer in buffers]
+    return pa.Array.from_buffers(arrow_type, num_values, [bitmap(validity), *data])
+
+
+def bitmap(validity: Validity | None) -> pa.Buffer | None:
+    """Return validity as Arrow has it."""
+    return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
+
+
+def _validate(array: pa.Array) -> None:
+    """Refuse strings that are not UTF-8 and decimals of too many digits, which would poison whatever comes next."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"a value is not of type {array.type}: {error}") from error
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return the array without extension types and views."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    return array.cast(_VIEWS[array.type]) if array.type in _VIEWS else array
+
+
+def validity_of(array: pa.Array) -> Validity | None:
+    """Return which slots of an array, which may be a slice, are not null; None if all are."""
+    if array.null_count == 0:
+        return None
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.bool_)
+    return _bits(array.buffers()[0], array.offset, len(array))
+
+
+def values_of(array: pa.Array, valid: Validity | None) -> DataBlock | None:
+    """Return the values of an array, which may be a slice.
+
+    Those that are not valid become zeros or empty strings, whatever stood in their place. None for the null type.
+    """
+    if pa.types.is_null(array.type):
+        return None
+    if pa.types.is_boolean(array.type):
+        bits = _bits(array.buffers()[1], array.offset, len(array))
+        if valid is not None:
+            bits &= valid
+        return FixedWidthBlock(np.packbits(bits, bitorder="little"), 1, len(array))
+    if array.type in _SHAPES:
+        return _strings_of(array, valid)
+    width = array.type.bit_width // 8
+    data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
+    if valid is not None:
+        data = data.copy()
+        if width in (1, 2, 4, 8):
+            data.view(f"<u{width}")[~valid] = 0
+        else:
+            data.reshape(-1, width)[~valid] = 0
+    return FixedWidthBlock(aligned(data), width * 8, len(array))
+
+
+def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
+    _, offset_buffer, data_buffer = array.buffers()
+    dtype: type[np.int32] | type[np.int64] = np.int32 if _SHAPES[array.type].bits_per_offset == 32 else np.int64
+    offsets: npt.NDArray[Any]
+    if offset_buffer is None or offset_buffer.size == 0:
+        offsets = np.zeros(1, dtype)
+    else:
+        offsets = np.frombuffer(offset_buffer, dtype)[array.offset : array.offset + len(array) + 1]
+    data = _bytes(data_buffer)
+    if valid is not None and (np.diff(offsets)[~valid] != 0).any():
+        out = np.empty(int(offsets[-1] - offsets[0]), np.uint8)
+        out_offsets = np.empty_like(offsets)
+        written = kernels.drop_null_bytes(data, offsets, valid, out, out_offsets)
+        return VariableWidthBlock(out[:written], out_offsets)
+    return VariableWidthBlock(data, offsets)
+
+
+def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> Validity:
+    first = offset // 8
+    packed = _bytes(buffer)[first : (offset + count + 7) // 8]
+    bits = np.unpackbits(packed, count=offset - first * 8 + count, bitorder="little")
+    return bits[offset - first * 8 :].view(np.bool_)
+
+
+def _bytes(buffer: pa.Buffer | None) -> Bytes:
+    return np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)

@@ -1,0 +1,294 @@
+"""Nested columns and their leaves: taking arrays apart for writing, putting them together again.
+
+Every leaf of a struct, list or map is a column of its own, whose levels tell of all layers above it. Reading builds,
+for each leaf, an array that is nested as the column is but has this one leaf only; `merge` unites those of a column.
+What stands between is therefore an ordinary Arrow array, which can be sliced and concatenated whatever the leaf's pages
+are.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.data_block import DataBlock, Offsets, ValueShape
+from lance_format.datatypes import Field
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file.leaf_arrays import bitmap, build_arrays, plain, shape_of, validity_of, values_of
+from lance_format.structural.layers import LayerStack
+from lance_format.structural.page import DecodedRows
+from lance_format.structural.rep_def import LevelBuilder, LevelPair, Validity, unravel, visible
+from lance_format.structural.row_index import expand_ranges
+from lance_format.version import FileVersion
+
+_MAX_INT32 = 2**31 - 1
+
+
+class _Kind(enum.Enum):
+    STRUCT = enum.auto()
+    LIST = enum.auto()
+    MAP = enum.auto()
+    FIXED_SIZE_LIST = enum.auto()
+    LEAF = enum.auto()
+
+
+def _kind(field: Field) -> _Kind:
+    if not field.children:
+        return _Kind.LEAF
+    if field.logical_type == "struct":
+        return _Kind.STRUCT
+    if field.logical_type == "map":
+        return _Kind.MAP
+    return _Kind.FIXED_SIZE_LIST if field.logical_type.startswith("fixed_size_list:") else _Kind.LIST
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf column.
+
+    Parameters
+    ----------
+    path : tuple of Field
+        From the top-level field to the leaf.
+    arrow_type : pyarrow.DataType
+        Of the leaf itself.
+    shape : ValueShape
+    """
+
+    path: tuple[Field, ...]
+    arrow_type: pa.DataType
+    shape: ValueShape
+
+    @property
+    def field(self) -> Field:
+        """The leaf."""
+        return self.path[-1]
+
+    @property
+    def name(self) -> str:
+        """The names along the path, for messages."""
+        return ".".join(field.name for field in self.path)
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """For each layer, innermost first, the size of a fixed-size list of structs, 1 for all others."""
+        return tuple(
+            field.to_arrow_type().list_size if _kind(field) is _Kind.FIXED_SIZE_LIST else 1
+            for field in reversed(self.path)
+        )
+
+    @property
+    def items_per_row(self) -> int:
+        """How many of a page's items are a row: fixed-size lists of structs outside of all lists multiply them."""
+        items = 1
+        for field in self.path:
+            if _kind(field) in (_Kind.LIST, _Kind.MAP):
+                break
+            if _kind(field) is _Kind.FIXED_SIZE_LIST:
+                items *= field.to_arrow_type().list_size
+        return items
+
+
+def leaves_of(field: Field) -> list[Leaf]:
+    """Return the leaf columns of a field, in the order of the schema.
+
+    Raises
+    ------
+    NotSupportedError
+        If the field can be neither read nor written yet.
+    """
+    found: list[Leaf] = []
+
+    def visit(path: tuple[Field, ...]) -> None:
+        last = path[-1]
+        packed = last.metadata.get(b"lance-encoding:packed", last.metadata.get(b"packed", b"")).lower() == b"true"
+        if last.logical_type == "struct" and (packed or not last.children):
+            kind = "packed" if packed else "empty"
+            raise NotSupportedError(
+                f"column {field.name!r} has {kind} struct {last.name!r}, which is not supported yet"
+            )
+        if last.children:
+            for child in last.children:
+                visit((*path, child))
+            return
+        arrow_type = last.to_arrow_type()
+        found.append(Leaf(path, arrow_type, shape_of(arrow_type, field.name)))
+
+    visit((field,))
+    return found
+
+
+def check_writable(field: Field, version: FileVersion) -> None:
+    """Refuse nesting that a file cannot hold, or that pylance could not read back.
+
+    Raises
+    ------
+    NotSupportedError
+    """
+    leaves = leaves_of(field)
+    for leaf in leaves:
+        kinds = {_kind(part) for part in leaf.path}
+        named = f"column {leaf.name!r}"
+        if kinds & {_Kind.MAP, _Kind.FIXED_SIZE_LIST} and not version.has_maps:
+            what = "a map" if _Kind.MAP in kinds else "a fixed-size list of structs"
+            raise NotSupportedError(f"{named} is in {what}, which file format {version} cannot hold; write 2.2")
+        if _Kind.FIXED_SIZE_LIST in kinds and kinds & {_Kind.LIST, _Kind.MAP}:
+            raise NotSupportedError(f"{named} nests lists and fixed-size lists of structs, which is not supported")
+    if len({leaf.items_per_row for leaf in leaves}) > 1:
+        raise NotSupportedError(
+            f"column {field.name!r} has a fixed-size list of structs beside other fields, which is not supported"
+        )
+
+
+def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
+    """Build the array of rows that is nested as the column is and has this leaf only.
+
+    Several arrays where the offsets of one would overflow.
+
+    Raises
+    ------
+    CorruptFileError
+        If the layers or values are not those of the column.
+    """
+    kinds = [_kind(field) for field in reversed(leaf.path)]
+    lists = tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
+    if len(kinds) != len(rows.stack.layers) or lists != rows.stack.lists:
+        raise CorruptFileError(f"a page has layers {rows.stack.layers}, which are not those of the column")
+    layers = unravel(rows.levels, rows.stack, leaf.dimensions)
+    arrays = build_arrays(rows.values, layers[0].validity, layers[0].num_slots, leaf.arrow_type, leaf.shape)
+    if len(kinds) == 1:
+        return arrays
+    if len(arrays) > 1:
+        raise NotSupportedError("nested byte strings of more than 2 GiB a page cannot be read; read fewer rows at once")
+    array = arrays[0]
+    for field, kind, layer in zip(list(reversed(leaf.path))[1:], kinds[1:], layers[1:], strict=True):
+        buffers = [bitmap(layer.validity)]
+        inner = pa.field("", array.type)
+        if kind is _Kind.STRUCT:
+            nested = pa.struct([inner])
+        elif kind is _Kind.FIXED_SIZE_LIST:
+            nested = pa.list_(inner, field.to_arrow_type().list_size)
+        else:
+            large = field.logical_type.startswith("large_list")
+            if layer.offsets is None or (not large and int(layer.offsets[-1]) > _MAX_INT32):
+                raise NotSupportedError("lists of more than 2^31 items a page cannot be read; read fewer rows at once")
+            nested = pa.large_list(inner) if large else pa.list_(inner)
+            buffers.append(pa.py_buffer(layer.offsets.astype(np.int64 if large else np.int32)))
+        array = pa.Array.from_buffers(nested, layer.num_slots, buffers, children=[array])
+    return [array]
+
+
+def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
+    """Unite the arrays of a field's leaves, which have the same rows.
+
+    Parameters
+    ----------
+    field : Field
+    arrays : sequence of pyarrow.Array
+        One a leaf, in the order of the schema, as `build_leaf` makes them.
+
+    Raises
+    ------
+    CorruptFileError
+        If the leaves contradict each other.
+    """
+    kind = _kind(field)
+    if kind is _Kind.LEAF:
+        return arrays[0]
+    first = arrays[0]
+    buffers: list[pa.Buffer | None] = [_bitmap_of(first)]
+    inner: list[pa.Array] = []
+    if kind is _Kind.STRUCT:
+        inner = [array.field(0) for array in arrays]
+    elif kind is _Kind.FIXED_SIZE_LIST:
+        size = first.type.list_size
+        inner = [array.values.slice(array.offset * size, len(array) * size) for array in arrays]
+    else:
+        offsets = _offsets_of(first)
+        for array in arrays:
+            own = offsets if array is first else _offsets_of(array)
+            if array is not first and ((own - own[0]) != (offsets - offsets[0])).any():
+                raise CorruptFileError("the columns of a list disagree about the lengths of its lists")
+            inner.append(array.values.slice(int(own[0]), int(own[-1] - own[0])))
+        buffers.append(pa.py_buffer(offsets - offsets[0]))
+    children = []
+    position = 0
+    for child in field.children:
+        count = _count_leaves(child)
+        children.append(merge(child, inner[position : position + count]))
+        position += count
+    arrow_type = field.to_arrow_type()
+    if kind is _Kind.MAP and children[0].field(0).null_count:
+        raise CorruptFileError("a map has a null key")
+    return pa.Array.from_buffers(arrow_type, len(first), buffers, children=children)
+
+
+def _count_leaves(field: Field) -> int:
+    return sum(map(_count_leaves, field.children)) if field.children else 1
+
+
+def _bitmap_of(array: pa.Array) -> pa.Buffer | None:
+    if array.null_count == 0:
+        return None
+    return array.buffers()[0] if array.offset == 0 else bitmap(validity_of(array))
+
+
+def _offsets_of(array: pa.Array) -> Offsets:
+    dtype = np.int64 if pa.types.is_large_list(array.type) else np.int32
+    buffer = array.buffers()[1]
+    if buffer is None or buffer.size == 0:
+        return np.zeros(1, dtype)
+    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array) + 1]
+
+
+def shred(array: pa.Array, leaf: Leaf) -> tuple[DataBlock | None, LevelPair, LayerStack]:
+    """Take a leaf out of an array, which may be a slice and hold anything beneath its nulls.
+
+    Returns
+    -------
+    values : DataBlock or None
+        One for each visible entry; None for the null type.
+    levels : LevelPair
+    stack : LayerStack
+    """
+    num_lists = sum(_kind(field) in (_Kind.LIST, _Kind.MAP) for field in leaf.path)
+    builder = LevelBuilder(len(array), num_lists)
+    for field, child in zip(leaf.path, leaf.path[1:], strict=False):
+        kind = _kind(field)
+        array = plain(array)
+        validity = validity_of(array)
+        if kind is _Kind.STRUCT:
+            builder.add_items(validity)
+            array = array.field(field.children.index(child))
+        elif kind is _Kind.FIXED_SIZE_LIST:
+            size = array.type.list_size
+            builder.add_fixed_size_lists(validity, size)
+            array = array.values.slice(array.offset * size, len(array) * size)
+        else:
+            array = _shred_lists(array, validity, builder)
+    array = plain(array)
+    builder.add_items(validity_of(array))
+    levels, stack = builder.finish()
+    valid = None
+    if levels.definition is not None:
+        seen = visible(levels.definition, stack)
+        valid = (levels.definition if seen is None else levels.definition[seen]) == 0
+    return values_of(array, valid), levels, stack
+
+
+def _shred_lists(array: pa.Array, validity: Validity | None, builder: LevelBuilder) -> pa.Array:
+    """Add a layer of lists or maps; returns the items that are entries now."""
+    offsets = _offsets_of(array).astype(np.int64)
+    sizes = np.diff(offsets)
+    kept = builder.add_lists(validity, sizes)
+    if pa.types.is_map(array.type):
+        entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+    else:
+        entries = array.values
+    if (kept == sizes).all():
+        return entries.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return entries.take(pa.array(expand_ranges(offsets[:-1], offsets[:-1] + kept)))

@@ -1,0 +1,148 @@
+"""Finding the distinct values of a page, with a hash table of open addressing.
+
+Both kernels stop as soon as there are more distinct values than the caller wants. `slots` has a power of two of
+entries, more than twice as many as there may be distinct values; it is -1 where free, else the number of a value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import load_word, store_word
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Words = npt.NDArray[Any]
+
+SLACK = 8
+"""How many bytes are read beyond the end of the values, and written beyond the end of the result."""
+
+TOO_MANY = -1
+"""What is returned if there are more distinct values than wanted."""
+
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def _mix(word: np.uint64) -> np.uint64:
+    mixed = word * _PRIME
+    return (mixed ^ (mixed >> _HALF)) * _PRIME
+
+
+@kernel
+def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) -> int:
+    """Number the distinct words in the order of their first appearance.
+
+    Sets `indices` to the number of each word and `firsts`, which has room for `most`, to where each distinct one
+    appears first. Returns how many there are, or `TOO_MANY`.
+    """
+    mask = np.uint64(slots.size - 1)
+    found = 0
+    for position in range(words.size):
+        word = words[position]
+        slot = (_mix(np.uint64(word)) >> _HALF) & mask
+        number = slots[slot]
+        while number >= 0 and words[firsts[number]] != word:
+            slot = (slot + np.uint64(1)) & mask
+            number = slots[slot]
+        if number < 0:
+            if found == most:
+                return TOO_MANY
+            number = np.int32(found)
+            slots[slot] = number
+            firsts[found] = position
+            found += 1
+        indices[position] = np.uint32(number)
+    return found
+
+
+@kernel
+def _hash_bytes(data: U8, start: int, size: int) -> np.uint64:
+    value = np.uint64(size)
+    position = start
+    left = size
+    while left >= 8:
+        value = _mix(value ^ load_word(data, position))
+        position += 8
+        left -= 8
+    if left > 0:
+        tail = load_word(data, position) & (_ALL >> np.uint64(64 - 8 * left))
+        value = _mix(value ^ tail)
+    return value ^ (value >> _HALF)
+
+
+@kernel
+def _equal_bytes(data: U8, one: int, other: int, size: int) -> bool:
+    left = size
+    while left >= 8:
+        if load_word(data, one) != load_word(data, other):
+            return False
+        one += 8
+        other += 8
+        left -= 8
+    if left == 0:
+        return True
+    difference = load_word(data, one) ^ load_word(data, other)
+    return (difference & (_ALL >> np.uint64(64 - 8 * left))) == 0
+
+
+@kernel
+def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, firsts: I64, indices: U32) -> int:
+    """Number the distinct byte strings in the order of their first appearance.
+
+    `data` has `SLACK` bytes after the last value. `hashes` has room for `most`; else as `index_words`.
+    """
+    mask = np.uint64(slots.size - 1)
+    found = 0
+    for position in range(offsets.size - 1):
+        start = np.int64(offsets[position])
+        size = np.int64(offsets[position + 1]) - start
+        value = _hash_bytes(data, start, size)
+        brief = np.uint32(value >> _HALF)
+        slot = value & mask
+        number = slots[slot]
+        while number >= 0:
+            first = firsts[number]
+            begin = np.int64(offsets[first])
+            alike = hashes[number] == brief and np.int64(offsets[first + 1]) - begin == size
+            if alike and _equal_bytes(data, begin, start, size):
+                break
+            slot = (slot + np.uint64(1)) & mask
+            number = slots[slot]
+        if number < 0:
+            if found == most:
+                return TOO_MANY
+            number = np.int32(found)
+            slots[slot] = number
+            hashes[found] = brief
+            firsts[found] = position
+            found += 1
+        indices[position] = np.uint32(number)
+    return found
+
+
+@kernel
+def gather_bytes(data: U8, offsets: Words, indices: I64, out: U8) -> int:
+    """Copy the byte strings of the given numbers, which are valid, one after the other; returns the number of bytes.
+
+    `data` has `SLACK` bytes after the last value, and `out` after the last byte that is written.
+    """
+    written = np.int64(0)
+    for index in range(np.uint64(indices.size)):
+        number = np.uint64(indices[index])
+        start = np.int64(offsets[number])
+        size = np.int64(offsets[number + np.uint64(1)]) - start
+        copied = np.int64(0)
+        while copied < size:
+            store_word(out, written + copied, load_word(data, start + copied))
+            copied += 8
+        written += size
+    return written

@@ -1,0 +1,111 @@
+"""Taking full-zip entries apart and putting them together; `structural/full_zip.py` has the byte diagram."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.kernels.jit import kernel
+
+U8 = npt.NDArray[np.uint8]
+U16 = npt.NDArray[np.uint16]
+I64 = npt.NDArray[np.int64]
+
+
+@kernel
+def _read_integer(data: U8, position: int, size: int) -> int:
+    value = 0
+    for byte in range(size):
+        value |= np.int64(data[position + byte]) << (8 * byte)
+    return value
+
+
+@kernel
+def unzip(
+    data: U8,
+    control_bytes: int,
+    definition_bits: int,
+    max_visible: int,
+    value_bytes: int,
+    length_bytes: int,
+    repetition: U16,
+    definition: U16,
+    starts: I64,
+    sizes: I64,
+) -> tuple[int, int]:
+    """Find the levels and the values of entries that follow each other and fill `data`.
+
+    Values have `value_bytes`, or if `length_bytes` is not 0 a length of that many bytes before them, and nothing at all
+    if they are null. Returns the number of entries and of visible ones; the first is -1 if the last entry is cut off or
+    there are more than the outputs have room for.
+    """
+    position = 0
+    entries = 0
+    values = 0
+    mask = (1 << definition_bits) - 1
+    while position < data.size:
+        if entries == repetition.size or position + control_bytes > data.size:
+            return -1, 0
+        word = _read_integer(data, position, control_bytes)
+        level = word & mask
+        definition[entries] = level
+        repetition[entries] = word >> definition_bits
+        position += control_bytes
+        entries += 1
+        if level > max_visible:
+            continue
+        size = value_bytes
+        if length_bytes > 0:
+            size = 0
+            if level == 0:
+                if position + length_bytes > data.size:
+                    return -1, 0
+                size = _read_integer(data, position, length_bytes)
+                position += length_bytes
+        if size < 0 or values == starts.size or size > data.size - position:
+            return -1, 0
+        starts[values] = position
+        sizes[values] = size
+        position += size
+        values += 1
+    return entries, values
+
+
+@kernel
+def zip_entries(
+    words: I64,
+    visible: npt.NDArray[np.bool_],
+    valid: npt.NDArray[np.bool_],
+    control_bytes: int,
+    values: U8,
+    offsets: I64,
+    length_bytes: int,
+    out: U8,
+    positions: I64,
+) -> int:
+    """Write entries: control words, and the values of those that are visible.
+
+    `offsets` say where each value starts in `values`, and where the last ends. With lengths, values that are not valid
+    are left out. Sets `positions` to where each entry starts, and returns the number of bytes.
+    """
+    position = 0
+    value = 0
+    for entry in range(words.size):
+        positions[entry] = position
+        for byte in range(control_bytes):
+            out[position + byte] = np.uint8((words[entry] >> (8 * byte)) & 0xFF)
+        position += control_bytes
+        if not visible[entry]:
+            continue
+        begin = offsets[value]
+        size = offsets[value + 1] - begin
+        value += 1
+        if length_bytes > 0:
+            if not valid[entry]:
+                continue
+            for byte in range(length_bytes):
+                out[position + byte] = np.uint8((size >> (8 * byte)) & 0xFF)
+            position += length_bytes
+        out[position : position + size] = values[begin : begin + size]
+        position += size
+    return position

@@ -1,0 +1,267 @@
+"""The full-zip layout: pages of large values, each stored next to its levels and read by itself.
+
+Encoding strategy document, "Full zip page layout". Buffer 0 has an entry for each level:
+
+    │ control word? │ length? │ value? │        control word = repetition level << bits of definition │ definition level
+
+The control word has 0, 1, 2 or 4 bytes, as few as the bits of both levels need. Values of a fixed width are there for
+every visible entry, null or not. Those of a variable width have a length of 32 or 64 bits before them; where they are
+null both are missing. Values are compressed one by one.
+
+Where entries differ in size, and where there are lists, buffer 1 says where each row starts, and where the last ends:
+
+    │ offset of row 0 │ offset of row 1 │ … │ size of buffer 0 │        all of 1, 2, 4 or 8 bytes
+"""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from lance_format.byte_io import ByteRange
+from lance_format.compression import strategy
+from lance_format.compression.options import CompressionOptions
+from lance_format.compression.registry import parse_per_value_decompressor
+from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels import full_zip as kernels
+from lance_format.kernels.mini_block import copy_slices
+from lance_format.proto import encodings_pb2
+from lance_format.structural.layers import LayerStack
+from lance_format.structural.page import (
+    DecodedRows,
+    EncodedPage,
+    PageDescription,
+    Plan,
+    RowSelection,
+    rows_within_answer,
+)
+from lance_format.structural.rep_def import LevelPair, check_levels, visible
+
+_MAX_INT32 = 2**31 - 1
+_MAX_BITS = 16
+_OFFSET_WIDTHS = (1, 2, 4, 8)
+
+
+class FullZipPage:
+    """A page of zipped entries.
+
+    Parameters
+    ----------
+    layout : FullZipLayout
+    page : PageDescription
+
+    Raises
+    ------
+    CorruptFileError
+        If the layout contradicts itself or the page.
+    NotSupportedError
+        If the layout uses what cannot be read yet.
+    """
+
+    def __init__(self, layout: encodings_pb2.FullZipLayout, page: PageDescription) -> None:
+        self._page = page
+        self._stack = LayerStack.parse(layout.layers)
+        self._values = parse_per_value_decompressor(layout.value_compression)
+        self._definition_bits = layout.bits_def
+        self._num_items = layout.num_items
+        bits = layout.bits_def + layout.bits_rep
+        if max(layout.bits_def, layout.bits_rep) > _MAX_BITS:
+            raise CorruptFileError(f"levels of {layout.bits_rep} and {layout.bits_def} bits; at most 16 are possible")
+        self._control_bytes = control_bytes(bits)
+        details = layout.WhichOneof("details")
+        if details is None:
+            raise CorruptFileError("a full-zip page says neither the bits of its values nor those of its lengths")
+        self._is_variable = details == "bits_per_offset"
+        width = layout.bits_per_offset if self._is_variable else layout.bits_per_value
+        if width % 8 or (self._is_variable and width not in (32, 64)):
+            raise CorruptFileError(f"a full-zip page has values or lengths of {width} bits")
+        self._length_bytes = width // 8 if self._is_variable else 0
+        self._value_bytes = 0 if self._is_variable else width // 8
+        self._indexed = self._is_variable or bool(self._stack.lists)
+        if len(page.buffers) < 1 + self._indexed:
+            raise CorruptFileError(f"a full-zip page has {len(page.buffers)} buffers; expected {1 + self._indexed}")
+        if not self._indexed:
+            needed = page.num_rows * (self._control_bytes + self._value_bytes)
+            if page.buffers[0].size < needed:
+                raise CorruptFileError(f"{page.num_rows} rows need {needed} bytes; there are {page.buffers[0].size}")
+        else:
+            self._offset_width = self._find_offset_width()
+
+    def _find_offset_width(self) -> int:
+        size, count = self._page.buffers[1].size, self._page.num_rows + 1
+        width = size // count
+        if width not in _OFFSET_WIDTHS or width * count != size:
+            raise CorruptFileError(f"the repetition index has {size} bytes for {count} offsets")
+        return width
+
+    @property
+    def rows_at_once(self) -> int:
+        """See `Page`."""
+        return rows_within_answer(self._page.buffers[0].size / max(self._page.num_rows, 1))
+
+    def plan(self, rows: RowSelection) -> Plan:
+        """Plan the reading of some rows; see `Page`. The whole page is read without its repetition index."""
+        data_range = self._page.buffers[0]
+        if isinstance(rows, range) and len(rows) == self._page.num_rows:
+            extents = [(0, data_range.size)] if self._indexed else self._extents_of(rows)
+        elif not self._indexed:
+            extents = self._extents_of(rows)
+        else:
+            extents = yield from self._look_up(rows)
+        fetched = yield tuple(ByteRange(data_range.offset + begin, end - begin) for begin, end in extents)
+        data = fetched[0] if len(fetched) == 1 else np.concatenate(fetched)
+        decoded = self._unzip(data)
+        self._check_rows(decoded, len(rows))
+        return decoded
+
+    def _extents_of(self, rows: RowSelection) -> list[tuple[int, int]]:
+        """Return where rows of one size are."""
+        size = self._control_bytes + self._value_bytes
+        if isinstance(rows, range):
+            return [(rows.start * size, rows.stop * size)]
+        return [(int(row) * size, (int(row) + 1) * size) for row in rows]
+
+    def _look_up(self, rows: RowSelection) -> Plan:
+        """Read from the repetition index where rows are."""
+        index, width = self._page.buffers[1].offset, self._offset_width
+        if isinstance(rows, range):
+            wanted = [ByteRange(index + rows.start * width, (len(rows) + 1) * width)]
+        else:
+            wanted = [ByteRange(index + int(row) * width, 2 * width) for row in rows]
+        offsets = [piece.view(f"<u{width}")[[0, -1]] for piece in (yield wanted)]
+        extents = [(int(begin), int(end)) for begin, end in offsets]
+        for begin, end in extents:
+            if not begin <= end <= self._page.buffers[0].size:
+                raise CorruptFileError(f"the repetition index places a row at bytes {begin} to {end}")
+        return extents  # type: ignore[return-value]
+
+    def _unzip(self, data: Bytes) -> DecodedRows:
+        smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)
+        if not self._control_bytes and not self._is_variable:
+            count = data.size // self._value_bytes if self._value_bytes else self._page.num_rows
+            block: DataBlock = FixedWidthBlock(data, self._value_bytes * 8, count)
+            return DecodedRows(self._values.decompress_values(block), LevelPair(None, None, count), self._stack)
+        if self._is_variable and not self._control_bytes:
+            smallest = self._length_bytes
+        room = min(self._num_items, data.size // smallest)
+        repetition, definition = np.empty(room, np.uint16), np.empty(room, np.uint16)
+        starts, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
+        entries, values = kernels.unzip(
+            data,
+            self._control_bytes,
+            self._definition_bits,
+            self._stack.max_visible,
+            self._value_bytes,
+            self._length_bytes,
+            repetition,
+            definition,
+            starts,
+            sizes,
+        )
+        if entries < 0:
+            raise CorruptFileError("the entries of a full-zip page do not end where its rows do")
+        block = self._gather(data, starts[:values], sizes[:values])
+        levels = LevelPair(
+            repetition[:entries] if self._stack.lists else None,
+            definition[:entries] if self._stack.max_definition else None,
+            entries,
+        )
+        check_levels(levels, self._stack)
+        return DecodedRows(self._values.decompress_values(block), levels, self._stack)
+
+    def _gather(self, data: Bytes, starts: Counts, sizes: Counts) -> DataBlock:
+        out = np.empty(int(sizes.sum()), np.uint8)
+        copy_slices(data, starts, sizes, out)
+        if not self._is_variable:
+            return FixedWidthBlock(out, self._value_bytes * 8, len(starts))
+        wide = self._length_bytes == 8 or out.size > _MAX_INT32
+        offsets = np.zeros(len(starts) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        return VariableWidthBlock(out, offsets if wide else offsets.astype(np.int32))
+
+    def _check_rows(self, decoded: DecodedRows, expected: int) -> None:
+        repetition = decoded.levels.repetition
+        found = decoded.levels.num_levels
+        if repetition is not None:
+            found = int(np.count_nonzero(repetition == self._stack.max_repetition))
+        if found != expected:
+            raise CorruptFileError(f"a full-zip page holds {found} rows where {expected} are expected")
+
+
+def control_bytes(bits: int) -> int:
+    """Return the bytes of a control word whose levels need so many bits."""
+    return next(size for size in (0, 1, 2, 4) if bits <= 8 * size)
+
+
+def encode(
+    values: DataBlock, levels: LevelPair, stack: LayerStack, num_rows: int, options: CompressionOptions
+) -> EncodedPage:
+    """Lay out a page.
+
+    Parameters
+    ----------
+    values : DataBlock
+        One for each visible entry, nulls included; at least one.
+    levels : LevelPair
+    stack : LayerStack
+    num_rows : int
+    options : CompressionOptions
+    """
+    page = strategy.compress_per_value(values, options)
+    definition_bits = stack.max_definition.bit_length()
+    repetition_bits = stack.max_repetition.bit_length()
+    size = control_bytes(definition_bits + repetition_bits)
+    data, positions = _zip(page.values, levels, stack, size, definition_bits)
+    buffers = [data]
+    variable = isinstance(page.values, VariableWidthBlock)
+    if variable or stack.lists:
+        rows: Counts | slice = slice(None)
+        if levels.repetition is not None:
+            rows = np.flatnonzero(levels.repetition == stack.max_repetition)
+        offsets = np.append(positions[rows], data.size)
+        width = next(width for width in _OFFSET_WIDTHS[1:] if data.size < 1 << (8 * width))
+        buffers.append(offsets.astype(f"<u{width}").view(np.uint8))
+    layout = encodings_pb2.FullZipLayout(
+        bits_rep=repetition_bits,
+        bits_def=definition_bits,
+        num_items=levels.num_levels,
+        num_visible_items=values.num_values,
+        value_compression=page.encoding,
+        layers=stack.layers,  # type: ignore[arg-type]
+    )
+    if isinstance(page.values, VariableWidthBlock):
+        layout.bits_per_offset = page.values.bits_per_offset
+    else:
+        layout.bits_per_value = page.values.bits_per_value
+    return EncodedPage(tuple(buffers), encodings_pb2.PageLayout(full_zip_layout=layout), num_rows)
+
+
+def _zip(
+    values: DataBlock, levels: LevelPair, stack: LayerStack, size: int, definition_bits: int
+) -> tuple[Bytes, Counts]:
+    """Return the entries, and where each starts."""
+    if isinstance(values, FixedWidthBlock):
+        if values.bits_per_value % 8:
+            raise NotSupportedError("single bits cannot be stored in full-zip pages")
+        width = values.bytes_per_value
+        offsets = np.arange(values.num_values + 1, dtype=np.int64) * width
+        length_bytes = 0
+    else:
+        offsets = values.offsets.astype(np.int64)
+        length_bytes = values.bits_per_offset // 8
+    words = np.zeros(levels.num_levels, np.int64)
+    valid = np.ones(levels.num_levels, np.bool_)
+    seen = np.ones(levels.num_levels, np.bool_)
+    if levels.definition is not None:
+        words |= levels.definition
+        valid = levels.definition == 0
+        found = visible(levels.definition, stack)
+        seen = seen if found is None else found
+    if levels.repetition is not None:
+        words |= levels.repetition.astype(np.int64) << definition_bits
+    room = levels.num_levels * (size + length_bytes) + int(offsets[-1] - offsets[0])
+    out = np.empty(room, np.uint8)
+    positions = np.empty(levels.num_levels, np.int64)
+    written = kernels.zip_entries(words, seen, valid, size, values.data, offsets, length_bytes, out, positions)
+    return out[:written], positions

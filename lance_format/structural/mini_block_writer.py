@@ -1,0 +1,141 @@
+"""Writing mini-block pages; `mini_block.py` has the byte diagram."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_format.compression import strategy
+from lance_format.compression.codec import CompressedChunks
+from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, starts_of
+from lance_format.errors import NotSupportedError
+from lance_format.kernels import mini_block as kernels
+from lance_format.proto import encodings_pb2
+from lance_format.structural.layers import LayerStack, Levels
+from lance_format.structural.mini_block import ALIGNMENT, LOG_BITS
+from lance_format.structural.page import EncodedPage
+from lance_format.structural.rep_def import LevelPair, visible
+
+_FILL = 0xFE
+_LEVEL_BITS = 16
+_MAX_LEVELS = 2**16 - 1
+
+
+class TooManyLevelsError(Exception):
+    """A chunk would have more levels than it can count; the page has to be cut into smaller ones."""
+
+
+def encode(
+    values: DataBlock, levels: LevelPair, stack: LayerStack, num_rows: int, *, large_chunks: bool
+) -> EncodedPage:
+    """Lay out a page.
+
+    Parameters
+    ----------
+    values : DataBlock
+        One for each visible entry, nulls included; at least one.
+    levels : LevelPair
+    stack : LayerStack
+    num_rows : int
+    large_chunks : bool
+        Whether the file's version has 32-bit chunk words.
+
+    Raises
+    ------
+    NotSupportedError
+        If a value is too large for a chunk of the file's version.
+    TooManyLevelsError
+    """
+    chunks = strategy.compress_values(values)
+    counts = _levels_of_chunks(levels, stack, chunks.num_values)
+    if int(counts.max()) > _MAX_LEVELS:
+        raise TooManyLevelsError
+    repetition = _compress_levels(levels.repetition, counts)
+    definition = _compress_levels(levels.definition, counts)
+    table, data = _assemble(chunks, [repetition, definition], counts, large_chunks=large_chunks)
+    buffers = [table, data]
+    if levels.repetition is not None:
+        buffers.append(_repetition_index(levels.repetition, stack.max_repetition, counts))
+    layout = encodings_pb2.MiniBlockLayout(
+        rep_compression=None if repetition is None else repetition.encoding,
+        def_compression=None if definition is None else definition.encoding,
+        value_compression=chunks.encoding,
+        layers=stack.layers,  # type: ignore[arg-type]
+        num_buffers=len(chunks.buffers),
+        repetition_index_depth=int(levels.repetition is not None),
+        num_items=values.num_values,
+        has_large_chunk=large_chunks,
+    )
+    return EncodedPage(tuple(buffers), encodings_pb2.PageLayout(mini_block_layout=layout), num_rows)
+
+
+def _levels_of_chunks(levels: LevelPair, stack: LayerStack, num_values: Counts) -> Counts:
+    """Return the levels of each chunk: up to its last value, and in the last chunk all that are left."""
+    seen = visible(levels.definition, stack)
+    if seen is None:
+        return num_values
+    ends = np.flatnonzero(seen)[np.cumsum(num_values) - 1] + 1
+    ends[-1] = levels.num_levels
+    return np.diff(ends, prepend=0)
+
+
+def _repetition_index(repetition: Levels, row_start: int, counts: Counts) -> Bytes:
+    """Return for each chunk the rows that end in it, and the levels of one that has begun and not ended."""
+    starts = np.flatnonzero(repetition == row_start)
+    ends = np.cumsum(counts)
+    started = np.searchsorted(starts, ends)
+    is_boundary = np.append(repetition, np.uint16(row_start))[ends] == row_start
+    ended = started - ~is_boundary
+    last_start = np.maximum(starts[started - 1], ends - counts)
+    leftovers = np.where(is_boundary, 0, ends - last_start)
+    pairs = np.stack([np.diff(ended, prepend=0), leftovers], axis=1)
+    return pairs.astype("<u8").reshape(-1).view(np.uint8)
+
+
+def _compress_levels(levels: Levels | None, counts: Counts) -> CompressedChunks | None:
+    if levels is None:
+        return None
+    block = FixedWidthBlock(levels.view(np.uint8), _LEVEL_BITS, levels.size)
+    return strategy.compress_levels(block, counts)
+
+
+def _assemble(
+    chunks: CompressedChunks, levels: list[CompressedChunks | None], counts: Counts, *, large_chunks: bool
+) -> tuple[Bytes, Bytes]:
+    """Return the chunk table and the chunks."""
+    size_width = 4 if large_chunks else 2
+    present = [level for level in levels if level is not None]
+    header_bytes = 2 + 2 * len(present) + size_width * len(chunks.buffers)
+    pieces = [(level.buffers[0], level.sizes[0], 2) for level in present]
+    pieces += [(buffer, sizes, size_width) for buffer, sizes in zip(chunks.buffers, chunks.sizes, strict=True)]
+    chunk_bytes = np.full(len(chunks.num_values), _padded(header_bytes), np.int64)
+    within = []
+    for _, sizes, _ in pieces:
+        within.append(chunk_bytes.copy())
+        chunk_bytes += _padded(sizes)
+    _check_chunk_size(int(chunk_bytes.max()), large_chunks=large_chunks)
+    starts = starts_of(chunk_bytes)
+    data = np.full(int(chunk_bytes.sum()), _FILL, np.uint8)
+    position = starts.copy()
+    kernels.write_integers(counts if present else np.zeros_like(counts), 2, position, data)
+    position += 2
+    for (buffer, sizes, width), offset in zip(pieces, within, strict=True):
+        kernels.write_integers(sizes, width, position, data)
+        position += width
+        kernels.scatter(buffer, sizes, starts + offset, data)
+    logs = np.zeros(len(chunks.num_values), np.int64)
+    logs[:-1] = np.round(np.log2(chunks.num_values[:-1])).astype(np.int64)
+    words = ((chunk_bytes // ALIGNMENT - 1) << LOG_BITS) | logs
+    return words.astype(f"<u{size_width}").view(np.uint8), data
+
+
+def _padded(sizes: Counts | int) -> Counts:
+    return np.asarray((sizes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT)
+
+
+def _check_chunk_size(size: int, *, large_chunks: bool) -> None:
+    limit = ALIGNMENT << (32 - LOG_BITS if large_chunks else 16 - LOG_BITS)
+    if size > limit:
+        raise NotSupportedError(
+            f"a value needs a chunk of {size} bytes; this file format version allows {limit}."
+            " Write file format 2.2, or split the value"
+        )

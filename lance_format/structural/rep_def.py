@@ -1,0 +1,247 @@
+"""Levels to the validity and offsets of each layer, and back.
+
+Encoding strategy document, "Repetition and definition levels"; `layers.py` says what the numbers mean. Both ways
+proceed layer by layer over whole pages: reading from the innermost layer outwards, writing from the rows inwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.data_block import Counts
+from lance_format.errors import CorruptFileError
+from lance_format.structural.layers import LayerStack, Levels, item_layer, list_layer
+
+Validity = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of some rows.
+
+    Parameters
+    ----------
+    validity : bool[num_slots] or None
+        None if all are valid.
+    offsets : int64[num_slots + 1] or None
+        Of a list layer, where each list starts among the slots of the next layer inwards.
+    num_slots : int
+    """
+
+    validity: Validity | None
+    offsets: Counts | None
+    num_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPair:
+    """The levels of some rows.
+
+    Parameters
+    ----------
+    repetition, definition : uint16[num_levels] or None
+        None if all are 0.
+    num_levels : int
+    """
+
+    repetition: Levels | None
+    definition: Levels | None
+    num_levels: int
+
+    def select(self, start: int, stop: int) -> LevelPair:
+        """Return a range of entries, a view."""
+        repetition = None if self.repetition is None else self.repetition[start:stop]
+        definition = None if self.definition is None else self.definition[start:stop]
+        return LevelPair(repetition, definition, stop - start)
+
+    def take(self, entries: Counts) -> LevelPair:
+        """Gather entries."""
+        repetition = None if self.repetition is None else self.repetition[entries]
+        definition = None if self.definition is None else self.definition[entries]
+        return LevelPair(repetition, definition, len(entries))
+
+
+def check_levels(levels: LevelPair, stack: LayerStack) -> None:
+    """Raise `CorruptFileError` if a level is higher than the layers allow, or a page with lists starts within a row."""
+    for name, found, highest in (
+        ("definition", levels.definition, stack.max_definition),
+        ("repetition", levels.repetition, stack.max_repetition),
+    ):
+        if found is not None and found.size and int(found.max()) > highest:
+            raise CorruptFileError(f"a {name} level is {int(found.max())}; the layers allow at most {highest}")
+
+
+def visible(definition: Levels | None, stack: LayerStack) -> Validity | None:
+    """Return which entries have a value; None if all have."""
+    if definition is None or not stack.lists or stack.max_visible == stack.max_definition:
+        return None
+    return definition <= stack.max_visible
+
+
+def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> list[Layer]:
+    """Turn the levels of whole rows into layers, innermost first.
+
+    Parameters
+    ----------
+    levels : LevelPair
+    stack : LayerStack
+    dimensions : sequence of int
+        For each layer the number of slots inside that one of its slots holds: the size of a fixed-size list of structs,
+        1 for all others.
+
+    Raises
+    ------
+    CorruptFileError
+        If the levels are not those of whole rows.
+    """
+    result: list[Layer] = []
+    repetition, definition = levels.repetition, levels.definition
+    if stack.lists and levels.num_levels and (repetition is None or int(repetition[0]) != stack.max_repetition):
+        raise CorruptFileError("the repetition levels do not start with a row")
+    num_entries = levels.num_levels
+    offsets: Counts | None = None
+    first = 0
+    while True:
+        following = next((index for index in stack.lists if index >= first + (offsets is not None)), None)
+        end = len(stack.layers) if following is None else following
+        slots: Validity | None = None
+        if definition is not None and following is not None:
+            slots = definition <= stack.bases[following]
+        slot_levels = definition if slots is None or definition is None else definition[slots]
+        num_slots = num_entries if slots is None else int(np.count_nonzero(slots))
+        multiplicity = 1
+        for index in range(first, end):
+            if dimensions[index] > 1:
+                multiplicity *= dimensions[index]
+                if num_slots % dimensions[index]:
+                    raise CorruptFileError("the levels of a fixed-size list are not a multiple of its size")
+                num_slots //= dimensions[index]
+                slot_levels = None if slot_levels is None else slot_levels[:: dimensions[index]]
+            validity = None
+            if slot_levels is not None:
+                validity = slot_levels <= stack.bases[index]
+                if stack.empty_level(index):
+                    validity |= slot_levels == stack.empty_level(index)
+            own = None
+            if offsets is not None and index == first:
+                own = offsets if slots is None else np.append(offsets[:-1][slots], offsets[-1])
+            result.append(Layer(None if validity is None or validity.all() else validity, own, num_slots))
+        if following is None:
+            return result
+        assert repetition is not None or num_entries == 0
+        starts = np.flatnonzero(repetition) if repetition is not None else np.empty(0, np.int64)
+        before = np.arange(num_entries + 1) if slots is None else np.concatenate([[0], np.cumsum(slots)])
+        offsets = np.append(before[starts], before[-1]).astype(np.int64) // multiplicity
+        repetition = None if repetition is None else repetition[starts] - np.uint16(1)
+        definition = None if definition is None else definition[starts]
+        num_entries = len(starts)
+        first = following
+
+
+class LevelBuilder:
+    """Builds the levels of a leaf column, layer by layer from the rows inwards.
+
+    Entries that are still *live* correspond, in order, to the slots of the layer reached so far; those of null and
+    empty lists have ended. What is null is remembered by layer until all layers are known, and then gets its number.
+
+    Parameters
+    ----------
+    num_rows : int
+    num_lists : int
+        The list layers that will come.
+    """
+
+    _NULL, _EMPTY = 1, 2
+
+    def __init__(self, num_rows: int, num_lists: int) -> None:
+        self._left = num_lists
+        self._repetition = np.full(num_rows, num_lists, np.uint16)
+        self._codes = np.zeros(num_rows, np.uint16)
+        self._live: Validity | None = None
+        self._has_lists = num_lists > 0
+        self._layers: list[int] = []
+
+    def add_items(self, validity: Validity | None) -> None:
+        """Add a struct or leaf layer; `validity` is bool[live entries], or None if all are valid."""
+        nullable = False
+        if validity is not None:
+            codes = self._codes if self._live is None else self._codes[self._live]
+            null = ~validity & (codes == 0)
+            nullable = bool(null.any())
+            self._set_codes(null, self._NULL)
+        self._layers.append(item_layer(nullable=nullable))
+
+    def add_lists(self, validity: Validity | None, sizes: Counts) -> Counts:
+        """Add a list layer.
+
+        Parameters
+        ----------
+        validity : bool[live entries] or None
+        sizes : int64[live entries]
+            Of every list, null or not.
+
+        Returns
+        -------
+        kept : int64[live entries]
+            How many items of each list are entries now: none of a list that is null or stands in something null.
+        """
+        codes = self._codes if self._live is None else self._codes[self._live]
+        hidden = codes != 0
+        null = np.zeros(len(sizes), np.bool_) if validity is None else ~validity & ~hidden
+        kept = np.where(hidden | null, 0, sizes)
+        empty = (kept == 0) & ~hidden & ~null
+        self._set_codes(null, self._NULL)
+        self._set_codes(empty, self._EMPTY)
+        # pylance cannot read lists that are all valid below structs that are not
+        nullable = bool(null.any() or hidden.any())
+        self._layers.append(list_layer(nullable=nullable, emptyable=bool(empty.any())))
+        counts = np.ones(len(self._codes), np.int64)
+        live = np.zeros(len(self._codes), np.bool_)
+        positions = slice(None) if self._live is None else self._live
+        counts[positions] = np.maximum(kept, 1)
+        live[positions] = kept > 0
+        self._left -= 1
+        self._expand(counts, live, self._left)
+        return kept
+
+    def add_fixed_size_lists(self, validity: Validity | None, dimension: int) -> None:
+        """Add a layer of fixed-size lists of structs, each of which becomes `dimension` entries."""
+        self.add_items(validity)
+        counts = np.full(len(self._codes), dimension, np.int64)
+        live = np.ones(len(self._codes), np.bool_) if self._live is None else self._live
+        counts[~live] = 1
+        self._expand(counts, live, self._left)
+
+    def finish(self) -> tuple[LevelPair, LayerStack]:
+        """Return the levels and the layers, innermost first."""
+        stack = LayerStack(tuple(reversed(self._layers)))
+        numbers = np.zeros(4 * len(self._layers) + 4, np.uint16)
+        for depth in range(len(self._layers)):
+            index = len(self._layers) - 1 - depth
+            numbers[4 * (depth + 1) + self._NULL] = stack.null_level(index)
+            numbers[4 * (depth + 1) + self._EMPTY] = stack.empty_level(index)
+        definition = numbers[self._codes] if stack.max_definition else None
+        repetition = self._repetition if self._has_lists else None
+        return LevelPair(repetition, definition, len(self._codes)), stack
+
+    def _set_codes(self, chosen: Validity, kind: int) -> None:
+        """Mark live entries; the layer being added is the one after all added so far."""
+        code = np.uint16(4 * (len(self._layers) + 1) + kind)
+        if self._live is None:
+            self._codes[chosen] = code
+        else:
+            self._codes[np.flatnonzero(self._live)[chosen]] = code
+
+    def _expand(self, counts: Counts, live: Validity, continued: int) -> None:
+        """Repeat every entry; all repetitions but the first get the repetition level `continued`."""
+        parents = np.repeat(np.arange(len(counts)), counts)
+        first = np.zeros(len(parents), np.bool_)
+        first[np.cumsum(counts) - counts] = True
+        self._repetition = np.where(first, self._repetition[parents], np.uint16(continued))
+        self._codes = self._codes[parents]
+        expanded = live[parents]
+        self._live = None if expanded.all() else expanded

@@ -1,0 +1,66 @@
+"""Options of fields: what is taken, and what is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_format.compression.byte_codecs import LZ4, ZSTD
+from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
+from lance_format.errors import InvalidInputError
+
+
+def _parse(**options: str) -> CompressionOptions:
+    metadata = {b"lance-encoding:" + name.replace("_", "-").encode(): text.encode() for name, text in options.items()}
+    return CompressionOptions.parse({**metadata, b"other": b"key"}, "c")
+
+
+def test_defaults() -> None:
+    assert CompressionOptions.parse(None, "c") == CompressionOptions.parse({}, "c") == CompressionOptions()
+    assert _parse(general="whatever") == CompressionOptions()
+
+
+def test_all_of_them() -> None:
+    options = _parse(
+        compression="ZSTD",
+        compression_level="22",
+        rle_threshold="0.25",
+        bss="on",
+        dict_divisor="10",
+        dict_size_ratio="1.0",
+        dict_values_compression="lz4",
+    )
+    expected = CompressionOptions(Scheme.ZSTD, 22, 0.25, ByteStreamSplitMode.ON, 10, 1.0, Scheme.LZ4)
+    assert options == expected
+    assert (options.general_scheme, _parse(compression="lz4").general_scheme) == (ZSTD, LZ4)
+    assert _parse(compression="none").general_scheme is None
+    assert _parse(compression="fsst").general_scheme is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("compression", "snappy"),
+        ("compression", ""),
+        ("compression-level", "-1"),
+        ("compression-level", "23"),
+        ("compression-level", "high"),
+        ("rle-threshold", "1.01"),
+        ("rle-threshold", "-0.1"),
+        ("rle-threshold", "nan"),
+        ("rle-threshold", "half"),
+        ("bss", "yes"),
+        ("dict-divisor", "1"),
+        ("dict-divisor", "2.5"),
+        ("dict-size-ratio", "0"),
+        ("dict-size-ratio", "1.5"),
+        ("dict-values-compression", "fsst"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"column 'c': option 'lance-encoding:{name}' is '{text}'"):
+        CompressionOptions.parse({f"lance-encoding:{name}".encode(): text.encode()}, "c")
+
+
+def test_lz4_has_no_levels() -> None:
+    with pytest.raises(InvalidInputError, match="no levels"):
+        _parse(compression="lz4", compression_level="3")

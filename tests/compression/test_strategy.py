@@ -1,0 +1,180 @@
+"""What pages are compressed with, and that they come back whatever that is."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_format.compression import registry, strategy
+from lance_format.compression.codec import Context
+from lance_format.compression.options import CompressionOptions, Scheme
+from lance_format.compression.strategy import CompressedPage
+from lance_format.data_block import BufferSlices, DataBlock, FixedWidthBlock
+from lance_format.proto import encodings_pb2
+from lance_format.version import FileVersion
+from tests.compression import blocks
+from tests.compression.chunks import decompress
+
+_VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
+_schemes = st.sampled_from([None, *Scheme])
+
+
+def _read(page: CompressedPage) -> DataBlock:
+    values = decompress(page.chunks)
+    if page.dictionary is None:
+        return values
+    assert isinstance(values, FixedWidthBlock)
+    whole = BufferSlices.whole(page.dictionary.buffer)
+    decompressor = registry.parse_decompressor(page.dictionary.encoding, Context.BLOCK)
+    items = decompressor.decompress([whole], np.array([page.dictionary.num_items]))
+    indices = values.data[: values.size_bytes].view(f"<u{values.bytes_per_value}").astype(np.int64)
+    assert int(indices.max()) < page.dictionary.num_items
+    return items.take(indices)
+
+
+def _size(page: CompressedPage) -> int:
+    size = sum(buffer.size for buffer in page.chunks.buffers)
+    return size + (0 if page.dictionary is None else page.dictionary.buffer.size)
+
+
+def _chain(encoding: encodings_pb2.CompressiveEncoding) -> str:
+    name = encoding.WhichOneof("compression")
+    assert name is not None
+    assert (name, Context.MINI_BLOCK) in registry.COMPRESSORS
+    inner = getattr(encoding, name)
+    return f"{name}({_chain(inner.values)})" if name in ("general", "fsst") else name
+
+
+@given(
+    bits=st.sampled_from([1, 8, 16, 24, 32, 64, 128, 256]),
+    count=blocks.counts,
+    character=blocks.characters,
+    scheme=_schemes,
+    version=st.sampled_from(_VERSIONS),
+    nulls=st.sampled_from([None, 0.1, 0.9]),
+    seed=blocks.seeds,
+)
+def test_fixed_widths_round_trip(
+    bits: int,
+    count: int,
+    character: str,
+    scheme: Scheme | None,
+    version: FileVersion,
+    nulls: float | None,
+    seed: int,
+) -> None:
+    per_value = max(bits // 64, 1)
+    words = blocks.fixed_block(8 if bits in (1, 24) else min(bits, 64), count * per_value * 3, character, seed)
+    block = FixedWidthBlock(words.data[: (count * bits + 7) // 8], bits, count)
+    definition = None
+    if nulls is not None:
+        definition = (np.random.default_rng(seed).random(count) < nulls).astype(np.uint16)
+        definition[seed % count] = 0
+    page = strategy.compress_page(block, definition, CompressionOptions(scheme=scheme), version)
+    valid = np.flatnonzero(definition == 0) if definition is not None else np.arange(count)
+    blocks.assert_same(_read(page).take(valid), block.take(valid))
+
+
+@given(
+    offset_bits=st.sampled_from([32, 64]),
+    count=st.integers(1, 5000),
+    character=blocks.characters,
+    scheme=_schemes,
+    version=st.sampled_from(_VERSIONS),
+    seed=blocks.seeds,
+)
+def test_byte_strings_round_trip(
+    offset_bits: int, count: int, character: str, scheme: Scheme | None, version: FileVersion, seed: int
+) -> None:
+    block = blocks.byte_strings(count, character, seed, offset_bits)
+    page = strategy.compress_page(block, None, CompressionOptions(scheme=scheme), version)
+    blocks.assert_same(_read(page), block)
+    values = strategy.compress_per_value(block, CompressionOptions(scheme=scheme))
+    back = registry.parse_per_value_decompressor(values.encoding).decompress_values(values.values)
+    blocks.assert_same(back, block)
+
+
+@pytest.mark.parametrize(
+    ("bits", "character", "chain", "with_dictionary"),
+    [
+        (64, "runs", "rle", False),
+        (32, "constant", "rle", False),
+        (64, "few", "inline_bitpacking", True),
+        (32, "few", "inline_bitpacking", True),
+        (64, "small", "inline_bitpacking", False),
+        (8, "small", "inline_bitpacking", False),
+        (32, "signed", "inline_bitpacking", True),
+        (64, "random", "flat", False),
+        (64, "sequence", "inline_bitpacking", False),
+    ],
+)
+@pytest.mark.parametrize("version", _VERSIONS, ids=str)
+def test_statistics_choose_for_fixed_widths(
+    bits: int, character: str, chain: str, with_dictionary: bool, version: FileVersion
+) -> None:
+    block = blocks.fixed_block(bits, 20_000, character, 1)
+    page = strategy.compress_page(block, None, CompressionOptions(), version)
+    assert (_chain(page.chunks.encoding), page.dictionary is not None) == (chain, with_dictionary)
+
+
+@pytest.mark.parametrize(
+    ("character", "chain", "with_dictionary"),
+    [
+        ("few", "inline_bitpacking", True),
+        ("runs", "rle", True),
+        ("small", "fsst(variable)", False),
+        ("random", "variable", False),
+    ],
+)
+def test_statistics_choose_for_byte_strings(character: str, chain: str, with_dictionary: bool) -> None:
+    block = blocks.byte_strings(20_000, character, 1)
+    page = strategy.compress_page(block, None, CompressionOptions(), FileVersion.V2_2)
+    assert (_chain(page.chunks.encoding), page.dictionary is not None) == (chain, with_dictionary)
+
+
+def test_small_integers_of_both_signs_shrink_without_being_asked() -> None:
+    numbers = np.random.default_rng(0).integers(-(10**6), 10**6, 50_000)
+    block = FixedWidthBlock(numbers.view(np.uint8), 64, numbers.size)
+    page = strategy.compress_page(block, None, CompressionOptions(), FileVersion.V2_1)
+    assert _chain(page.chunks.encoding) == "general(byte_stream_split)"
+    assert _size(page) < block.size_bytes * 0.45
+    blocks.assert_same(_read(page), block)
+
+
+def test_dictionaries_are_compressed_from_2_2_on() -> None:
+    block = blocks.byte_strings(20_000, "few", 1)
+    for version, name in zip(_VERSIONS, ("variable", "general"), strict=True):
+        page = strategy.compress_page(block, None, CompressionOptions(dict_values_scheme=Scheme.ZSTD), version)
+        assert page.dictionary is not None
+        assert page.dictionary.num_items == 9
+        found = page.dictionary.encoding.WhichOneof("compression")
+        assert found in (name, "variable")
+
+
+def test_none_leaves_values_as_they_are() -> None:
+    options = CompressionOptions(scheme=Scheme.NONE, dict_divisor=10**9)
+    for character in blocks.CHARACTERS:
+        fixed = strategy.compress_page(blocks.fixed_block(32, 5000, character, 0), None, options, FileVersion.V2_2)
+        assert (_chain(fixed.chunks.encoding), fixed.dictionary) == ("flat", None)
+        strings = strategy.compress_page(blocks.byte_strings(5000, character, 0), None, options, FileVersion.V2_2)
+        assert strings.dictionary is None
+
+
+def test_no_option_makes_a_page_larger_than_flat() -> None:
+    for bits, character, scheme in itertools.product((8, 16, 32, 64), blocks.CHARACTERS, [None, *Scheme]):
+        block = blocks.fixed_block(bits, 4096, character, 0)
+        page = strategy.compress_page(block, None, CompressionOptions(scheme=scheme), FileVersion.V2_2)
+        assert _size(page) <= block.size_bytes
+
+
+def test_thresholds_are_obeyed() -> None:
+    block = blocks.fixed_block(64, 20_000, "runs", 1)
+    page = strategy.compress_page(block, None, CompressionOptions(rle_threshold=0.0), FileVersion.V2_2)
+    assert _chain(page.chunks.encoding) != "rle"
+    few = blocks.fixed_block(64, 20_000, "few", 1)
+    page = strategy.compress_page(few, None, CompressionOptions(dict_divisor=10**6), FileVersion.V2_2)
+    assert page.dictionary is None

@@ -1,0 +1,232 @@
+"""Every compression that pylance writes is read; what is written of each is read by pylance."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lance.file
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+from google.protobuf import any_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_format.compression import registry
+from lance_format.compression.codec import Context
+from lance_format.data_block import BufferSlices
+from lance_format.file import LanceFileReader, LanceFileWriter
+from lance_format.proto import encodings_pb2, file_pb2
+from tests.compression import blocks
+
+_VERSIONS = ("2.1", "2.2")
+_ROWS = 20_000
+_NO_DICTIONARY = {"dict-divisor": "1000000000", "dict-size-ratio": "0.0001"}
+
+
+def _field(arrow_type: pa.DataType, options: dict[str, str]) -> pa.Field:
+    return pa.field("c", arrow_type, metadata={f"lance-encoding:{name}": text for name, text in options.items()})
+
+
+def _table(array: pa.Array, options: dict[str, str]) -> pa.Table:
+    return pa.table([array], schema=pa.schema([_field(array.type, options)]))
+
+
+def _layouts(path: Path) -> Iterator[tuple[encodings_pb2.PageLayout, list[bytes]]]:
+    """Yield the layout of every page and its buffers."""
+    data = path.read_bytes()
+    column_table, num_columns = struct.unpack("<8xQ12xI4x", data[-40:-4])
+    for column in range(num_columns):
+        offset, size = struct.unpack_from("<QQ", data, column_table + 16 * column)
+        metadata = file_pb2.ColumnMetadata.FromString(data[offset : offset + size])
+        for page in metadata.pages:
+            anything = any_pb2.Any.FromString(page.encoding.direct.encoding)
+            places = zip(page.buffer_offsets, page.buffer_sizes, strict=True)
+            yield encodings_pb2.PageLayout.FromString(anything.value), [data[at : at + length] for at, length in places]
+
+
+def _chain(encoding: encodings_pb2.CompressiveEncoding) -> str:
+    name = encoding.WhichOneof("compression")
+    if name in ("general", "fsst"):
+        return f"{name}({_chain(getattr(encoding, name).values)})"
+    return str(name)
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _runs(dtype: str) -> pa.Array:
+    return pa.array(np.repeat(_rng().integers(0, 120, _ROWS // 100), 100).astype(dtype))
+
+
+def _strings(character: str, arrow_type: pa.DataType) -> pa.Array:
+    values = blocks.values_of(blocks.byte_strings(_ROWS, character, 3))
+    return pa.array([value.decode("latin1") for value in values]).cast(arrow_type)
+
+
+_MINI_BLOCK_CASES: dict[str, tuple[Callable[[], pa.Array], dict[str, str], str]] = {
+    **{f"runs of {dtype}": (lambda dtype=dtype: _runs(dtype), {}, "rle") for dtype in ("i1", "i2", "i4")},
+    "runs of i8": (lambda: _runs("i8"), _NO_DICTIONARY, "rle"),
+    "runs of floats": (lambda: _runs("f4"), {}, "rle"),
+    "runs under lz4": (
+        lambda: pa.array(np.repeat(np.arange(_ROWS // 4) % 50, 4).astype("i2") * 600),
+        {"compression": "lz4"},
+        "general(rle)",
+    ),
+    "bytes split, zstd": (
+        lambda: pa.array(_rng().integers(0, 9999, _ROWS) / 100),
+        {"compression": "zstd", "bss": "on", **_NO_DICTIONARY},
+        "general(byte_stream_split)",
+    ),
+    "bytes split, lz4": (
+        lambda: pa.array((_rng().integers(0, 99, _ROWS) / 4).astype("f4")),
+        {"compression": "lz4", "bss": "on"},
+        "general(byte_stream_split)",
+    ),
+    "bytes split, nothing else": (
+        lambda: pa.array(_rng().random(_ROWS, np.float32)),
+        {"compression": "fsst", "bss": "on"},
+        "byte_stream_split",
+    ),
+    "packed, zstd": (
+        lambda: pa.array(np.arange(_ROWS)),
+        {"compression": "zstd", "bss": "off"},
+        "general(inline_bitpacking)",
+    ),
+    "flat, zstd": (
+        lambda: pa.array([bytes([number % 7] * 3) for number in range(_ROWS)], pa.binary(3)),
+        {"compression": "zstd", "compression-level": "9"},
+        "general(flat)",
+    ),
+    **{
+        f"symbols of {kind}": (lambda kind=kind: _strings("small", kind), _NO_DICTIONARY, "fsst(variable)")
+        for kind in (pa.string(), pa.large_string())
+    },
+    "symbols of binary": (
+        lambda: _strings("small", pa.string()).cast(pa.binary()),
+        {"compression": "fsst", **_NO_DICTIONARY},
+        "fsst(variable)",
+    ),
+    **{
+        f"strings, {scheme}": (
+            lambda: _strings("small", pa.string()),
+            {"compression": scheme, **_NO_DICTIONARY},
+            "general(variable)",
+        )
+        for scheme in ("zstd", "lz4")
+    },
+}
+
+
+def _with_nulls(array: pa.Array) -> pa.Array:
+    mask = pa.array(_rng().random(len(array)) < 0.2)
+    return pa.compute.if_else(mask, pa.scalar(None, array.type), array)
+
+
+@pytest.mark.parametrize("nulls", [False, True], ids=["there", "nulls"])
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("name", _MINI_BLOCK_CASES)
+def test_what_pylance_writes_is_read(name: str, version: str, nulls: bool, tmp_path: Path) -> None:
+    make, options, chain = _MINI_BLOCK_CASES[name]
+    array = _with_nulls(make()) if nulls else make()
+    table = _table(array, options)
+    path = tmp_path / "theirs.lance"
+    with lance.file.LanceFileWriter(str(path), table.schema, version=version) as writer:
+        writer.write_batch(table)
+    chains = {_chain(layout.mini_block_layout.value_compression) for layout, _ in _layouts(path)}
+    if not nulls:
+        assert chains == {chain}
+    reader = LanceFileReader(path)
+    assert reader.read_all(batch_size=4096).to_table().equals(table)
+    assert reader.read_range(777, 9000).to_table().equals(table.slice(777, 9000))
+    rows = sorted(set(_rng().integers(0, len(array), 50).tolist()))
+    assert reader.take_rows(rows).to_table().equals(table.take(rows))
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize(
+    "arrow_type",
+    [pa.string(), pa.large_string(), pa.binary(), pa.decimal128(22, 2), pa.binary(16), pa.int64()],
+    ids=str,
+)
+@pytest.mark.parametrize("num_items", [30, 2500])
+def test_dictionaries_of_pylance_are_read(
+    arrow_type: pa.DataType, version: str, num_items: int, tmp_path: Path
+) -> None:
+    numbers = _rng().integers(0, num_items, 30_000)
+    if pa.types.is_fixed_size_binary(arrow_type) and not pa.types.is_decimal(arrow_type):
+        array = pa.array([int(number).to_bytes(16, "big") for number in numbers], arrow_type)
+    elif pa.types.is_decimal(arrow_type) or pa.types.is_integer(arrow_type):
+        array = pa.array(numbers * 10**12).cast(arrow_type)
+    else:
+        array = pa.array([f"item number {number}" for number in numbers]).cast(arrow_type)
+    table = _table(array, {"dict-divisor": "2", "dict-size-ratio": "1.0"})
+    path = tmp_path / "theirs.lance"
+    with lance.file.LanceFileWriter(str(path), table.schema, version=version) as writer:
+        writer.write_batch(table)
+    ((layout, buffers),) = _layouts(path)
+    page = layout.mini_block_layout
+    if not page.HasField("dictionary"):
+        assert (version, arrow_type) == ("2.1", pa.int64())
+        return
+    decompressor = registry.parse_decompressor(page.dictionary, Context.BLOCK)
+    data = np.frombuffer(buffers[2], np.uint8)
+    items = decompressor.decompress([BufferSlices.whole(data)], np.array([page.num_dictionary_items]))
+    assert LanceFileReader(path).read_all(batch_size=4096).to_table().equals(table)
+    expected = set(array.unique().to_pylist())
+    found = blocks.values_of(items)
+    assert len(found) == len(expected) == page.num_dictionary_items
+    if pa.types.is_binary(arrow_type):
+        assert set(found) == expected
+    elif pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
+        assert {value.decode() for value in found} == expected
+
+
+@settings(max_examples=25)
+@given(values=st.lists(st.binary(max_size=30), min_size=1, max_size=60), seed=blocks.seeds)
+def test_symbol_tables_of_pylance(values: list[bytes], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("fsst") / "theirs.lance"
+    picks = np.random.default_rng(seed).integers(0, len(values), 4000)
+    table = _table(pa.array([values[pick] for pick in picks], pa.binary()), {"compression": "fsst", **_NO_DICTIONARY})
+    with lance.file.LanceFileWriter(str(path), table.schema, version="2.2") as writer:
+        writer.write_batch(table)
+    assert LanceFileReader(path).read_all().to_table().equals(table)
+
+
+_OURS: dict[str, Callable[[], pa.Array]] = {
+    "runs": lambda: _runs("i4"),
+    "runs of wide values": lambda: pa.array(np.repeat(_rng().integers(0, 2**60, _ROWS // 20), 20)),
+    "few negative": lambda: pa.array((_rng().integers(-5, 5, _ROWS) * 10**8).astype("i4")),
+    "small of both signs": lambda: pa.array(_rng().integers(-(10**6), 10**6, _ROWS)),
+    "few floats": lambda: pa.array(_rng().integers(0, 300, _ROWS) / 7),
+    "random floats": lambda: pa.array(_rng().random(_ROWS)),
+    "few decimals": lambda: pa.array(_rng().integers(0, 30, _ROWS)).cast(pa.decimal256(60, 2)),
+    "few strings": lambda: _strings("few", pa.string()),
+    "runs of strings": lambda: _strings("runs", pa.large_string()),
+    "text": lambda: _strings("small", pa.string()),
+    "large text": lambda: _strings("small", pa.large_string()),
+    "noise": lambda: _strings("random", pa.string()),
+}
+
+
+@pytest.mark.parametrize("nulls", [False, True], ids=["there", "nulls"])
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("scheme", [None, "none", "zstd", "lz4", "fsst"])
+@pytest.mark.parametrize("name", _OURS)
+def test_what_is_written_is_read_by_pylance(
+    name: str, scheme: str | None, version: str, nulls: bool, tmp_path: Path
+) -> None:
+    array = _with_nulls(_OURS[name]()) if nulls else _OURS[name]()
+    table = _table(array, {} if scheme is None else {"compression": scheme})
+    path = tmp_path / "ours.lance"
+    with LanceFileWriter(path, table.schema, version=version) as writer:
+        writer.write_batch(table)
+    reader = lance.file.LanceFileReader(str(path))
+    assert reader.read_all(batch_size=4096).to_table().equals(table)
+    rows = sorted(set(_rng().integers(0, len(array), 50).tolist()))
+    assert reader.take_rows(rows).to_table().equals(table.take(rows))
+    assert LanceFileReader(path).read_all().to_table().equals(table)

@@ -1,0 +1,135 @@
+"""Structs, lists and maps of any nesting, in both directions between this library and pylance."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import lance.file
+import pyarrow as pa
+import pytest
+
+from lance_format.errors import NotSupportedError, SchemaMismatchError
+from lance_format.file import LanceFileReader, LanceFileWriter
+from tests.nested_arrays import RandomValues, random_type
+
+_POINT = pa.struct([("x", pa.int32()), ("name", pa.string())])
+
+
+def _check_rows(reader: LanceFileReader, table: pa.Table, rng: random.Random) -> None:
+    found = reader.read_all(batch_size=rng.choice([1, 7, 100, 10_000])).to_table()
+    found.validate(full=True)
+    assert found.schema == table.schema
+    assert found.to_pylist() == table.to_pylist()
+    rows = sorted(rng.choices(range(table.num_rows), k=8))
+    taken = reader.take_rows(rows).to_table()
+    taken.validate(full=True)
+    assert taken.to_pylist() == table.take(rows).to_pylist()
+    start = rng.randint(0, table.num_rows - 1)
+    count = rng.randint(0, table.num_rows - start)
+    ranged = reader.read_range(start, count).to_table()
+    ranged.validate(full=True)
+    assert ranged.to_pylist() == table.slice(start, count).to_pylist()
+
+
+def _check_both(table: pa.Table, version: str, path: Path, rng: random.Random) -> None:
+    with LanceFileWriter(path, table.schema, version=version) as writer:
+        writer.write_batch(table)
+    _check_rows(LanceFileReader(path), table, rng)
+    theirs = lance.file.LanceFileReader(str(path))
+    assert theirs.read_all(batch_size=10_000).to_table().to_pylist() == table.to_pylist()
+    rows = sorted(rng.sample(range(table.num_rows), k=min(8, table.num_rows)))
+    assert theirs.take_rows(rows).to_table().to_pylist() == table.take(rows).to_pylist()
+    with lance.file.LanceFileWriter(str(path), table.schema, version=version) as writer:
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
+    _check_rows(LanceFileReader(path), table, rng)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_nesting(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    version = rng.choice(["2.1", "2.2"])
+    arrow_type = random_type(rng, rng.randint(1, 4), maps=version == "2.2")
+    longest = rng.choice([1, 3, 20, 200])
+    num_rows = rng.choice([1, 3, 40, 300] if longest == 200 else [1, 3, 40, 300, 1500])
+    values = RandomValues(rng, rng.choice([0, 0, 0.1, 0.5, 1]), rng.choice([0, 0, 0.2, 0.9]), longest)
+    _check_both(pa.table({"c": values.array(arrow_type, num_rows)}), version, tmp_path / "n.lance", rng)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fixed_size_lists_of_structs(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    inner = rng.choice([_POINT, pa.struct([("p", _POINT)]), pa.struct([("l", pa.list_(_POINT, 2))])])
+    arrow_type = pa.list_(inner, rng.randint(1, 3))
+    if seed % 3 == 0:
+        arrow_type = pa.struct([("only", arrow_type)])
+    values = RandomValues(rng, rng.choice([0, 0.1, 0.5]), 0, 1)
+    table = pa.table({"c": values.array(arrow_type, rng.choice([1, 5, 300]))})
+    _check_both(table, "2.2", tmp_path / "f.lance", rng)
+
+
+def test_many_rows_and_pages(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    piece = RandomValues(rng, 0.1, 0.2, 6).array(pa.list_(pa.struct([("a", pa.int64()), ("b", pa.string())])), 3000)
+    table = pa.table({"c": pa.concat_arrays([piece] * 60)})
+    path = tmp_path / "m.lance"
+    with LanceFileWriter(path, table.schema, max_page_bytes=1 << 20) as writer:
+        writer.write_batch(table)
+    assert len(LanceFileReader(path).metadata().columns[0].pages) > 5
+    _check_rows(LanceFileReader(path), table, rng)
+    assert lance.file.LanceFileReader(str(path)).read_all(batch_size=10_000).to_table().equals(table)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_more_empty_lists_than_a_chunk_can_count(version: str, tmp_path: Path) -> None:
+    rows = [[1]] + [[]] * 200_000 + [[2, 3]] + [None] * 70_000 + [[4]]
+    table = pa.table({"c": pa.array(rows, pa.list_(pa.int32()))})
+    _check_both(table, version, tmp_path / "e.lance", random.Random(0))
+
+
+def test_what_lies_beneath_nulls_is_not_stored(tmp_path: Path) -> None:
+    secret = pa.StructArray.from_arrays(
+        [pa.array(["a", "SECRET", "c"]), pa.array([[1], [2, 2, 2], [3]])],
+        ["s", "l"],
+        mask=pa.array([False, True, False]),
+    )
+    hidden = pa.ListArray.from_arrays(
+        pa.array([0, 1, 3, 4], pa.int32()),
+        pa.array(["x", "SECRET", "SECRET", "y"]),
+        mask=pa.array([False, True, False]),
+    )
+    table = pa.table({"struct": secret, "list": hidden})
+    with LanceFileWriter(tmp_path / "s.lance", table.schema) as writer:
+        writer.write_batch(table)
+    assert b"SECRET" not in (tmp_path / "s.lance").read_bytes()
+    for reader in (LanceFileReader(tmp_path / "s.lance"), lance.file.LanceFileReader(str(tmp_path / "s.lance"))):
+        assert reader.read_all().to_table().to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "version"),
+    [
+        (pa.map_(pa.string(), pa.int32()), "2.1"),
+        (pa.list_(_POINT, 2), "2.1"),
+        (pa.list_(pa.list_(_POINT, 2)), "2.2"),
+        (pa.list_(pa.struct([("l", pa.list_(pa.int32()))]), 2), "2.2"),
+        (pa.struct([("f", pa.list_(_POINT, 2)), ("other", pa.int32())]), "2.2"),
+        (pa.list_(pa.list_(pa.int32()), 2), "2.2"),
+    ],
+    ids=str,
+)
+def test_nesting_that_pylance_cannot_read_is_not_written(arrow_type: pa.DataType, version: str, tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="'c"):
+        LanceFileWriter(tmp_path / "n.lance", pa.schema([("c", arrow_type)]), version=version)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nested_fields_that_must_not_be_null(tmp_path: Path) -> None:
+    arrow_type = pa.struct([pa.field("x", pa.int32(), nullable=False)])
+    table = pa.table({"c": pa.array([{"x": 1}, {"x": None}], arrow_type)})
+    writer = LanceFileWriter(tmp_path / "n.lance", table.schema)
+    writer.write_batch(table)
+    with pytest.raises(SchemaMismatchError, match=r"'x' of column 'c\.x' must not be null"):
+        writer.close()
+    assert not list(tmp_path.iterdir())

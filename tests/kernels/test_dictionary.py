@@ -1,0 +1,52 @@
+"""Numbering distinct values, against a dict."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_format.kernels import dictionary as kernels
+
+
+def _number(values: list[object]) -> tuple[list[int], list[int]]:
+    numbers: dict[object, int] = {}
+    indices = [numbers.setdefault(value, len(numbers)) for value in values]
+    return [values.index(value) for value in numbers], indices
+
+
+def _slots(most: int) -> np.ndarray:
+    return np.full(1 << (2 * most + 1).bit_length(), -1, np.int32)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+@given(values=st.lists(st.integers(0, 255) | st.sampled_from([1, 2]), min_size=1, max_size=200))
+def test_words(dtype: type[np.unsignedinteger], values: list[int]) -> None:
+    firsts, indices = _number(list(values))
+    for most in (len(firsts), len(firsts) + 5, len(firsts) - 1):
+        found_firsts, found = np.empty(max(most, 1), np.int64), np.empty(len(values), np.uint32)
+        count = kernels.index_words(np.array(values, dtype), most, _slots(max(most, 1)), found_firsts, found)
+        if most < len(firsts):
+            assert count == kernels.TOO_MANY
+            continue
+        assert (found_firsts[:count].tolist(), found.tolist()) == (firsts, indices)
+
+
+@given(values=st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"]), min_size=1, max_size=200))
+def test_byte_strings(values: list[bytes]) -> None:
+    firsts, indices = _number(list(values))
+    data = np.frombuffer(b"".join(values) + bytes(kernels.SLACK), np.uint8)
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    most = len(firsts)
+    found_firsts, found = np.empty(most, np.int64), np.empty(len(values), np.uint32)
+    hashes = np.empty(most, np.uint32)
+    count = kernels.index_bytes(data, offsets, most, _slots(most), hashes, found_firsts, found)
+    assert (found_firsts[:count].tolist(), found.tolist()) == (firsts, indices)
+    fewer = kernels.index_bytes(data, offsets, most - 1, _slots(most), hashes, found_firsts, found)
+    assert fewer == kernels.TOO_MANY
+    picks = np.array(indices + indices[::-1], np.int64)
+    expected = b"".join(values[pick] for pick in picks)
+    out = np.empty(len(expected) + kernels.SLACK, np.uint8)
+    assert kernels.gather_bytes(data, offsets, picks, out) == len(expected)
+    assert out[: len(expected)].tobytes() == expected
