@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.types as t
 
-LEAVES = [pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.binary(3), pa.date32()]
+LEAVES = [pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.binary(3), pa.date32(), pa.null()]
 
 
 def random_type(rng: random.Random, depth: int, *, maps: bool) -> pa.DataType:

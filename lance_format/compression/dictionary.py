@@ -10,6 +10,7 @@ Whether a dictionary pays is estimated from a sample first, so that pages of dis
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +27,7 @@ MIN_VALUES = 100
 """Pages of fewer values are not worth a dictionary."""
 
 _SAMPLED_VALUES = 4096
-_SAMPLE_RUN = 16
-_MOST_DISTINCT_SAMPLED = 0.97
+_ESTIMATION_STEPS = 30
 _MIN_COMPRESSED_BYTES = 128
 
 
@@ -56,17 +56,26 @@ class IndexedPage:
     indices: FixedWidthBlock
 
 
-def may_pay(block: DataBlock) -> bool:
-    """Return whether a sample of a block has enough repetition for a dictionary."""
-    num_values = block.num_values
-    if num_values < MIN_VALUES:
-        return False
-    if num_values <= _SAMPLED_VALUES:
-        return True
-    begins = np.linspace(0, num_values - _SAMPLE_RUN, _SAMPLED_VALUES // _SAMPLE_RUN).astype(np.int64)
-    chosen = (begins[:, np.newaxis] + np.arange(_SAMPLE_RUN)).ravel()
-    sample = _index(block.take(chosen), chosen.size)
-    return sample is not None and len(sample[0]) < chosen.size * _MOST_DISTINCT_SAMPLED
+def estimate_items(block: DataBlock) -> int:
+    """Estimate from a sample how many distinct values a block has.
+
+    Of n values drawn from D that are equally frequent, D * (1 - exp(-n / D)) are distinct on average; D is what makes
+    that the number that was found.
+    """
+    size = min(block.num_values, _SAMPLED_VALUES)
+    chosen = np.linspace(0, block.num_values - 1, size).astype(np.int64)
+    sample = _index(block.take(chosen), size)
+    distinct = size if sample is None else len(sample[0])
+    if distinct == size or size == block.num_values:
+        return block.num_values if distinct == size else distinct
+    low, high = float(distinct), float(block.num_values)
+    for _ in range(_ESTIMATION_STEPS):
+        middle = (low + high) / 2
+        if middle * -math.expm1(-size / middle) < distinct:
+            low = middle
+        else:
+            high = middle
+    return int(high)
 
 
 def split(block: DataBlock, max_items: int) -> IndexedPage | None:

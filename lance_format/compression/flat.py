@@ -78,13 +78,18 @@ class FlatPerValueDecompressor:
         return values
 
 
+def is_width(bits: int) -> bool:
+    """Return whether flat values may have so many bits."""
+    return bits == 1 or (bits % 8 == 0 and 0 < bits <= _MAX_BITS_PER_VALUE)
+
+
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> FlatDecompressor:
     """Build the decompressor that an encoding describes."""
     flat = encoding.flat
     if flat.HasField("data") and flat.data.scheme:
         raise NotSupportedError("flat values whose buffer is compressed are not supported")
     bits = flat.bits_per_value
-    if not (bits == 1 or (bits % 8 == 0 and 0 < bits <= _MAX_BITS_PER_VALUE)):
+    if not is_width(bits):
         raise CorruptFileError(f"flat values of {bits} bits; expected 1 or a multiple of 8")
     return FlatDecompressor(bits)
 

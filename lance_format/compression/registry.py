@@ -15,6 +15,7 @@ from lance_format.compression import (
     packed_struct,
     rle,
     variable,
+    variable_packed_struct,
 )
 from lance_format.compression.codec import Context, Decompressor, PerValueDecompressor
 from lance_format.errors import CorruptFileError, NotSupportedError
@@ -52,6 +53,10 @@ def _fsst_per_value(encoding: encodings_pb2.CompressiveEncoding) -> PerValueDeco
     return fsst.FsstPerValueDecompressor(table, parse_per_value_decompressor(encoding.fsst.values))
 
 
+def _variable_packed_struct(encoding: encodings_pb2.CompressiveEncoding) -> PerValueDecompressor:
+    return variable_packed_struct.parse_fields(encoding, parse_per_value_decompressor)
+
+
 DECOMPRESSORS: dict[tuple[str, Context], Parser] = {
     ("flat", Context.MINI_BLOCK): flat.parse,
     ("flat", Context.BLOCK): flat.parse,
@@ -77,6 +82,7 @@ PER_VALUE_DECOMPRESSORS: dict[tuple[str, Context], PerValueParser] = {
     ("fsst", Context.PER_VALUE): _fsst_per_value,
     ("general", Context.PER_VALUE): _general_per_value,
     ("fixed_size_list", Context.PER_VALUE): fixed_size_list.parse_per_value,
+    ("variable_packed_struct", Context.PER_VALUE): _variable_packed_struct,
 }
 """Parsers of encodings of single values, keyed alike."""
 
@@ -103,6 +109,7 @@ COMPRESSORS: frozenset[tuple[str, Context]] = frozenset(
         ("fixed_size_list", Context.MINI_BLOCK),
         ("fixed_size_list", Context.PER_VALUE),
         ("packed_struct", Context.MINI_BLOCK),
+        ("variable_packed_struct", Context.PER_VALUE),
     }
 )
 """What is written."""
@@ -122,7 +129,6 @@ UNSUPPORTED: dict[tuple[str, Context], str] = {
     ("packed_struct", Context.PER_VALUE): _NEVER_THERE,
     ("variable_packed_struct", Context.MINI_BLOCK): _NEVER_THERE,
     ("variable_packed_struct", Context.BLOCK): _NEVER_THERE,
-    ("variable_packed_struct", Context.PER_VALUE): _NOT_YET,
     **{("range", context): "part of the unstable file format 2.3" for context in Context},
     **{("delta", context): "part of the unstable file format 2.3" for context in Context},
 }

@@ -30,6 +30,8 @@ _SAMPLED_VALUES = 8192
 _MOST_OF_SIGNED = 0.6
 # What a dictionary costs besides its items: a buffer, and its description.
 _DICTIONARY_BYTES = 128
+_BYTES_PER_INDEX_RUN = 3
+_ESTIMATE_SLACK = 1.1
 # What FSST is taken to leave of byte strings when it is weighed against a dictionary.
 _FSST_SHARE = 0.5
 _LARGE_VALUE_BYTES = 32 * 1024
@@ -134,7 +136,7 @@ def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _Fixed
 def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedPage:
     best = _choose_fixed(block, options)
     improvable = block.bits_per_value > 8 and best.size_bytes * 8 > block.num_values
-    if improvable and _dictionary_can_win(block, block.bytes_per_value, best.size_bytes, options):
+    if improvable and _dictionary_can_win(block, block.bytes_per_value, best.size_bytes, best.num_runs, options):
         page = dictionary.split(block, _max_items(block, block.bytes_per_value, best.size_bytes, options))
         if page is not None:
             indices = _choose_fixed(page.indices, options)
@@ -213,8 +215,19 @@ def _max_items(block: DataBlock, bytes_per_item: float, without: float, options:
     return min(block.num_values // options.dict_divisor, by_size)
 
 
-def _dictionary_can_win(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> bool:
-    return _max_items(block, bytes_per_item, without, options) > 0 and dictionary.may_pay(block)
+def _dictionary_can_win(
+    block: DataBlock, bytes_per_item: float, without: float, num_runs: int | None, options: CompressionOptions
+) -> bool:
+    """Return whether a dictionary is likely to pay, so that it is worth the time to make it."""
+    most = _max_items(block, bytes_per_item, without, options)
+    if block.num_values < dictionary.MIN_VALUES or most <= 0:
+        return False
+    items = dictionary.estimate_items(block)
+    indices = block.num_values * items.bit_length() / 8
+    if num_runs is not None:
+        indices = min(indices, num_runs * _BYTES_PER_INDEX_RUN)
+    size = items * bytes_per_item + indices
+    return size < options.dict_size_ratio * without * _ESTIMATE_SLACK and items < most * _ESTIMATE_SLACK
 
 
 def _indexed(
@@ -232,7 +245,7 @@ def _compress_byte_strings(
     bytes_per_item = (block.size_bytes + offset_bytes) / block.num_values
     tries_fsst = _tries_fsst(block, options)
     without = offset_bytes + block.size_bytes * (_FSST_SHARE if tries_fsst else 1)
-    if _dictionary_can_win(block, bytes_per_item, without, options):
+    if _dictionary_can_win(block, bytes_per_item, without, None, options):
         page = dictionary.split(block, _max_items(block, bytes_per_item, without, options))
         if page is not None:
             indices = _choose_fixed(page.indices, options)

@@ -57,6 +57,9 @@ def build_arrays(
     """
     if values is None:
         return [pa.nulls(num_values, arrow_type)]
+    if shape.bits_per_value == 1 and isinstance(values, FixedWidthBlock) and values.bits_per_value == 8:
+        bits = np.packbits(values.data[: values.num_values], bitorder="little")  # full-zip pages have whole bytes only
+        values = FixedWidthBlock(bits, 1, values.num_values)
     if shape is NULL_SHAPE or not shape.matches(values) or values.num_values != num_values:
         raise CorruptFileError(f"a page does not hold {num_values} values of type {arrow_type}")
     if isinstance(values, FixedWidthBlock):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange, RangeWriter
+from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.file.footer import (
     ALIGNMENT,
     PageMetadata,
@@ -18,7 +19,7 @@ from lance_format.file.footer import (
 )
 from lance_format.file.nesting import Leaf, check_writable, leaves_of, shred
 from lance_format.structural.layers import LayerStack
-from lance_format.structural.strategy import TooManyLevelsError, encode_page
+from lance_format.structural.strategy import encode_page
 from lance_format.version import STABLE, FileVersion
 
 _DEFAULT_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
@@ -51,6 +52,7 @@ class _LeafWriter:
     """The pages that a leaf has so far."""
 
     leaf: Leaf
+    options: CompressionOptions
     pages: list[PageMetadata] = field(default_factory=list)
     first_rows: list[int] = field(default_factory=list)
     num_rows: int = 0
@@ -61,7 +63,7 @@ class _ColumnWriter:
 
     def __init__(self, top: Field) -> None:
         self.field = top
-        self.leaves = [_LeafWriter(leaf) for leaf in leaves_of(top)]
+        self.leaves = [_LeafWriter(leaf, _options_of(leaf)) for leaf in leaves_of(top)]
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
 
@@ -175,15 +177,8 @@ class FileWriter:
     def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
         values, levels, stack = shred(array, leaf.leaf)
         _check_nullability(leaf.leaf, stack)
-        try:
-            page = encode_page(values, levels, stack, len(array) * leaf.leaf.items_per_row, self._version)
-        except TooManyLevelsError:
-            if len(array) == 1:
-                raise NotSupportedError(f"a row of column {leaf.leaf.name!r} has too many empty lists") from None
-            middle = len(array) // 2
-            self._write_page(leaf, array.slice(0, middle))
-            self._write_page(leaf, array.slice(middle))
-            return
+        num_items = len(array) * leaf.leaf.items_per_row
+        page = encode_page(values, levels, stack, num_items, self._version, leaf.options)
         buffers = tuple(self._write_aligned(buffer.data) for buffer in page.buffers)
         leaf.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
         leaf.first_rows.append(leaf.num_rows)
@@ -245,3 +240,9 @@ def _check_nullability(leaf: Leaf, stack: LayerStack) -> None:
     for index, part in enumerate(reversed(leaf.path)):
         if not part.nullable and stack.null_level(index):
             raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")
+
+
+def _options_of(leaf: Leaf) -> CompressionOptions:
+    """Return what is asked of a leaf's compression; what its parents ask holds for it too."""
+    merged = {key: value for part in leaf.path for key, value in part.metadata.items()}
+    return CompressionOptions.parse(merged, leaf.name)

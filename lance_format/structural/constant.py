@@ -6,8 +6,8 @@ another is buffer 0:
 
     │ u32 number of buffers │ u32 bytes of each │ the Arrow buffers of one value: offsets, data, or data alone │
 
-Where levels are needed, two buffers follow: repetition levels and definition levels, either empty if all are 0. They are
-plain words of 16 bits; those of pages without a value may be compressed from 2.2 on.
+Where levels are needed, two buffers follow: repetition levels and definition levels, either empty if all are 0. They
+are plain words of 16 bits; those of pages without a value may be compressed from 2.2 on.
 """
 
 from __future__ import annotations

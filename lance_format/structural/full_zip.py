@@ -15,6 +15,8 @@ Where entries differ in size, and where there are lists, buffer 1 says where eac
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -41,6 +43,9 @@ from lance_format.structural.rep_def import LevelPair, check_levels, visible
 _MAX_INT32 = 2**31 - 1
 _MAX_BITS = 16
 _OFFSET_WIDTHS = (1, 2, 4, 8)
+
+
+_Lookup: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], list[tuple[int, int]]]
 
 
 class FullZipPage:
@@ -122,7 +127,7 @@ class FullZipPage:
             return [(rows.start * size, rows.stop * size)]
         return [(int(row) * size, (int(row) + 1) * size) for row in rows]
 
-    def _look_up(self, rows: RowSelection) -> Plan:
+    def _look_up(self, rows: RowSelection) -> _Lookup:
         """Read from the repetition index where rows are."""
         index, width = self._page.buffers[1].offset, self._offset_width
         if isinstance(rows, range):
@@ -134,7 +139,7 @@ class FullZipPage:
         for begin, end in extents:
             if not begin <= end <= self._page.buffers[0].size:
                 raise CorruptFileError(f"the repetition index places a row at bytes {begin} to {end}")
-        return extents  # type: ignore[return-value]
+        return extents
 
     def _unzip(self, data: Bytes) -> DecodedRows:
         smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)

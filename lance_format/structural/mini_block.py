@@ -11,8 +11,8 @@ The last chunk may have 0 there; it holds the values that are left. A chunk is
     │ u16 levels │ u16 bytes of rep? │ u16 bytes of def? │ bytes of each value buffer: u16, u32 from 2.2 on │ fill │
     │ repetition levels? │ fill │ definition levels? │ fill │ value buffer 0 │ fill │ …
 
-Chunks and their buffers start at multiples of 8 bytes; fill is 0xFE. Values are those of visible entries; invisible ones
-stand in the chunk of the value that follows, or in the last.
+Chunks and their buffers start at multiples of 8 bytes; fill is 0xFE. Values are those of visible entries; invisible
+ones stand in the chunk of the value that follows, or in the last.
 """
 
 from __future__ import annotations

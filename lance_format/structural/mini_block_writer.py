@@ -6,14 +6,15 @@ import numpy as np
 
 from lance_format.compression import strategy
 from lance_format.compression.codec import CompressedChunks
+from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, starts_of
-from lance_format.errors import NotSupportedError
 from lance_format.kernels import mini_block as kernels
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.mini_block import ALIGNMENT, LOG_BITS
 from lance_format.structural.page import EncodedPage
 from lance_format.structural.rep_def import LevelPair, visible
+from lance_format.version import FileVersion
 
 _FILL = 0xFE
 _LEVEL_BITS = 16
@@ -21,11 +22,21 @@ _MAX_LEVELS = 2**16 - 1
 
 
 class TooManyLevelsError(Exception):
-    """A chunk would have more levels than it can count; the page has to be cut into smaller ones."""
+    """A chunk would have more levels than it can count."""
+
+
+class TooLargeForMiniBlockError(Exception):
+    """A value needs a chunk larger than the file's version allows."""
 
 
 def encode(
-    values: DataBlock, levels: LevelPair, stack: LayerStack, num_rows: int, *, large_chunks: bool
+    values: DataBlock,
+    levels: LevelPair,
+    stack: LayerStack,
+    num_rows: int,
+    *,
+    options: CompressionOptions,
+    version: FileVersion,
 ) -> EncodedPage:
     """Lay out a page.
 
@@ -36,29 +47,37 @@ def encode(
     levels : LevelPair
     stack : LayerStack
     num_rows : int
-    large_chunks : bool
-        Whether the file's version has 32-bit chunk words.
+    options : CompressionOptions
+    version : FileVersion
 
     Raises
     ------
-    NotSupportedError
-        If a value is too large for a chunk of the file's version.
+    TooLargeForMiniBlockError
     TooManyLevelsError
     """
-    chunks = strategy.compress_values(values)
+    definition = levels.definition
+    seen = visible(definition, stack)
+    if definition is not None and seen is not None:
+        definition = definition[seen]
+    page = strategy.compress_page(values, definition, options, version)
+    chunks, large_chunks = page.chunks, version.has_large_chunks
     counts = _levels_of_chunks(levels, stack, chunks.num_values)
     if int(counts.max()) > _MAX_LEVELS:
         raise TooManyLevelsError
     repetition = _compress_levels(levels.repetition, counts)
-    definition = _compress_levels(levels.definition, counts)
-    table, data = _assemble(chunks, [repetition, definition], counts, large_chunks=large_chunks)
+    definitions = _compress_levels(levels.definition, counts)
+    table, data = _assemble(chunks, [repetition, definitions], counts, large_chunks=large_chunks)
     buffers = [table, data]
+    if page.dictionary is not None:
+        buffers.append(page.dictionary.buffer)
     if levels.repetition is not None:
         buffers.append(_repetition_index(levels.repetition, stack.max_repetition, counts))
     layout = encodings_pb2.MiniBlockLayout(
         rep_compression=None if repetition is None else repetition.encoding,
-        def_compression=None if definition is None else definition.encoding,
+        def_compression=None if definitions is None else definitions.encoding,
         value_compression=chunks.encoding,
+        dictionary=None if page.dictionary is None else page.dictionary.encoding,
+        num_dictionary_items=0 if page.dictionary is None else page.dictionary.num_items,
         layers=stack.layers,  # type: ignore[arg-type]
         num_buffers=len(chunks.buffers),
         repetition_index_depth=int(levels.repetition is not None),
@@ -135,7 +154,4 @@ def _padded(sizes: Counts | int) -> Counts:
 def _check_chunk_size(size: int, *, large_chunks: bool) -> None:
     limit = ALIGNMENT << (32 - LOG_BITS if large_chunks else 16 - LOG_BITS)
     if size > limit:
-        raise NotSupportedError(
-            f"a value needs a chunk of {size} bytes; this file format version allows {limit}."
-            " Write file format 2.2, or split the value"
-        )
+        raise TooLargeForMiniBlockError

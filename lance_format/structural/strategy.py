@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import DataBlock, FixedWidthBlock, VariableWidthBlock
-from lance_format.structural import constant, mini_block_writer
+from lance_format.structural import constant, full_zip, mini_block_writer
 from lance_format.structural.layers import LayerStack
-from lance_format.structural.mini_block_writer import TooManyLevelsError
+from lance_format.structural.mini_block_writer import TooLargeForMiniBlockError, TooManyLevelsError
 from lance_format.structural.page import EncodedPage
 from lance_format.structural.rep_def import LevelPair, Validity, visible
 from lance_format.version import FileVersion
 
-__all__ = ["TooManyLevelsError", "encode_page"]
+_LARGE_VALUE_BYTES = 256
 
 
 def encode_page(
-    values: DataBlock | None, levels: LevelPair, stack: LayerStack, num_rows: int, version: FileVersion
+    values: DataBlock | None,
+    levels: LevelPair,
+    stack: LayerStack,
+    num_rows: int,
+    version: FileVersion,
+    options: CompressionOptions,
 ) -> EncodedPage:
     """Lay out the rows of a leaf column.
 
@@ -29,13 +35,7 @@ def encode_page(
     num_rows : int
         At least 1.
     version : FileVersion
-
-    Raises
-    ------
-    NotSupportedError
-        If the version cannot hold a value.
-    TooManyLevelsError
-        If the rows have to be cut into several pages.
+    options : CompressionOptions
     """
     valid = _valid_values(levels, stack)
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
@@ -43,7 +43,27 @@ def encode_page(
     first = 0 if valid is None else int(np.argmax(valid))
     if version.has_constant_values and _constant_pays(values, levels) and _is_constant(values, valid, first):
         return constant.encode_value(values.slice(first, first + 1), levels, stack, num_rows)
-    return mini_block_writer.encode(values, levels, stack, num_rows, large_chunks=version.has_large_chunks)
+    if _has_large_values(values):
+        return full_zip.encode(values, levels, stack, num_rows, options)
+    try:
+        return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
+    except (TooLargeForMiniBlockError, TooManyLevelsError):
+        return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
+
+
+def _has_large_values(values: DataBlock) -> bool:
+    """Return whether values are better read one by one than by the chunk."""
+    if isinstance(values, FixedWidthBlock):
+        return values.bytes_per_value >= _LARGE_VALUE_BYTES
+    return int(np.diff(values.offsets).max()) >= _LARGE_VALUE_BYTES
+
+
+def _whole_bytes(values: DataBlock) -> DataBlock:
+    """Return values that full-zip can store: single bits become bytes."""
+    if isinstance(values, VariableWidthBlock) or values.bits_per_value != 1:
+        return values
+    bits = np.unpackbits(values.data, count=values.num_values, bitorder="little")
+    return FixedWidthBlock(bits, 8, values.num_values)
 
 
 def _valid_values(levels: LevelPair, stack: LayerStack) -> Validity | None:

@@ -13,7 +13,7 @@ from lance_format.compression import registry as compressions
 from lance_format.compression.codec import Context
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError
-from lance_format.file.arrow import shape_of
+from lance_format.file.nesting import leaves_of
 from lance_format.proto import encodings_pb2
 from lance_format.structural import registry as layouts
 from lance_format.version import FileVersion
@@ -66,7 +66,7 @@ def _compressions_table() -> list[str]:
 
 def _is_supported(arrow_type: pa.DataType) -> bool:
     try:
-        shape_of(Field.from_arrow(pa.field("c", arrow_type)))
+        leaves_of(Field.from_arrow(pa.field("c", arrow_type)))
     except NotSupportedError:
         return False
     return True

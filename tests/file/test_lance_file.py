@@ -211,14 +211,13 @@ def test_foreign_and_missing_files(tmp_path: Path) -> None:
         LanceFileReader(tmp_path / "newer.lance")
 
 
-def test_values_larger_than_a_chunk(tmp_path: Path) -> None:
-    table = pa.table(
-        {"s": ["a", "b" * 200_000, None, "c" * 40_000, "d"], "f": pa.array([b"x" * 9000] * 5, pa.binary(9000))}
-    )
-    assert LanceFileReader(_write(tmp_path / "l.lance", table, version="2.2")).read_all().to_table().equals(table)
-    with pytest.raises(NotSupportedError, match=r"Write file format 2\.2"):
-        _write(tmp_path / "small.lance", table, version="2.1")
-    assert [path.name for path in tmp_path.iterdir()] == ["l.lance"]
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_values_larger_than_a_chunk(tmp_path: Path, version: str) -> None:
+    strings = ["a", "b" * 200_000, None, "c" * 40_000, "d"]
+    table = pa.table({"s": strings, "f": pa.array([b"x" * 9000, b"y" * 9000, None] * 2, pa.binary(9000))[:5]})
+    path = _write(tmp_path / "l.lance", table, version=version)
+    assert LanceFileReader(path).read_all().to_table().equals(table)
+    assert LanceFileReader(path).take_rows([1, 4]).to_table().equals(table.take([1, 4]))
 
 
 _STREAM = """
@@ -246,14 +245,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    """A file of some 600 MB passes through a process that gains far less."""
+    """A file of some 400 MB passes through a process that gains far less."""
     path = tmp_path / "stream.lance"
     done = subprocess.run(
         [sys.executable, "-c", _STREAM, str(path), "150"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     gained = int(done.stdout) / 1024
-    assert path.stat().st_size > 500 * 2**20
+    assert path.stat().st_size > 350 * 2**20
     assert gained < 220, f"the process gained {gained:.0f} MiB"
 
 

@@ -15,9 +15,10 @@ from google.protobuf import any_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_format.compression import registry
+from lance_format.compression import fixed_size_list, registry, variable_packed_struct
 from lance_format.compression.codec import Context
-from lance_format.data_block import BufferSlices
+from lance_format.compression.variable_packed_struct import VariablePackedStructDecompressor
+from lance_format.data_block import BufferSlices, DataBlock, FixedWidthBlock, VariableWidthBlock
 from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.proto import encodings_pb2, file_pb2
 from tests.compression import blocks
@@ -230,3 +231,90 @@ def test_what_is_written_is_read_by_pylance(
     rows = sorted(set(_rng().integers(0, len(array), 50).tolist()))
     assert reader.take_rows(rows).to_table().equals(table.take(rows))
     assert LanceFileReader(path).read_all().to_table().equals(table)
+
+
+def _full_zip_values(layout: encodings_pb2.FullZipLayout, data: bytes) -> VariableWidthBlock | FixedWidthBlock:
+    """Return the compressed values of a page without lists or nulls, whose control words are therefore empty."""
+    assert (layout.bits_rep, layout.bits_def) == (0, 0)
+    if layout.WhichOneof("details") == "bits_per_value":
+        return FixedWidthBlock(np.frombuffer(data, np.uint8), layout.bits_per_value, layout.num_items)
+    width = layout.bits_per_offset // 8
+    values = []
+    position = 0
+    while position < len(data):
+        size = int.from_bytes(data[position : position + width], "little")
+        values.append(data[position + width : position + width + size])
+        position += width + size
+    return blocks.block_of(values, layout.bits_per_offset)
+
+
+def _read_full_zip(table: pa.Table, path: Path) -> tuple[encodings_pb2.CompressiveEncoding, DataBlock]:
+    with lance.file.LanceFileWriter(str(path), table.schema, version="2.2") as writer:
+        writer.write_batch(table)
+    ((layout, buffers),) = _layouts(path)
+    page = layout.full_zip_layout
+    decompressor = registry.parse_per_value_decompressor(page.value_compression)
+    return page.value_compression, decompressor.decompress_values(_full_zip_values(page, buffers[0]))
+
+
+@pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+@pytest.mark.parametrize(
+    ("size", "options", "chain"),
+    [
+        (400, {}, "fsst(variable)"),
+        (400, {"compression": "none"}, "variable"),
+        (400, {"compression": "zstd"}, "general(variable)"),
+        (40_000, {}, "general(variable)"),
+    ],
+)
+def test_full_zip_values_of_pylance(
+    arrow_type: pa.DataType, size: int, options: dict[str, str], chain: str, tmp_path: Path
+) -> None:
+    texts = [" ".join(f"word{number}" for number in _rng().integers(0, 99, size // 6)) + str(row) for row in range(300)]
+    table = _table(pa.array(texts).cast(arrow_type), {**_NO_DICTIONARY, "compression": "fsst", **options})
+    if not options and size > 400:
+        table = _table(table.column(0).combine_chunks(), _NO_DICTIONARY)
+    encoding, found = _read_full_zip(table, tmp_path / "theirs.lance")
+    assert _chain(encoding) == chain
+    assert blocks.values_of(found) == [text.encode() for text in texts]
+
+
+def test_packed_structs_of_any_length_of_pylance(tmp_path: Path) -> None:
+    rows = [{"x": row, "s": "text" * (row % 5), "y": row / 3, "t": str(row)} for row in range(500)]
+    fields = [("x", pa.int16()), ("s", pa.string()), ("y", pa.float64()), ("t", pa.large_string())]
+    array = pa.array(rows, pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields]))
+    field = pa.field("c", array.type, nullable=False, metadata={"lance-encoding:packed": "true"})
+    table = pa.table([array], schema=pa.schema([field]))
+    encoding, found = _read_full_zip(table, tmp_path / "theirs.lance")
+    decompressor = registry.parse_per_value_decompressor(encoding)
+    assert isinstance(decompressor, VariablePackedStructDecompressor)
+    assert isinstance(found, VariableWidthBlock)
+    x, s, y, t = decompressor.split_rows(found)
+    assert isinstance(x, FixedWidthBlock)
+    assert isinstance(y, FixedWidthBlock)
+    assert x.data.view("<i2").tolist() == list(range(500))
+    assert y.data.view("<f8").tolist() == [row["y"] for row in rows]
+    assert [value.decode() for value in blocks.values_of(s)] == [row["s"] for row in rows]
+    assert [value.decode() for value in blocks.values_of(t)] == [row["t"] for row in rows]
+    again = variable_packed_struct.join_rows([x, s, y, t])
+    assert blocks.values_of(again) == blocks.values_of(found)
+
+
+def test_fixed_size_lists_of_pylance(tmp_path: Path) -> None:
+    lists = [[[None if (row + at) % 7 == 0 else at / 3 for at in range(40)], None, [1.0] * 40] for row in range(50)]
+    array = pa.array(lists, pa.list_(pa.list_(pa.float32(), 40), 3))
+    encoding, found = _read_full_zip(_table(array, {}), tmp_path / "theirs.lance")
+    shape = fixed_size_list.parse_shape(encoding)
+    assert isinstance(found, FixedWidthBlock)
+    validities, items = fixed_size_list.split_rows(found, shape)
+    outer, inner = (np.unpackbits(part, bitorder="little") for part in validities)
+    assert outer[:150].tolist() == [1, 0, 1] * 50
+    flat = [item for row in lists for inner_list in row for item in (inner_list or [None] * 40)]
+    there = inner[: len(flat)].astype(bool) & np.repeat(outer[:150], 40).astype(bool)
+    assert there.tolist() == [item is not None for item in flat]
+    values = items.data.view("<f4")
+    assert values[there].tolist() == [np.float32(item) for item in flat if item is not None]
+    rows = fixed_size_list.join_rows(validities, items, shape)
+    # the bits that fill a validity's last byte are arbitrary
+    differing = np.flatnonzero(rows.data != found.data) % rows.bytes_per_value
+    assert set(differing.tolist()) <= {0}

@@ -1,0 +1,65 @@
+# Needs python 3.11 or newer, Java 17 or newer, and make; everything else goes into .venv.
+#
+#   make demo   write, append, query and check the New York flights of 2013
+#   make test   run the tests
+#   make lint   ruff, mypy and the import contracts
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+# compat: Spark looks for data sources on sys.path, where the default editable install puts nothing.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat
+NEED_JAVA := Java 17 or newer is needed and was not found: install it (Debian, Ubuntu: apt install default-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME to it
+NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or name it with make PYTHON=...
+
+# Spark's workers have to be the Python of the driver.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+
+.PHONY: help demo test lint java clean
+
+help:
+	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
+
+demo: java $(VENV)/.examples
+	$(BIN)/python examples/flights.py $(ARGS)
+
+test: java $(VENV)/.test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	major=$$("$$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1); \
+	if [ "$${major:-0}" -lt 17 ]; then echo '$(NEED_JAVA)' >&2; exit 1; fi
+
+$(BIN)/python:
+	@python=""; for candidate in $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3; do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo '$(NEED_PYTHON)' >&2; exit 1; fi; \
+	echo "Creating $(VENV) with $$python"; "$$python" -m venv $(VENV)
+
+$(VENV)/.examples: pyproject.toml | $(BIN)/python
+	@echo "Installing the package and what the example needs into $(VENV)"
+	@$(INSTALL) --editable '.[examples]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	@echo "Installing the package and what the tests need into $(VENV)"
+	@$(INSTALL) --editable '.[examples,test]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing the package and what the checks need into $(VENV)"
+	@$(INSTALL) --editable '.[examples,test,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

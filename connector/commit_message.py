@@ -1,0 +1,68 @@
+"""What a write task tells the driver: its partition and the fragments it wrote, as text.
+
+Spark pickles commit messages; this one carries nothing but a string of JSON, which the driver checks like any other
+input, so that no object of an executor's making ever takes part in the commit.
+
+```
+{"partition": 3, "fragments": ["<FragmentMetadata.to_json()>", …]}
+```
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from lance_format import CommitError, FragmentMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class LanceCommitMessage(WriterCommitMessage):
+    """The message of one task.
+
+    Parameters
+    ----------
+    payload : str
+        JSON, as above.
+    """
+
+    payload: str
+
+    @classmethod
+    def of(cls, partition_id: int, fragments: Sequence[FragmentMetadata]) -> LanceCommitMessage:
+        """Describe what the task of a partition wrote."""
+        return cls(json.dumps({"partition": partition_id, "fragments": [fragment.to_json() for fragment in fragments]}))
+
+    def parse(self) -> TaskResult:
+        """Check the payload and return what it says.
+
+        Raises
+        ------
+        CommitError
+            If it is not what `of` writes.
+        """
+        try:
+            content = json.loads(self.payload)
+            partition_id, fragments = content["partition"], content["fragments"]
+            if type(partition_id) is not int or partition_id < 0 or not isinstance(fragments, list):
+                raise ValueError("a partition number and a list of fragments are expected")
+            return TaskResult(partition_id, tuple(FragmentMetadata.from_json(fragment) for fragment in fragments))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise CommitError(f"a write task sent a malformed commit message: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The fragments that the task of one partition wrote, in order.
+
+    Parameters
+    ----------
+    partition_id : int
+    fragments : tuple of FragmentMetadata
+    """
+
+    partition_id: int
+    fragments: tuple[FragmentMetadata, ...]

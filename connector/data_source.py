@@ -1,0 +1,108 @@
+"""Lance tables as a Spark data source.
+
+========================= ===== ==================================================================================
+option                    for   value
+========================= ===== ==================================================================================
+`path`                    both  the table's directory; `.load(path)` and `.save(path)` set it
+`version`                 read  the version to read; by default the latest when the DataFrame or view is made
+`columns`                 read  the columns to read, separated by commas, or as a JSON list; all by default
+`batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
+`file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
+`max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
+`max_bytes_per_file`      write the size from which on a task starts another data file
+========================= ===== ==================================================================================
+
+>>> import tempfile
+>>> from pyspark.sql import SparkSession
+>>> spark = SparkSession.builder.master("local[2]").getOrCreate()
+>>> path = tempfile.mkdtemp() + "/numbers.lance"
+>>> df = spark.createDataFrame([(1, "one"), (2, "two")], "id long, name string")
+>>> df.write.format("lance").mode("append").save(path)
+>>> spark.read.format("lance").load(path).where("id = 2").show()
++---+----+
+| id|name|
++---+----+
+|  2| two|
++---+----+
+<BLANKLINE>
+
+Spark finds the data source by itself, through the package `pyspark_lance`. `connector.register(spark)` is for sessions
+that cannot look for it, and turns filter pushdown on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import MutableMapping
+from functools import cached_property
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.options import LanceOptions
+from connector.reader import create_reader
+from connector.types import to_spark_schema
+from connector.writer import LanceWriter
+from lance_format import InvalidInputError
+
+
+class LanceDataSource(DataSource):
+    """What `format("lance")` stands for: reads and writes tables, save modes `append` and `overwrite`.
+
+    Spark makes one on the driver for every `load` and every `save`.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+        See the table above; names in any case.
+    """
+
+    options: MutableMapping[str, str]
+    _version: int | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that `format` takes."""
+        return "lance"
+
+    def schema(self) -> StructType:
+        """Look the schema up in the table, and keep the columns that the option `columns` names.
+
+        This also settles which version is read. Spark plans a DataFrame or view only once, or again for some of its
+        queries, depending on their filters; fixing the version here makes all of them see the same table.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError
+            If there is nothing to read.
+        InvalidInputError
+            If the options are wrong.
+        NotSupportedError
+            If a column's type cannot be read.
+        """
+        options = self._parsed_options
+        dataset = lance_format.dataset(options.path, version=options.version)
+        self._version, stored = dataset.version, dataset.schema
+        if options.columns is None:
+            return to_spark_schema(stored)
+        missing = [column for column in options.columns if column not in stored.names]
+        if missing:
+            raise InvalidInputError(
+                f"option 'columns' names {', '.join(map(repr, missing))}, but the table {options.path} "
+                f"has {', '.join(map(repr, stored.names))}"
+            )
+        return to_spark_schema(stored.empty_table().select(list(options.columns)).schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plan a read of the columns of `schema`."""
+        options = self._parsed_options
+        return create_reader(dataclasses.replace(options, version=self._version or options.version), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Plan a write; whatever can be refused is refused here, before a task runs."""
+        return LanceWriter(self._parsed_options, schema, overwrite)
+
+    @cached_property
+    def _parsed_options(self) -> LanceOptions:
+        return LanceOptions.parse(self.options)

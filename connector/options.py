@@ -1,0 +1,150 @@
+"""The options of `spark.read.format("lance")` and `df.write.format("lance")`, parsed once into one value.
+
+Names policy: every name has to be known, because an option that is silently ignored is a wrong answer in waiting
+(`versoin=3` would read the latest version). A name that is close to a known one is answered with that one. All options
+are accepted in both directions, since a temporary view has one set of them for SELECT and INSERT; those of the other
+direction are checked and otherwise unused. Names that start with two underscores belong to Spark and are skipped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_format import InvalidInputError
+
+_SPARK_INTERNAL_PREFIX = "__"
+_SEVERAL_PATHS = "paths"
+_MAX_ROWS_PER_FILE = 2**31 - 1
+_MAX_BATCH_ROWS = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
+_DIGITS = re.compile(r"[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class LanceOptions:
+    """What a user asked of one read or write.
+
+    Parameters
+    ----------
+    path : str
+        The table's directory.
+    version : int, optional
+        The version to read; None is the latest.
+    columns : tuple of str, optional
+        The columns to read, in the order wanted; None is all.
+    batch_size : int, optional
+        The most rows in a batch that is handed to Spark.
+    file_format_version : str, optional
+        The version of the files to write, or an alias of one.
+    max_row_per_file : int, optional
+        The most rows in a data file; a task that has more writes another file.
+    max_bytes_per_file : int, optional
+        The size of a data file, in bytes, from which on a task starts another one.
+    """
+
+    path: str
+    version: int | None = None
+    columns: tuple[str, ...] | None = None
+    batch_size: int | None = None
+    file_format_version: str | None = None
+    max_row_per_file: int | None = None
+    max_bytes_per_file: int | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> LanceOptions:
+        """Check every name and value that Spark hands over.
+
+        Parameters
+        ----------
+        options : mapping of str to str
+            Names in any case.
+
+        Returns
+        -------
+        LanceOptions
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no path, a name is unknown or a value is malformed or out of range.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        if _SEVERAL_PATHS in given:
+            raise InvalidInputError(
+                f"one path is expected, not several: {given[_SEVERAL_PATHS]}; union the tables instead"
+            )
+        parsed: dict[str, Any] = {}
+        for name, value in given.items():
+            if name.startswith(_SPARK_INTERNAL_PREFIX):
+                continue
+            parse_value = _PARSERS.get(name)
+            if parse_value is None:
+                raise InvalidInputError(_unknown_name(name))
+            parsed[name] = parse_value(name, value)
+        if "path" not in parsed:
+            raise InvalidInputError("no path is given: use .load(path), .save(path) or the option 'path'")
+        return cls(**parsed)
+
+
+def _unknown_name(name: str) -> str:
+    close = difflib.get_close_matches(name, _PARSERS, n=1, cutoff=0.7)
+    hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}"
+    return f"unknown option {name!r}: {hint}"
+
+
+def _parse_text(name: str, value: str) -> str:
+    text = value.strip()
+    if not text:
+        raise InvalidInputError(f"option {name!r} is empty")
+    return text
+
+
+def _parse_count(largest: int) -> Callable[[str, str], int]:
+    def parse(name: str, value: str) -> int:
+        text = value.strip()
+        count = int(text) if _DIGITS.fullmatch(text) else 0
+        if not 1 <= count <= largest:
+            raise InvalidInputError(f"option {name!r} has to be a whole number from 1 to {largest}, not {value!r}")
+        return count
+
+    return parse
+
+
+def _parse_columns(name: str, value: str) -> tuple[str, ...]:
+    if value.lstrip().startswith("["):
+        names = _parse_json_names(name, value)
+    else:
+        names = [part.strip() for part in value.split(",")]
+    if not all(names) or not names:
+        raise InvalidInputError(f"option {name!r} has to name columns, separated by commas, not {value!r}")
+    repeated = sorted({column for column in names if names.count(column) > 1})
+    if repeated:
+        raise InvalidInputError(f"option {name!r} names {', '.join(map(repr, repeated))} more than once")
+    return tuple(names)
+
+
+def _parse_json_names(name: str, value: str) -> list[str]:
+    expected = f"option {name!r} starts like a JSON list and has to be one, of strings, not {value!r}"
+    try:
+        names = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(expected) from error
+    if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
+        raise InvalidInputError(expected)
+    return names
+
+
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "path": _parse_text,
+    "version": _parse_count(_MAX_INT64),
+    "columns": _parse_columns,
+    "batch_size": _parse_count(_MAX_BATCH_ROWS),
+    "file_format_version": _parse_text,
+    "max_row_per_file": _parse_count(_MAX_ROWS_PER_FILE),
+    "max_bytes_per_file": _parse_count(_MAX_INT64),
+}

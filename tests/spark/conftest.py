@@ -1,0 +1,71 @@
+"""One session for all tests of this directory, and tables in temporary directories."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[2]
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Some editable installs keep packages off sys.path, which is where Spark looks for data sources.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.log.level", "OFF")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.timeType.enabled", "true")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["false", "true"], ids=["pushdown off", "pushdown on"])
+def pushdown(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    spark.conf.set(PUSHDOWN, request.param)
+    yield request.param
+    spark.conf.unset(PUSHDOWN)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a table that does not exist yet."""
+    return str(tmp_path / "table.lance")
+
+
+def append(df: DataFrame, path: str, **options: object) -> None:
+    df.write.format("lance").options(**options).mode("append").save(path)
+
+
+def overwrite(df: DataFrame, path: str, **options: object) -> None:
+    df.write.format("lance").options(**options).mode("overwrite").save(path)
+
+
+def load(spark: SparkSession, path: str, **options: object) -> DataFrame:
+    return spark.read.format("lance").options(**options).load(path)
+
+
+def files(path: str) -> set[str]:
+    """List the files under a directory, relative to it."""
+    return {str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file()}
+
+
+def data_files(path: str) -> set[str]:
+    return {name for name in files(path) if name.startswith("data/")}

@@ -1,0 +1,126 @@
+"""Conversions between what tables hold and what Spark exchanges."""
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from connector.batches import split, to_spark, to_stored
+from lance_format import NotSupportedError, SchemaMismatchError
+
+UTC = datetime.UTC
+
+
+def convert(array: pa.Array, target: pa.DataType) -> pa.Array:
+    batch = pa.record_batch([array], names=["c"])
+    return to_spark(batch, pa.schema([("c", target)])).column(0)
+
+
+def test_columns_whose_types_agree_are_not_copied() -> None:
+    batch = pa.record_batch({"a": [1, 2, None], "b": ["x", None, "z"]})
+    schema = pa.schema([("b", pa.string()), ("a", pa.int64())])
+    converted = to_spark(batch.slice(1), schema)
+    assert converted.schema == schema
+    assert converted.column("a").buffers()[1].address == batch.column("a").buffers()[1].address
+    assert converted.column("b").buffers()[2].address == batch.column("b").buffers()[2].address
+
+
+@pytest.mark.parametrize(
+    ("array", "target", "expected"),
+    [
+        (pa.array([255, None], pa.uint8()), pa.int16(), [255, None]),
+        (pa.array([65535, None], pa.uint16()), pa.int32(), [65535, None]),
+        (pa.array([2**32 - 1, None], pa.uint32()), pa.int64(), [2**32 - 1, None]),
+        (pa.array([2**64 - 1, None], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1), None]),
+        (pa.array(np.array([1.5, 65504], np.float16)), pa.float32(), [1.5, 65504.0]),
+        (pa.array(["é", None], pa.large_string()), pa.string(), ["é", None]),
+        (pa.array([b"\0", None], pa.large_binary()), pa.binary(), [b"\0", None]),
+        (pa.array([b"ab", None], pa.binary(2)), pa.binary(), [b"ab", None]),
+        (pa.array(["x", None, "x"]).dictionary_encode(), pa.string(), ["x", None, "x"]),
+        (pa.array([1, None], pa.time32("s")), pa.time64("ns"), [datetime.time(0, 0, 1), None]),
+        (pa.array([Decimal("1.25"), None], pa.decimal256(38, 2)), pa.decimal128(38, 2), [Decimal("1.25"), None]),
+        (pa.array([-1, None], pa.duration("s")), pa.duration("us"), [datetime.timedelta(seconds=-1), None]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_values_are_kept(array: pa.Array, target: pa.DataType, expected: list[Any]) -> None:
+    assert convert(array, target).to_pylist() == expected
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3, 9])
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "Asia/Tokyo"), pa.duration("ns")], ids=str)
+def test_nanoseconds_are_rounded_down(kind: pa.DataType, offset: int) -> None:
+    values = [-1, 0, 1, -1000, -1001, None, 999, 1000, 1999, None, -(2**63), 2**63 - 1]
+    target = pa.duration("us") if pa.types.is_duration(kind) else pa.timestamp("us", "UTC" if kind.tz else None)
+    converted = convert(pa.array(values, pa.int64()).cast(kind).slice(offset), target)
+    converted.validate(full=True)
+    expected = [None if value is None else value // 1000 for value in values[offset:]]
+    assert converted.cast(pa.int64()).to_pylist() == expected
+
+
+def test_milliseconds_are_rounded_down_to_days() -> None:
+    day = 86_400_000
+    converted = convert(pa.array([-1, 0, day - 1, None, -day - 1], pa.int64()).view(pa.date64()), pa.date32())
+    assert converted.cast(pa.int32()).to_pylist() == [-1, 0, 0, None, -2]
+
+
+def test_empty_columns_are_converted() -> None:
+    assert len(convert(pa.array([], pa.timestamp("ns")), pa.timestamp("us"))) == 0
+
+
+@pytest.mark.parametrize(
+    ("array", "target"),
+    [
+        (pa.array([2**60], pa.timestamp("s")), pa.timestamp("us")),
+        (pa.array([2**62], pa.int64()).view(pa.date64()), pa.date32()),
+        (pa.array([2**60], pa.duration("s")), pa.duration("us")),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_values_out_of_range_are_refused(array: pa.Array, target: pa.DataType) -> None:
+    with pytest.raises(NotSupportedError, match=r"column 'c'.*does not fit Spark's type"):
+        convert(array, target)
+
+
+def test_a_null_slot_may_hold_anything() -> None:
+    garbage = pa.Array.from_buffers(pa.date64(), 1, [pa.py_buffer(b"\0"), pa.py_buffer(np.array([2**62]))])
+    assert convert(garbage, pa.date32()).to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("array", "target"),
+    [
+        (pa.array([256], pa.int16()), pa.uint8()),
+        (pa.array([-1], pa.int16()), pa.uint8()),
+        (pa.array([1], pa.timestamp("us")), pa.timestamp("s")),
+        (pa.array([2**62], pa.timestamp("us")), pa.timestamp("ns")),
+        (pa.array([b"abc"]), pa.binary(2)),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_a_value_that_the_table_cannot_hold_is_refused(array: pa.Array, target: pa.DataType) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"column 'c'.*does not fit the table's type"):
+        to_stored(pa.record_batch([array], names=["c"]), pa.schema([("c", target)]))
+
+
+def test_nulls_are_refused_where_the_table_has_none() -> None:
+    batch = pa.record_batch({"c": [1, None]})
+    with pytest.raises(SchemaMismatchError, match="column 'c' holds nulls"):
+        to_stored(batch, pa.schema([pa.field("c", pa.int64(), nullable=False)]))
+
+
+def test_batches_are_split_by_rows() -> None:
+    batch = pa.record_batch({"a": range(10)})
+    assert [part.num_rows for part in split(batch, 4)] == [4, 4, 2]
+    assert list(split(batch.slice(0, 0), 4)) == []
+
+
+def test_batches_are_split_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connector.batches._MAX_BATCH_BYTES", 100)
+    batch = pa.record_batch({"a": pa.array(["x" * 60, "y" * 60, "z" * 200, "", ""])})
+    parts = list(split(batch, 10))
+    assert pa.Table.from_batches(parts).to_pydict() == batch.to_pydict()
+    assert [part.num_rows for part in parts] == [1, 1, 1, 2]

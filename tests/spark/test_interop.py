@@ -1,0 +1,125 @@
+"""Spark and pylance on the very same tables."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from tests.spark.conftest import append, load, overwrite
+
+UTC = datetime.UTC
+PLAIN = {"lance-encoding:compression": "none", "lance-encoding:dict-divisor": "1000000000"}
+"""Keeps pylance to the encodings that can be read so far."""
+
+COLUMNS: dict[str, tuple[pa.Array, list[Any]]] = {
+    "bool": (pa.array([True, None]), [True, None]),
+    "int8": (pa.array([-1, None], pa.int8()), [-1, None]),
+    "uint8": (pa.array([255, None], pa.uint8()), [255, None]),
+    "uint16": (pa.array([65535, None], pa.uint16()), [65535, None]),
+    "uint32": (pa.array([2**32 - 1, None], pa.uint32()), [2**32 - 1, None]),
+    "uint64": (pa.array([2**64 - 1, None], pa.uint64()), [Decimal(2**64 - 1), None]),
+    "float16": (pa.array([1.5, None], pa.float16()), [1.5, None]),
+    "double": (pa.array([0.1, None]), [0.1, None]),
+    "decimal": (pa.array([Decimal("1.23"), None], pa.decimal128(38, 2)), [Decimal("1.23"), None]),
+    "decimal256": (pa.array([Decimal("1.23"), None], pa.decimal256(20, 2)), [Decimal("1.23"), None]),
+    "string": (pa.array(["é", None]), ["é", None]),
+    "large_string": (pa.array(["é", None], pa.large_string()), ["é", None]),
+    "binary": (pa.array([b"\0", None]), [b"\0", None]),
+    "large_binary": (pa.array([b"\0", None], pa.large_binary()), [b"\0", None]),
+    "fixed": (pa.array([b"abc", None], pa.binary(3)), [b"abc", None]),
+    "date32": (pa.array([-1, None], pa.int32()).view(pa.date32()), [datetime.date(1969, 12, 31), None]),
+    "date64": (pa.array([86_400_000, None], pa.date64()), [datetime.date(1970, 1, 2), None]),
+    "time32": (pa.array([1, None], pa.time32("s")), [datetime.time(0, 0, 1), None]),
+    "time64": (pa.array([1, None], pa.time64("us")), [datetime.time(0, 0, 0, 1), None]),
+    "seconds": (pa.array([1, None], pa.timestamp("s")), [datetime.datetime(1970, 1, 1, 0, 0, 1), None]),
+    "nanoseconds": (
+        pa.array([-1, None], pa.timestamp("ns")),
+        [datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), None],
+    ),
+    "duration": (pa.array([-1, None], pa.duration("ms")), [datetime.timedelta(milliseconds=-1), None]),
+}
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_spark_reads_what_pylance_wrote(spark: SparkSession, path: str, version: str) -> None:
+    fields = [pa.field(name, array.type, metadata=PLAIN) for name, (array, _) in COLUMNS.items()]
+    table = pa.table([array for array, _ in COLUMNS.values()], schema=pa.schema(fields))
+    lance.write_dataset(table, path, data_storage_version=version)
+    rows = [row.asDict() for row in load(spark, path).collect()]
+    for name, (_, expected) in COLUMNS.items():
+        assert [row[name] for row in rows] == expected, name
+
+
+def test_instants_that_pylance_wrote(spark: SparkSession, path: str) -> None:
+    instant = datetime.datetime(2024, 7, 1, 16, tzinfo=UTC)
+    fields = [pa.field("at", pa.timestamp("ms", "Asia/Tokyo"), metadata=PLAIN)]
+    lance.write_dataset(pa.table([[instant]], schema=pa.schema(fields)), path)
+    row = load(spark, path).select(f.unix_seconds("at"), f.typeof("at")).first()
+    assert row == (int(instant.timestamp()), "timestamp")
+
+
+def test_spark_appends_to_what_pylance_wrote(spark: SparkSession, path: str) -> None:
+    names = ["uint8", "large_string", "fixed", "seconds", "date64", "decimal256"]
+    fields = [pa.field(name, COLUMNS[name][0].type, metadata=PLAIN) for name in names]
+    lance.write_dataset(pa.table([COLUMNS[name][0] for name in names], schema=pa.schema(fields)), path)
+    append(load(spark, path), path)
+    found = lance.dataset(path)
+    found.validate()
+    assert found.schema.types == [field.type for field in fields]
+    assert found.to_table().to_pylist()[:2] == found.to_table().to_pylist()[2:]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_pylance_reads_what_spark_wrote(spark: SparkSession, path: str, version: str) -> None:
+    df = spark.range(0, 10_000, 1, 3).select(
+        "id",
+        (f.col("id") % 2 == 0).alias("even"),
+        f.when(f.col("id") % 3 > 0, f.col("id").cast("string")).alias("text"),
+        f.col("id").cast("decimal(20,4)").alias("amount"),
+        f.timestamp_seconds("id").alias("at"),
+        f.expr("make_dt_interval(id)").alias("span"),
+        f.lit(None).alias("nothing"),
+    )
+    overwrite(df, path, file_format_version=version)
+    found = lance.dataset(path)
+    found.validate()
+    assert found.data_storage_version == version
+    rows = found.to_table()
+    assert rows.schema.types == [
+        pa.int64(),
+        pa.bool_(),
+        pa.string(),
+        pa.decimal128(20, 4),
+        pa.timestamp("us", "UTC"),
+        pa.duration("us"),
+        pa.null(),
+    ]
+    assert rows["id"].to_pylist() == list(range(10_000))
+    assert rows["text"].to_pylist() == [str(i) if i % 3 else None for i in range(10_000)]
+    assert rows["amount"][9_999].as_py() == Decimal(9_999)
+    assert rows["span"][9_999].as_py() == datetime.timedelta(days=9_999)
+
+
+def test_both_write_to_one_table(spark: SparkSession, path: str) -> None:
+    append(spark.range(3), path)
+    lance.write_dataset(pa.table({"id": [3, 4]}), path, mode="append")
+    append(spark.range(5, 7), path)
+    assert sorted(row.id for row in load(spark, path).collect()) == list(range(7))
+    found = lance.dataset(path)
+    found.validate()
+    assert found.version == 3
+    assert sorted(found.to_table()["id"].to_pylist()) == list(range(7))
+
+
+def test_spark_sees_rows_that_pylance_deleted(spark: SparkSession, path: str) -> None:
+    append(spark.range(0, 1000, 1, 2), path)
+    lance.dataset(path).delete("id % 2 = 0")
+    assert load(spark, path).where("id < 6").collect() == [(1,), (3,), (5,)]
+    assert load(spark, path).count() == 500

@@ -1,0 +1,139 @@
+"""Appends and overwrites, file limits, and what is left after tasks, jobs and commits fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+import lance_format
+from lance_format import DatasetNotFoundError
+from tests.spark.conftest import append, data_files, files, load, overwrite
+
+
+def test_append_creates_and_then_extends(spark: SparkSession, path: str) -> None:
+    append(spark.range(3), path)
+    append(spark.range(3, 5), path)
+    assert sorted(row.id for row in load(spark, path).collect()) == [0, 1, 2, 3, 4]
+    assert lance_format.dataset(path).version == 2
+
+
+def test_overwrite_creates_and_then_replaces_rows_and_schema(spark: SparkSession, path: str) -> None:
+    overwrite(spark.range(3), path)
+    overwrite(spark.createDataFrame([("x",)], "name string"), path)
+    assert load(spark, path).collect() == [("x",)]
+    assert load(spark, path, version=1).count() == 3
+
+
+def test_appended_columns_are_matched_by_name(spark: SparkSession, path: str) -> None:
+    append(spark.createDataFrame([(1, "one")], "id int, name string"), path)
+    append(spark.createDataFrame([("two", 2)], "name string, id int"), path)
+    assert sorted(load(spark, path).collect()) == [(1, "one"), (2, "two")]
+
+
+def test_every_partition_becomes_a_fragment(spark: SparkSession, path: str) -> None:
+    append(spark.range(0, 70, 1, 7), path)
+    fragments = lance_format.dataset(path).get_fragments()
+    assert [fragment.count_rows() for fragment in fragments] == [10] * 7
+    assert lance_format.dataset(path).to_table()["id"].to_pylist() == list(range(70))
+    assert load(spark, path).rdd.getNumPartitions() == 7
+
+
+def test_empty_partitions_leave_no_fragment(spark: SparkSession, path: str) -> None:
+    append(spark.range(0, 100, 1, 10).where("id >= 90"), path)
+    assert [fragment.count_rows() for fragment in lance_format.dataset(path).get_fragments()] == [10]
+
+
+def test_overwrite_with_nothing_empties_the_table(spark: SparkSession, path: str) -> None:
+    append(spark.range(3), path)
+    overwrite(spark.range(3).where("id > 5"), path)
+    assert load(spark, path).count() == 0
+    assert load(spark, path, version=1).count() == 3
+
+
+def test_files_are_limited_in_rows(spark: SparkSession, path: str) -> None:
+    append(spark.range(0, 1000, 1, 2), path, max_row_per_file=200)
+    assert [fragment.count_rows() for fragment in lance_format.dataset(path).get_fragments()] == [200, 200, 100] * 2
+    assert len(data_files(path)) == 6
+
+
+def test_files_are_limited_in_bytes(spark: SparkSession, path: str) -> None:
+    df = spark.range(0, 200_000, 1, 1).select(f.sha2(f.col("id").cast("string"), 256).alias("text"))
+    append(df, path, max_bytes_per_file=2_000_000)
+    assert len(data_files(path)) > 4
+    assert load(spark, path).distinct().count() == 200_000
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2", "stable"])
+def test_file_versions(spark: SparkSession, path: str, version: str) -> None:
+    append(spark.range(3), path, file_format_version=version)
+    assert lance_format.dataset(path).data_storage_version == version.replace("stable", "2.2")
+    assert load(spark, path).count() == 3
+
+
+def test_nulls_in_a_column_that_the_table_declares_not_nullable(spark: SparkSession, path: str) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    lance_format.write_dataset(pa.table({"id": [1]}, schema=schema), path)
+    append(spark.range(2, 4).where("id > 1"), path)
+    before = files(path)
+    with pytest.raises(Exception, match="SchemaMismatchError: column 'id' holds nulls"):
+        append(spark.sql("SELECT cast(NULL AS bigint) AS id"), path)
+    assert files(path) == before
+    assert load(spark, path).count() == 3
+
+
+FAILURES = {
+    "expression": "if(id = 19999, raise_error('broken row'), id) AS id",
+    "arithmetic": "id DIV (id - 19999) AS id",
+}
+
+
+@pytest.mark.parametrize("save", [append, overwrite])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_query_that_fails_leaves_the_table_as_it_was(
+    spark: SparkSession, path: str, failure: str, save: Callable[..., None]
+) -> None:
+    """Spark kills the writing processes outright, so that files may be left that no version names."""
+    append(spark.range(5), path)
+    before = files(path)
+    with pytest.raises(Exception, match=r"broken row|DIVIDE_BY_ZERO"):
+        save(spark.range(0, 20_000, 1, 4).selectExpr(FAILURES[failure]), path)
+    assert before <= files(path)
+    assert all(name.startswith("data/") for name in files(path) - before)
+    assert load(spark, path).count() == 5
+    append(spark.range(5), path)
+    assert load(spark, path).count() == 10
+    assert lance_format.dataset(path).version == 2
+
+
+def test_a_query_that_fails_creates_no_table(spark: SparkSession, path: str) -> None:
+    def broken(batches):  # type: ignore[no-untyped-def]
+        yield from batches
+        raise RuntimeError("broken source")
+
+    with pytest.raises(Exception, match="broken source"):
+        append(spark.range(0, 20_000, 1, 2).mapInArrow(broken, "id long"), path)
+    with pytest.raises(DatasetNotFoundError):
+        lance_format.dataset(path)
+    append(spark.range(3), path)
+    assert load(spark, path).count() == 3
+
+
+def test_a_failing_commit_leaves_the_table_as_it_was(spark: SparkSession, path: str) -> None:
+    """Another writer replaces the table while the job runs, which an append cannot follow."""
+    append(spark.range(5), path)
+
+    def replace_table(batches):  # type: ignore[no-untyped-def]
+        lance_format.write_dataset(pa.table({"other": ["x"]}), path, mode="overwrite")
+        yield from batches
+
+    with pytest.raises(Exception, match="CommitConflictError"):
+        append(spark.range(0, 10, 1, 1).mapInArrow(replace_table, "id long"), path)
+    assert load(spark, path).collect() == [("x",)]
+    assert lance_format.dataset(path).version == 2
+    versions = [lance_format.dataset(path, version) for version in (1, 2)]
+    fragments = [fragment for version in versions for fragment in version.get_fragments()]
+    assert data_files(path) == {file.path for fragment in fragments for file in fragment.data_files()}

@@ -1,0 +1,151 @@
+"""The writer object, called as Spark calls it: pickled copies, lost answers, repeated and missing messages."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as t
+from pyspark.sql.datasource import WriterCommitMessage
+
+import lance_format
+from connector.commit_message import LanceCommitMessage
+from connector.data_source import LanceDataSource
+from connector.writer import LanceWriter
+from lance_format import CommitError
+from tests.spark.conftest import data_files, files
+
+SCHEMA = t.StructType([t.StructField("id", t.LongType())])
+
+
+def make_writer(path: str, overwrite: bool = False) -> LanceWriter:
+    writer = LanceDataSource(options={"path": path}).writer(SCHEMA, overwrite)
+    assert isinstance(writer, LanceWriter)
+    return writer
+
+
+def run_task(writer: LanceWriter, partition_id: int, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write ten rows as the task of a partition, and return its message as the driver gets it."""
+    context = SimpleNamespace(partitionId=lambda: partition_id)
+    monkeypatch.setattr("connector.writer.TaskContext", SimpleNamespace(get=lambda: context))
+    batch = pa.record_batch({"id": range(partition_id * 10, partition_id * 10 + 10)})
+    return pickle.loads(pickle.dumps(copy(writer).write(iter([batch]))))
+
+
+def copy(writer: LanceWriter) -> LanceWriter:
+    """Return the writer as another process gets it."""
+    return pickle.loads(pickle.dumps(writer))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def writer(path: str) -> LanceWriter:
+    return make_writer(path)
+
+
+@pytest.fixture
+def messages(writer: LanceWriter, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    return [run_task(writer, partition_id, monkeypatch) for partition_id in range(3)]
+
+
+def ids(path: str) -> list[int]:
+    return lance_format.dataset(path).to_table()["id"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_rows_are_committed_in_the_order_of_partitions(writer: LanceWriter, messages: list[Any], path: str) -> None:
+    copy(writer).commit(messages)
+    assert ids(path) == list(range(30))
+
+
+def test_a_second_commit_changes_nothing(writer: LanceWriter, messages: list[Any], path: str) -> None:
+    copy(writer).commit(messages)
+    copy(writer).commit(messages)
+    assert ids(path) == list(range(30))
+    assert lance_format.dataset(path).version == 1
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_abort_after_a_commit_that_landed_deletes_nothing(
+    path: str, overwrite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance_format.write_dataset(pa.table({"id": pa.array([-1], pa.int64())}), path)
+    writer = make_writer(path, overwrite)
+    messages = [run_task(writer, partition_id, monkeypatch) for partition_id in range(2)]
+    copy(writer).commit(messages)
+    before = files(path)
+    copy(writer).abort(messages)
+    assert files(path) == before
+    assert ids(path) == [*([] if overwrite else [-1]), *range(20)]
+
+
+def test_an_abort_deletes_the_files_of_the_tasks_that_succeeded(
+    writer: LanceWriter, messages: list[Any], path: str
+) -> None:
+    assert len(data_files(path)) == 3
+    copy(writer).abort([messages[0], None, messages[2]])
+    assert data_files(path) == {message_file(messages[1])}
+    copy(writer).abort([messages[0], None, messages[2]])
+
+
+def message_file(message: LanceCommitMessage) -> str:
+    [fragment] = message.parse().fragments
+    [file] = fragment.files
+    return file.path
+
+
+@pytest.mark.parametrize("wrong", ["missing", "none", "twice", "swapped", "foreign"])
+def test_messages_have_to_be_one_a_partition(writer: LanceWriter, messages: list[Any], path: str, wrong: str) -> None:
+    first, second, third = messages
+    given = {
+        "missing": [first, third],
+        "none": [first, None, third],
+        "twice": [first, second, second],
+        "swapped": [second, first, third],
+        "foreign": [first, second, WriterCommitMessage()],
+    }[wrong]
+    with pytest.raises(CommitError):
+        copy(writer).commit(given)
+    assert not Path(path, "_versions").exists()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        "[",
+        "null",
+        "[]",
+        "{}",
+        '{"partition": 0}',
+        '{"partition": "0", "fragments": []}',
+        '{"partition": true, "fragments": []}',
+        '{"partition": -1, "fragments": []}',
+        '{"partition": 0, "fragments": {}}',
+        '{"partition": 0, "fragments": [1]}',
+        '{"partition": 0, "fragments": ["{}"]}',
+        "[" * 100_000,
+    ],
+)
+def test_malformed_messages_are_refused(payload: str) -> None:
+    with pytest.raises(CommitError, match="malformed commit message"):
+        LanceCommitMessage(payload).parse()
+
+
+def test_messages_carry_text_only(messages: list[Any]) -> None:
+    assert isinstance(messages[0].payload, str)
+    assert [message.parse().partition_id for message in messages] == [0, 1, 2]
+
+
+def test_a_task_that_fails_deletes_its_files(writer: LanceWriter, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def batches():  # type: ignore[no-untyped-def]
+        yield pa.record_batch({"id": range(10)})
+        raise RuntimeError("broken")
+
+    context = SimpleNamespace(partitionId=lambda: 0)
+    monkeypatch.setattr("connector.writer.TaskContext", SimpleNamespace(get=lambda: context))
+    with pytest.raises(RuntimeError, match="broken"):
+        copy(writer).write(batches())
+    assert not Path(path).exists()
