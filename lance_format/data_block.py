@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.mini_block import copy_slices
+from lance_format.kernels.dictionary import SLACK, gather_bytes
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
@@ -120,13 +120,14 @@ class VariableWidthBlock:
 
     def take(self, indices: Counts) -> VariableWidthBlock:
         """Gather values; `indices` lie within the block."""
-        begins = self.offsets[indices].astype(np.int64)
-        sizes = self.offsets[indices + 1].astype(np.int64) - begins
         offsets = np.zeros(len(indices) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        out = np.empty(int(offsets[-1]), np.uint8)
-        copy_slices(self.data, begins, sizes, out)
-        return VariableWidthBlock(out, offsets.astype(self.offsets.dtype) if offsets[-1] < 2**31 else offsets)
+        np.cumsum(self.offsets[indices + 1].astype(np.int64) - self.offsets[indices], out=offsets[1:])
+        out = np.empty(int(offsets[-1]) + SLACK, np.uint8)
+        end = int(self.offsets[-1])
+        data = self.data if end + SLACK <= self.data.size else np.append(self.data[:end], np.zeros(SLACK, np.uint8))
+        gather_bytes(data, self.offsets, indices, out)
+        narrow = offsets.astype(self.offsets.dtype) if offsets[-1] < 2**31 else offsets
+        return VariableWidthBlock(out[: int(offsets[-1])], narrow)
 
     def slice(self, start: int, stop: int) -> VariableWidthBlock:
         """Return values `start <= index < stop`, a view."""

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import lz4.block
 import numpy as np
-import pyarrow as pa
 import zstandard
 
 from lance_format.data_block import BufferSlices, Bytes, Counts
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import lz4 as kernels
 from lance_format.proto import encodings_pb2
 
 LZ4: int = encodings_pb2.COMPRESSION_ALGORITHM_LZ4
@@ -62,12 +61,12 @@ def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: 
     return _expand_zstd(slices, limits, alignment)
 
 
-def _place(sizes: Counts, alignment: int, slack: int = 0) -> tuple[Counts, Bytes]:
-    """Return where slices of these sizes start, and room for them and some bytes more."""
+def _place(sizes: Counts, alignment: int) -> tuple[Counts, Bytes]:
+    """Return where slices of these sizes start, and room for them."""
     ends = np.cumsum((sizes + alignment - 1) // alignment * alignment)
     starts = np.zeros(len(sizes), np.int64)
     starts[1:] = ends[:-1]
-    return starts, np.empty((int(ends[-1]) if len(ends) else 0) + slack, np.uint8)
+    return starts, np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
 
 
 def _check_limits(sizes: Counts, limits: Counts | None) -> None:
@@ -90,12 +89,23 @@ def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> 
     if (sizes > slices.sizes * _LZ4_MOST_EXPANSION).any():
         raise CorruptFileError("an LZ4 buffer says that it expands further than LZ4 can")
     _check_limits(sizes, limits)
-    starts, out = _place(sizes, alignment, kernels.SLACK)
-    prefix = np.where(present, _LZ4_PREFIX_BYTES, 0)
-    done = kernels.decode_blocks(slices.data, slices.starts + prefix, slices.sizes - prefix, out, starts, sizes)
-    if done < 0:
-        raise CorruptFileError(f"LZ4 buffer {-1 - done} does not expand to the {sizes[-1 - done]} bytes that it says")
-    return BufferSlices(out[: out.size - kernels.SLACK], starts, sizes)
+    data = np.ascontiguousarray(slices.data).data
+    pieces = []
+    for start, size, expanded in zip(slices.starts.tolist(), slices.sizes.tolist(), sizes.tolist(), strict=True):
+        pieces.append(_expand_block(data[start + _LZ4_PREFIX_BYTES : start + size], expanded) if size else b"")
+    return _join(pieces, sizes, alignment)
+
+
+def _expand_block(data: memoryview, size: int) -> bytes:
+    if not size and len(data) <= 1:
+        return b""
+    try:
+        expanded: bytes = lz4.block.decompress(data, uncompressed_size=size)
+    except lz4.block.LZ4BlockError as error:
+        raise CorruptFileError(f"an LZ4 buffer cannot be decompressed: {error}") from error
+    if len(expanded) != size:
+        raise CorruptFileError(f"an LZ4 buffer expands to {len(expanded)} bytes; it says {size}")
+    return expanded
 
 
 def _expand_zstd(slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
@@ -105,7 +115,11 @@ def _expand_zstd(slices: BufferSlices, limits: Counts | None, alignment: int) ->
     for index, (start, size) in enumerate(zip(slices.starts.tolist(), slices.sizes.tolist(), strict=True)):
         limit = None if limits is None else int(limits[index])
         pieces.append(_expand_frame(decompressor, data[start : start + size], limit))
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    return _join(pieces, np.fromiter(map(len, pieces), np.int64, len(pieces)), alignment)
+
+
+def _join(pieces: list[bytes], sizes: Counts, alignment: int) -> BufferSlices:
+    """Place decompressed slices in one buffer."""
     if len(pieces) == 1:
         return BufferSlices(np.frombuffer(pieces[0], np.uint8), np.zeros(1, np.int64), sizes)
     starts, out = _place(sizes, alignment)
@@ -160,7 +174,7 @@ def shrink(scheme: int, level: int | None, slices: BufferSlices) -> tuple[Bytes,
     `level` is zstd's, None for its default; LZ4 has none. Slices have less than 4 GiB.
     """
     if scheme == LZ4:
-        compress: Callable[[memoryview], bytes] = partial(pa.Codec("lz4_raw").compress, asbytes=True)
+        compress: Callable[[memoryview], bytes] = partial(lz4.block.compress, store_size=False)
         prefix_bytes = _LZ4_PREFIX_BYTES
     else:
         compress = zstandard.ZstdCompressor(level=level or _ZSTD_DEFAULT_LEVEL).compress

@@ -293,17 +293,6 @@ def compress_per_value(block: DataBlock, options: CompressionOptions) -> PerValu
     return PerValuePage(values, fsst.describe(plain, table))
 
 
-def compress_values(block: DataBlock) -> CompressedChunks:
-    """Compress the values of a mini-block page: bit-packed where that saves bytes."""
-    if isinstance(block, VariableWidthBlock):
-        return variable.compress(block)
-    if block.bits_per_value in bitpacking.WORD_BITS:
-        widths = bitpacking.block_widths(block)
-        if bitpacking.inline_size(widths, block.bits_per_value) < block.size_bytes:
-            return bitpacking.compress_inline(block, widths)
-    return flat.compress(block)
-
-
 def compress_levels(levels: FixedWidthBlock, num_levels: Counts) -> CompressedChunks:
     """Compress levels, cut into chunks of the given numbers, as blocks of 16-bit words."""
     if levels.num_values >= _MIN_PACKED_LEVELS:

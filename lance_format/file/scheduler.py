@@ -6,6 +6,8 @@ so that the chunk tables of all columns are one batch of requests, and their chu
 
 from __future__ import annotations
 
+import bisect
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,7 @@ from lance_format.data_block import Bytes, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.structural.page import DecodedRows, Plan
 
+_OFFSET = operator.attrgetter("offset")
 _MAX_GAP_BYTES = 8 * 1024
 _MAX_MERGED_BYTES = 64 * 1024 * 1024
 
@@ -26,7 +29,7 @@ def coalesce(ranges: Sequence[ByteRange]) -> list[ByteRange]:
     A merged range grows to at most 64 MiB, but a single one is never cut.
     """
     merged: list[ByteRange] = []
-    for wanted in sorted(ranges):
+    for wanted in sorted(ranges, key=_OFFSET):
         if merged and wanted.offset <= merged[-1].end + _MAX_GAP_BYTES:
             end = max(merged[-1].end, wanted.end)
             if end - merged[-1].offset <= _MAX_MERGED_BYTES or end == merged[-1].end:
@@ -46,7 +49,7 @@ def fetch(source: RangeReader, ranges: Sequence[ByteRange]) -> list[Bytes]:
         if not wanted.size:
             results.append(np.empty(0, np.uint8))
             continue
-        index = int(np.searchsorted(starts, wanted.offset, side="right")) - 1
+        index = bisect.bisect_right(starts, wanted.offset) - 1
         begin = wanted.offset - starts[index]
         results.append(aligned(data[index][begin : begin + wanted.size]))
     return results

@@ -3,23 +3,62 @@
 A kernel is a function over NumPy arrays and numbers: `(source, …, out) -> count`. The caller allocates the output and
 checks bounds and sizes first, or the kernel reports what it found wrong through its count. Compiled code is cached
 beside the module, in the user's cache directory, or, where neither can be written, not at all.
+
+The compiler is imported when the first kernel is called: it takes 0.2 s, which whoever only looks at metadata, such as
+Spark's planner in a process of its own for every query, need not spend.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
-
-import numba
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Kernel(Generic[P, R]):
+    """A function that is compiled when it is called first."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self._function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.compiled(*args, **kwargs)
+
+    @functools.cached_property
+    def compiled(self) -> Callable[P, R]:
+        """The compiled function; kernels that it calls take the place of their wrappers, which numba does not know."""
+        import numba
+
+        scope: dict[str, Any] = self._function.__globals__
+        for name in self._function.__code__.co_names:
+            if isinstance(scope.get(name), _Kernel):
+                scope[name] = scope[name].compiled
+        try:
+            return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(self._function))
+        except RuntimeError:  # numba found no directory to keep its cache in
+            return cast("Callable[P, R]", numba.njit(nogil=True)(self._function))
+
+
+class _Intrinsic(_Kernel[P, R]):
+    """A function that kernels alone can call, given by how its types and its instructions are found."""
+
+    @functools.cached_property
+    def compiled(self) -> Callable[P, R]:
+        """What numba makes of it."""
+        from numba.extending import intrinsic
+
+        return cast("Callable[P, R]", intrinsic(self._function))
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function on its first call, without the interpreter lock."""
-    try:
-        compiled: Callable[P, R] = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba found no directory to keep its cache in
-        compiled = numba.njit(nogil=True)(function)
-    return compiled
+    """Have a function compiled on its first call, to run without the interpreter lock."""
+    return _Kernel(function)
+
+
+def instructions(typing: Callable[..., Any]) -> Callable[..., Any]:
+    """Have numba ask a function, as `numba.extending.intrinsic` does, for types and instructions."""
+    return _Intrinsic(typing)

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
+
+from lance_format.kernels.jit import instructions
 
 U8 = npt.NDArray[np.uint8]
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
+    from llvmlite import ir  # type: ignore[import-untyped]
+
     view = context.make_array(array_type)(context, builder, array)
     address = builder.gep(view.data, [position])
     return builder.bitcast(address, ir.IntType(64).as_pointer())
@@ -26,6 +27,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: 
 
 def _load(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
     """Type and compile `load_word`."""
+    from numba import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word = builder.load(_pointer(context, builder, signature.args[0], *arguments))
@@ -37,6 +39,7 @@ def _load(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG00
 
 def _store(typing_context: Any, array: Any, position: Any, word: Any) -> Any:  # noqa: ARG001
     """Type and compile `store_word`."""
+    from numba import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, position, word = arguments
@@ -47,8 +50,8 @@ def _store(typing_context: Any, array: Any, position: Any, word: Any) -> Any:  #
     return types.void(array, types.intp, types.uint64), generate
 
 
-load_word: Callable[[U8, int], np.uint64] = intrinsic(_load)
+load_word: Callable[[U8, int], np.uint64] = instructions(_load)
 """Return the 8 bytes from `position` on as a little-endian word."""
 
-store_word: Callable[[U8, int, np.uint64], None] = intrinsic(_store)
+store_word: Callable[[U8, int, np.uint64], None] = instructions(_store)
 """Write a little-endian word to the 8 bytes from `position` on."""

@@ -5,7 +5,7 @@ complete or not at all: they are written under an unpredictable temporary name i
 renamed, or linked where an existing object must not be replaced.
 """
 
-# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH116, PTH118, PTH120
+# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH116, PTH118, PTH119, PTH120
 # Paths are strings here, as in every store; descriptors and their flags have no counterpart in pathlib.
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class LocalWriter:
         self._path = path
         self._replace = replace
         self._position = 0
-        self._temporary = os.path.join(os.path.dirname(path), f".tmp_{uuid.uuid4().hex}")
+        self._temporary = os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
         with _storage_errors("create", path):
             self._descriptor = _create(self._temporary)
 

@@ -33,6 +33,8 @@ class FragmentWriter:
         No file has more.
     max_bytes_per_file : int
         A file is closed once it has that many, or is about to.
+    job : str
+        The uuid of the write, which the names of its files carry.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class FragmentWriter:
         *,
         max_rows_per_file: int,
         max_bytes_per_file: int,
+        job: str,
     ) -> None:
         self._store = store
         self._directory = directory
@@ -52,6 +55,7 @@ class FragmentWriter:
         self._version = version
         self._max_rows = max_rows_per_file
         self._max_bytes = max_bytes_per_file
+        self._job = job
         self._fragments: list[FragmentMetadata] = []
         self._paths: list[str] = []
         self._open: tuple[str, RangeWriter, FileWriter] | None = None
@@ -93,7 +97,7 @@ class FragmentWriter:
         return max(self._max_bytes // _PIECES_PER_FILE // row_bytes, 1)
 
     def _start_file(self) -> tuple[str, RangeWriter, FileWriter]:
-        name = new_data_file_name()
+        name = new_data_file_name(self._job)
         path = f"{self._directory}/{name}"
         sink = self._store.open_writer(path)
         self._paths.append(path)

@@ -21,6 +21,7 @@ VERSION_HINT = f"{VERSIONS_DIRECTORY}/latest_version_hint.json"
 
 _MAX_VERSION = 2**64 - 1
 _DETACHED = 2**63
+_OWN_DATA_FILE = re.compile(r"(?:\.tmp_)?[01]{24}([0-9a-f]{13})[0-9a-f]{13}\.lance")
 _MANIFEST = re.compile(r"([0-9]{1,20})\.manifest")
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}")
 
@@ -53,13 +54,24 @@ def transaction_name(read_version: int, uuid: str) -> str:
     return f"{read_version}-{uuid}.txn"
 
 
-def new_data_file_name() -> str:
-    """Return a name that nobody else uses.
+def new_data_file_name(job: str) -> str:
+    """Return a name that nobody else uses, and that tells which write it belongs to.
 
-    Its first 24 random bits are spelled as digits, which spreads files over the shards of an object store.
+    Its first 24 random bits are spelled as digits, which spreads files over the shards of an object store. Of the 26
+    hexadecimal digits that follow, the first 13 are those of the write's uuid.
     """
-    random = secrets.token_bytes(16)
-    return f"{int.from_bytes(random[:3], 'big'):024b}{random[3:].hex()}.lance"
+    random = secrets.token_bytes(10)
+    return f"{int.from_bytes(random[:3], 'big'):024b}{_job_digits(job)}{random[3:].hex()[:13]}.lance"
+
+
+def is_data_file_of(name: str, job: str) -> bool:
+    """Return whether a file is a data file of a write, finished or not."""
+    match = _OWN_DATA_FILE.match(name)
+    return match is not None and match[1] == _job_digits(job)
+
+
+def _job_digits(job: str) -> str:
+    return job.replace("-", "")[:13]
 
 
 def check_segment(name: str, what: str) -> str:

@@ -31,6 +31,7 @@ from lance_format.table.naming import (
     DATA_DIRECTORY,
     TRANSACTIONS_DIRECTORY,
     VERSIONS_DIRECTORY,
+    is_data_file_of,
 )
 from lance_format.table.transaction import Append, Overwrite, Transaction
 from lance_format.table.write_schema import plan_append
@@ -106,6 +107,7 @@ class TableWrite:
             self.file_version,
             max_rows_per_file=self.max_rows_per_file,
             max_bytes_per_file=self.max_bytes_per_file,
+            job=self.uuid,
         )
         try:
             for batch in batches:
@@ -146,9 +148,10 @@ class TableWrite:
             raise DatasetExistsError(f"{root} was created by another writer meanwhile: {error}") from error
 
     def abort(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
-        """Delete the files of fragments, if it is certain that they are not part of the table.
+        """Delete the files of this write, if it is certain that they are not part of the table.
 
-        They are left alone if this write has been committed, or if that cannot be told.
+        These are the files of the fragments given, and those that writers which died left behind. All are left alone
+        if this write has been committed, or if that cannot be told.
 
         Returns
         -------
@@ -161,7 +164,11 @@ class TableWrite:
             history = load_history(store, root)
             if history.latest < self.read_version or history.find_transaction(self.uuid, self.read_version):
                 return []
-            for path in [f"{root}/{file.path}" for fragment in fragments for file in fragment.files]:
+            names = {file.name for fragment in fragments for file in fragment.files}
+            names.update(
+                name for name in store.list_names(f"{root}/{DATA_DIRECTORY}") if is_data_file_of(name, self.uuid)
+            )
+            for path in [f"{root}/{DATA_DIRECTORY}/{name}" for name in sorted(names)]:
                 store.delete(path)
                 deleted.append(path)
             store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self._transaction(()).file_name}")

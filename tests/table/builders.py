@@ -26,7 +26,7 @@ def open_store(path: object) -> tuple[ObjectStore, str]:
 
 
 def some_fragment(num_rows: int = 10, fragment_id: int = 0) -> FragmentMetadata:
-    file = DataFile(new_data_file_name(), (0, 1), (0, 1), 2, 2, 1000)
+    file = DataFile(new_data_file_name("0123456789abcdef"), (0, 1), (0, 1), 2, 2, 1000)
     return FragmentMetadata(fragment_id, (file,), num_rows)
 
 

@@ -70,7 +70,7 @@ class TestNaming:
         assert parse_manifest_name(name) is None
 
     def test_data_file_names_follow_the_pattern(self) -> None:
-        names = {new_data_file_name() for _ in range(100)}
+        names = {new_data_file_name("0123456789abcdef") for _ in range(100)}
         assert len(names) == 100
         for name in names:
             assert len(name) == 56

@@ -166,11 +166,14 @@ class TestCommit:
 
 
 class TestAbort:
-    def test_only_the_files_named_go(self, path: Path) -> None:
-        planned = plan(path)
-        kept, dropped = write(planned, 0, 1), write(planned, 1, 2)
-        assert planned.abort(dropped) == [f"{path}/{dropped[0].files[0].path}"]
-        assert planned.commit(kept) == 2
+    def test_the_files_of_dead_writers_go_and_others_stay(self, path: Path) -> None:
+        planned, other = plan(path), plan(path)
+        known, lost, kept = write(planned, 0, 1), write(planned, 1, 2), write(other, 2, 3)
+        half = path / "data" / f".tmp_{Path(lost[0].files[0].path).name}_0123"
+        half.write_bytes(b"half a file")
+        files = [f"{path}/{fragments[0].files[0].path}" for fragments in (known, lost)]
+        assert sorted(planned.abort(known)) == sorted([*files, str(half)])
+        assert other.commit(kept) == 2
 
     def test_after_a_commit_nothing_goes(self, path: Path) -> None:
         planned = plan(path)
