@@ -34,8 +34,10 @@ class ValueShape:
     bits_per_value: int | None = None
     bits_per_offset: int | None = None
 
-    def matches(self, block: DataBlock) -> bool:
+    def matches(self, block: ValueBlock) -> bool:
         """Return whether a block is of this kind; offsets may have been widened to hold more bytes."""
+        if isinstance(block, FixedSizeListBlock):
+            return False
         if isinstance(block, FixedWidthBlock):
             return block.bits_per_value == self.bits_per_value
         return self.bits_per_offset is not None and block.bits_per_offset >= self.bits_per_offset
@@ -135,6 +137,95 @@ class VariableWidthBlock:
 
 
 DataBlock: TypeAlias = FixedWidthBlock | VariableWidthBlock
+"""What most compressions map."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListLevel:
+    """One level of lists: how many items each has, and whether these may be null."""
+
+    dimension: int
+    has_validity: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListShape:
+    """What a row consists of.
+
+    Parameters
+    ----------
+    levels : tuple of ListLevel
+        Outermost first.
+    bits_per_item : int
+        Of the innermost items: 1 or a multiple of 8.
+    """
+
+    levels: tuple[ListLevel, ...]
+    bits_per_item: int
+
+    @property
+    def items_per_value(self) -> int:
+        """The innermost items of a row."""
+        return self._items(len(self.levels))
+
+    def _items(self, depth: int) -> int:
+        items = 1
+        for level in self.levels[:depth]:
+            items *= level.dimension
+        return items
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The bits of each part of a row: validities, outermost first, then items."""
+        validities = [self._items(depth + 1) for depth, level in enumerate(self.levels) if level.has_validity]
+        return (*validities, self.items_per_value * self.bits_per_item)
+
+    @property
+    def bits_per_value(self) -> int:
+        """The bits of a row, a multiple of 8."""
+        return sum(whole_bytes(bits) for bits in self.parts) * 8
+
+
+def whole_bytes(bits: int) -> int:
+    """Return bits, rounded up to whole bytes."""
+    return (bits + 7) // 8
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListBlock:
+    """Fixed-size lists of primitive items, each a row of a fixed width; `compression/fixed_size_list.py` has its bytes.
+
+    Parameters
+    ----------
+    rows : FixedWidthBlock
+    shape : ListShape
+        What a row consists of.
+    """
+
+    rows: FixedWidthBlock
+    shape: ListShape
+
+    @property
+    def num_values(self) -> int:
+        """The number of lists."""
+        return self.rows.num_values
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all rows."""
+        return self.rows.size_bytes
+
+    def take(self, indices: Counts) -> FixedSizeListBlock:
+        """Gather values; `indices` lie within the block."""
+        return FixedSizeListBlock(self.rows.take(indices), self.shape)
+
+    def slice(self, start: int, stop: int) -> FixedSizeListBlock:
+        """Return values `start <= index < stop`, a view."""
+        return FixedSizeListBlock(self.rows.slice(start, stop), self.shape)
+
+
+ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock
+"""What the values of a page may be."""
 
 
 @dataclass(frozen=True, slots=True)

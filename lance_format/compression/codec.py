@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock
 from lance_format.proto import encodings_pb2
 
 
@@ -26,7 +26,7 @@ class Decompressor(Protocol):
     def num_buffers(self) -> int:
         """How many buffers a chunk has."""
 
-    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> DataBlock:
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> ValueBlock:
         """Decompress chunks; the values of all chunks stand one after the other in the result.
 
         Parameters
@@ -45,7 +45,7 @@ class Decompressor(Protocol):
 class PerValueDecompressor(Protocol):
     """Turns full-zip values, each compressed by itself, into plain ones."""
 
-    def decompress_values(self, values: DataBlock) -> DataBlock:
+    def decompress_values(self, values: DataBlock) -> ValueBlock:
         """Decompress each value of a block.
 
         Parameters

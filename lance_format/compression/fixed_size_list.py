@@ -23,7 +23,17 @@ import numpy as np
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock
+from lance_format.data_block import (
+    BufferSlices,
+    Bytes,
+    Counts,
+    DataBlock,
+    FixedSizeListBlock,
+    FixedWidthBlock,
+    ListLevel,
+    ListShape,
+    whole_bytes,
+)
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import fixed_size_list as kernels
 from lance_format.proto import encodings_pb2
@@ -31,56 +41,6 @@ from lance_format.proto import encodings_pb2
 _MAX_CHUNK_BYTES = 4096
 _MAX_ROW_BYTES = 2**31
 _MAX_LEVELS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class ListLevel:
-    """One level of lists: how many items each has, and whether these may be null."""
-
-    dimension: int
-    has_validity: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ListShape:
-    """What a row consists of.
-
-    Parameters
-    ----------
-    levels : tuple of ListLevel
-        Outermost first.
-    bits_per_item : int
-        Of the innermost items: 1 or a multiple of 8.
-    """
-
-    levels: tuple[ListLevel, ...]
-    bits_per_item: int
-
-    @property
-    def items_per_value(self) -> int:
-        """The innermost items of a row."""
-        return self._items(len(self.levels))
-
-    def _items(self, depth: int) -> int:
-        items = 1
-        for level in self.levels[:depth]:
-            items *= level.dimension
-        return items
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """The bits of each part of a row: validities, outermost first, then items."""
-        validities = [self._items(depth + 1) for depth, level in enumerate(self.levels) if level.has_validity]
-        return (*validities, self.items_per_value * self.bits_per_item)
-
-    @property
-    def bits_per_value(self) -> int:
-        """The bits of a row, a multiple of 8."""
-        return sum(_whole_bytes(bits) for bits in self.parts) * 8
-
-
-def _whole_bytes(bits: int) -> int:
-    return (bits + 7) // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +54,11 @@ class FixedSizeListDecompressor:
         """How many buffers a chunk has."""
         return len(self.shape.parts)
 
-    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedSizeListBlock:
         """Decompress chunks; see `Decompressor`."""
+        return FixedSizeListBlock(self._rows(buffers, num_values), self.shape)
+
+    def _rows(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         parts = self.shape.parts
         for bits, buffer in zip(parts, buffers, strict=True):
             # what is left is divided, so that no product overflows
@@ -109,7 +72,7 @@ class FixedSizeListDecompressor:
         offset = 0
         for bits, buffer in zip(parts, buffers, strict=True):
             kernels.spread(buffer.data, buffer.starts, num_values, bits, row_bytes, offset, out)
-            offset += _whole_bytes(bits)
+            offset += whole_bytes(bits)
         return FixedWidthBlock(out, self.shape.bits_per_value, total)
 
 
@@ -119,12 +82,12 @@ class FixedSizeListPerValueDecompressor:
 
     shape: ListShape
 
-    def decompress_values(self, values: DataBlock) -> DataBlock:
+    def decompress_values(self, values: DataBlock) -> FixedSizeListBlock:
         """Decompress values; see `PerValueDecompressor`."""
         expected = self.shape.bits_per_value
         if not isinstance(values, FixedWidthBlock) or values.bits_per_value != expected:
             raise CorruptFileError(f"fixed-size lists of {expected} bits are stored with another width")
-        return values
+        return FixedSizeListBlock(values, self.shape)
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListDecompressor:
@@ -198,11 +161,12 @@ def join_rows(validities: Sequence[Bytes], items: FixedWidthBlock, shape: ListSh
     if not validities and shape.parts[0] % 8 == 0:
         return FixedWidthBlock(items.data[: items.size_bytes], shape.bits_per_value, num_values)
     whole = [BufferSlices.whole(part) for part in (*validities, items.data[: items.size_bytes])]
-    return FixedSizeListDecompressor(shape).decompress(whole, np.array([num_values], np.int64))
+    return FixedSizeListDecompressor(shape).decompress(whole, np.array([num_values], np.int64)).rows
 
 
-def compress(rows: FixedWidthBlock, shape: ListShape) -> CompressedChunks:
+def compress(block: FixedSizeListBlock) -> CompressedChunks:
     """Cut rows into chunks."""
+    rows, shape = block.rows, block.shape
     per_chunk = flat.MAX_CHUNK_VALUES
     while per_chunk > 1 and per_chunk * shape.bits_per_value > _MAX_CHUNK_BYTES * 8:
         per_chunk //= 2
@@ -221,5 +185,5 @@ def _gather_parts(rows: FixedWidthBlock, shape: ListShape, num_values: Counts) -
         out = np.zeros(int(((num_values * bits + 7) // 8).sum()), np.uint8)
         kernels.gather(rows.data, num_values, bits, rows.bytes_per_value, offset, out)
         buffers.append(out)
-        offset += _whole_bytes(bits)
+        offset += whole_bytes(bits)
     return buffers

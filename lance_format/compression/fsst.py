@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.compression.codec import Decompressor, PerValueDecompressor
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import fsst as kernels
 from lance_format.kernels import fsst_training
@@ -141,7 +141,7 @@ class FsstPerValueDecompressor:
         return self.table.decode(_byte_strings(self.inner.decompress_values(values)))
 
 
-def _byte_strings(block: DataBlock) -> VariableWidthBlock:
+def _byte_strings(block: ValueBlock) -> VariableWidthBlock:
     if not isinstance(block, VariableWidthBlock):
         raise CorruptFileError("FSST is applied to values of a fixed width")
     return block

@@ -17,7 +17,7 @@ import numpy as np
 from lance_format.compression import byte_codecs
 from lance_format.compression.byte_codecs import LZ4, ZSTD
 from lance_format.compression.codec import CompressedChunks, Decompressor, PerValueDecompressor
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, starts_of
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock, starts_of
 from lance_format.errors import CorruptFileError
 from lance_format.proto import encodings_pb2
 
@@ -50,7 +50,7 @@ class GeneralDecompressor:
         """How many buffers a chunk has."""
         return self.inner.num_buffers
 
-    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> DataBlock:
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> ValueBlock:
         """Decompress chunks; see `Decompressor`."""
         limits = None
         if self.max_bits_per_value is not None:
@@ -66,7 +66,7 @@ class GeneralPerValueDecompressor:
     scheme: int
     inner: PerValueDecompressor
 
-    def decompress_values(self, values: DataBlock) -> DataBlock:
+    def decompress_values(self, values: DataBlock) -> ValueBlock:
         """Decompress values; see `PerValueDecompressor`."""
         if not isinstance(values, VariableWidthBlock):
             raise CorruptFileError("values of a fixed width cannot be compressed by zstd or LZ4 one by one")

@@ -13,12 +13,29 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.compression import bitpacking, byte_stream_split, dictionary, flat, fsst, general, rle, variable
+from lance_format.compression import (
+    bitpacking,
+    byte_stream_split,
+    dictionary,
+    fixed_size_list,
+    flat,
+    fsst,
+    general,
+    rle,
+    variable,
+)
 from lance_format.compression.byte_codecs import ZSTD
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.dictionary import CompressedDictionary
 from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
-from lance_format.data_block import Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import (
+    Counts,
+    DataBlock,
+    FixedSizeListBlock,
+    FixedWidthBlock,
+    ValueBlock,
+    VariableWidthBlock,
+)
 from lance_format.kernels import nulls as kernels
 from lance_format.proto import encodings_pb2
 from lance_format.version import FileVersion
@@ -61,7 +78,7 @@ class PerValuePage:
 
 
 def compress_page(
-    block: DataBlock,
+    block: ValueBlock,
     definition: npt.NDArray[np.uint16] | None,
     options: CompressionOptions,
     version: FileVersion,
@@ -70,13 +87,15 @@ def compress_page(
 
     Parameters
     ----------
-    block : DataBlock
+    block : ValueBlock
         At least one value.
     definition : uint16[num_values] or None
         0 where the value is there; the others are arbitrary, and come back as anything. None if all are there.
     options : CompressionOptions
     version : FileVersion
     """
+    if isinstance(block, FixedSizeListBlock):
+        return CompressedPage(fixed_size_list.compress(block), None)
     if isinstance(block, VariableWidthBlock):
         return _compress_byte_strings(block, options, version)
     if definition is not None:
@@ -273,8 +292,10 @@ def _with_symbols(chunks: CompressedChunks, table: fsst.SymbolTable) -> Compress
     return CompressedChunks(chunks.buffers, chunks.sizes, chunks.num_values, fsst.describe(chunks.encoding, table))
 
 
-def compress_per_value(block: DataBlock, options: CompressionOptions) -> PerValuePage:
+def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerValuePage:
     """Compress the values of a full-zip page, each by itself; those of a fixed width stay as they are."""
+    if isinstance(block, FixedSizeListBlock):
+        return PerValuePage(block.rows, fixed_size_list.describe(block.shape))
     if isinstance(block, FixedWidthBlock):
         return PerValuePage(block, flat.describe(block.bits_per_value))
     plain = variable.describe(block.bits_per_offset)

@@ -16,7 +16,7 @@ import numpy as np
 
 from lance_format.compression import flat, variable
 from lance_format.compression.codec import PerValueDecompressor
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import mini_block as copying
 from lance_format.kernels import packed_struct as kernels
@@ -57,7 +57,7 @@ class VariablePackedStructDecompressor:
             raise CorruptFileError("packed structs with fields of any length are stored as values of a fixed width")
         return values
 
-    def split_rows(self, rows: VariableWidthBlock) -> list[DataBlock]:
+    def split_rows(self, rows: VariableWidthBlock) -> list[ValueBlock]:
         """Take rows apart into one block a field.
 
         Raises
@@ -72,7 +72,7 @@ class VariablePackedStructDecompressor:
         found = kernels.locate_fields(rows.data, rows.offsets, np.array(widths), np.array(prefixes), starts, sizes)
         if found < 0:
             raise CorruptFileError(f"the fields of packed struct {-1 - found} do not fill it")
-        blocks = []
+        blocks: list[ValueBlock] = []
         for field, begins, lengths in zip(self.fields, starts, sizes, strict=True):
             block = field.values.decompress_values(_gather(rows.data, begins, lengths, field))
             if block.num_values != rows.num_values:

@@ -8,7 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.data_block import Bytes, DataBlock, FixedWidthBlock, ValueShape, VariableWidthBlock, aligned
+from lance_format.compression.fixed_size_list import join_rows, split_rows
+from lance_format.data_block import (
+    Bytes,
+    FixedSizeListBlock,
+    FixedWidthBlock,
+    ListLevel,
+    ListShape,
+    ValueBlock,
+    ValueShape,
+    VariableWidthBlock,
+    aligned,
+)
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import variable as kernels
 from lance_format.structural.rep_def import Validity
@@ -27,6 +38,10 @@ NULL_SHAPE = ValueShape()
 """The shape of the null type, which has no values."""
 
 
+FIXED_SIZE_LIST_SHAPE = ValueShape()
+"""The shape of fixed-size lists; what their rows are like, each page says by itself."""
+
+
 def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     """Return the kind of block that the values of a leaf column form.
 
@@ -40,13 +55,19 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     shape = _SHAPES.get(arrow_type)
     if shape is not None:
         return shape
-    if pa.types.is_nested(arrow_type) or pa.types.is_dictionary(arrow_type):
+    if pa.types.is_fixed_size_list(arrow_type):
+        if shape_of(_innermost(arrow_type), name).bits_per_value is None:
+            raise NotSupportedError(f"column {name!r} is a {arrow_type}, which Lance cannot store")
+        return FIXED_SIZE_LIST_SHAPE
+    if pa.types.is_dictionary(arrow_type):
+        return shape_of(arrow_type.value_type, name)
+    if pa.types.is_nested(arrow_type):
         raise NotSupportedError(f"column {name!r} has type {arrow_type}, which is not supported yet")
     return ValueShape(bits_per_value=arrow_type.bit_width)
 
 
 def build_arrays(
-    values: DataBlock | None, validity: Validity | None, num_values: int, arrow_type: pa.DataType, shape: ValueShape
+    values: ValueBlock | None, validity: Validity | None, num_values: int, arrow_type: pa.DataType, shape: ValueShape
 ) -> list[pa.Array]:
     """Build an array of values; several where the offsets of one would overflow.
 
@@ -55,8 +76,13 @@ def build_arrays(
     CorruptFileError
         If the values are not of the type: strings that are not UTF-8, say.
     """
+    if pa.types.is_dictionary(arrow_type):
+        plain_arrays = build_arrays(values, validity, num_values, arrow_type.value_type, shape)
+        return [array.dictionary_encode().cast(arrow_type) for array in plain_arrays]
     if values is None:
         return [pa.nulls(num_values, arrow_type)]
+    if isinstance(values, FixedSizeListBlock):
+        return [_build_lists(values, validity, num_values, arrow_type)]
     if shape.bits_per_value == 1 and isinstance(values, FixedWidthBlock) and values.bits_per_value == 8:
         bits = np.packbits(values.data[: values.num_values], bitorder="little")  # full-zip pages have whole bytes only
         values = FixedWidthBlock(bits, 1, values.num_values)
@@ -68,6 +94,36 @@ def build_arrays(
             _validate(array)
         return [array]
     return _build_strings(values, validity, arrow_type, shape)
+
+
+def _build_lists(
+    values: FixedSizeListBlock, validity: Validity | None, num_values: int, arrow_type: pa.DataType
+) -> pa.Array:
+    types = [arrow_type]
+    while pa.types.is_fixed_size_list(types[-1]):
+        types.append(types[-1].value_type)
+    levels = values.shape.levels
+    item_type = types.pop()
+    expected = [list_type.list_size for list_type in types]
+    if [level.dimension for level in levels] != expected or values.shape.bits_per_item != item_type.bit_width:
+        raise CorruptFileError(f"a page holds lists of {[level.dimension for level in levels]} items, not {arrow_type}")
+    if values.num_values != num_values:
+        raise CorruptFileError(f"a page holds {values.num_values} lists instead of {num_values}")
+    validities, items = split_rows(values.rows, values.shape)
+    bitmaps = iter([pa.py_buffer(found) for found in validities])
+    inner = [next(bitmaps) if level.has_validity else None for level in levels]
+    array = pa.Array.from_buffers(item_type, items.num_values, [inner[-1], pa.py_buffer(aligned(items.data))])
+    if pa.types.is_decimal(item_type):
+        _validate(array)
+    for list_type, found in zip(reversed(types), [*reversed(inner[:-1]), bitmap(validity)], strict=True):
+        array = pa.Array.from_buffers(list_type, len(array) // list_type.list_size, [found], children=[array])
+    return array
+
+
+def _innermost(arrow_type: pa.DataType) -> pa.DataType:
+    while pa.types.is_fixed_size_list(arrow_type):
+        arrow_type = arrow_type.value_type
+    return arrow_type
 
 
 def _build_strings(
@@ -114,9 +170,11 @@ def _validate(array: pa.Array) -> None:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Return the array without extension types and views."""
+    """Return the array without extension types, dictionaries and views."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
     return array.cast(_VIEWS[array.type]) if array.type in _VIEWS else array
 
 
@@ -129,7 +187,7 @@ def validity_of(array: pa.Array) -> Validity | None:
     return _bits(array.buffers()[0], array.offset, len(array))
 
 
-def values_of(array: pa.Array, valid: Validity | None) -> DataBlock | None:
+def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
     """Return the values of an array, which may be a slice.
 
     Those that are not valid become zeros or empty strings, whatever stood in their place. None for the null type.
@@ -143,6 +201,31 @@ def values_of(array: pa.Array, valid: Validity | None) -> DataBlock | None:
         return FixedWidthBlock(np.packbits(bits, bitorder="little"), 1, len(array))
     if array.type in _SHAPES:
         return _strings_of(array, valid)
+    if pa.types.is_fixed_size_list(array.type):
+        return _lists_of(array, valid)
+    return _fixed_width_of(array, valid)
+
+
+def _lists_of(array: pa.Array, valid: Validity | None) -> FixedSizeListBlock:
+    levels: list[ListLevel] = []
+    validities: list[Bytes] = []
+    while pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        array = plain(array.values.slice(array.offset * size, len(array) * size))
+        own = validity_of(array)
+        levels.append(ListLevel(size, own is not None))
+        if own is not None:
+            validities.append(np.packbits(own, bitorder="little"))
+        if valid is not None or own is not None:
+            outer = np.ones(len(array), np.bool_) if valid is None else np.repeat(valid, size)
+            valid = outer if own is None else outer & own
+    items = values_of(array, valid)
+    assert isinstance(items, FixedWidthBlock)
+    shape = ListShape(tuple(levels), items.bits_per_value)
+    return FixedSizeListBlock(join_rows(validities, items, shape), shape)
+
+
+def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
     width = array.type.bit_width // 8
     data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
     if valid is not None:

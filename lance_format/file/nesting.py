@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_format.data_block import DataBlock, Offsets, ValueShape
+from lance_format.data_block import Offsets, ValueBlock, ValueShape
 from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.leaf_arrays import bitmap, build_arrays, plain, shape_of, validity_of, values_of
@@ -133,6 +133,10 @@ def check_writable(field: Field, version: FileVersion) -> None:
     for leaf in leaves:
         kinds = {_kind(part) for part in leaf.path}
         named = f"column {leaf.name!r}"
+        if pa.types.is_dictionary(leaf.arrow_type):
+            raise NotSupportedError(
+                f"{named} is a {leaf.arrow_type}, which cannot be written yet; cast it to its values"
+            )
         if kinds & {_Kind.MAP, _Kind.FIXED_SIZE_LIST} and not version.has_maps:
             what = "a map" if _Kind.MAP in kinds else "a fixed-size list of structs"
             raise NotSupportedError(f"{named} is in {what}, which file format {version} cannot hold; write 2.2")
@@ -245,12 +249,12 @@ def _offsets_of(array: pa.Array) -> Offsets:
     return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array) + 1]
 
 
-def shred(array: pa.Array, leaf: Leaf) -> tuple[DataBlock | None, LevelPair, LayerStack]:
+def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, LayerStack]:
     """Take a leaf out of an array, which may be a slice and hold anything beneath its nulls.
 
     Returns
     -------
-    values : DataBlock or None
+    values : ValueBlock or None
         One for each visible entry; None for the null type.
     levels : LevelPair
     stack : LayerStack

@@ -24,7 +24,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.compression import strategy
 from lance_format.compression.options import CompressionOptions
 from lance_format.compression.registry import parse_per_value_decompressor
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import full_zip as kernels
 from lance_format.kernels.mini_block import copy_slices
@@ -200,13 +200,13 @@ def control_bytes(bits: int) -> int:
 
 
 def encode(
-    values: DataBlock, levels: LevelPair, stack: LayerStack, num_rows: int, options: CompressionOptions
+    values: ValueBlock, levels: LevelPair, stack: LayerStack, num_rows: int, options: CompressionOptions
 ) -> EncodedPage:
     """Lay out a page.
 
     Parameters
     ----------
-    values : DataBlock
+    values : ValueBlock
         One for each visible entry, nulls included; at least one.
     levels : LevelPair
     stack : LayerStack

@@ -24,7 +24,7 @@ import numpy as np
 from lance_format.byte_io import ByteRange
 from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock, aligned, starts_of
+from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, ValueBlock, aligned, starts_of
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import mini_block as kernels
 from lance_format.proto import encodings_pb2
@@ -86,7 +86,7 @@ class MiniBlockPage:
     def __init__(self, layout: encodings_pb2.MiniBlockLayout, page: PageDescription) -> None:
         self._page = page
         self._table: _ChunkTable | None = None
-        self._dictionary: DataBlock | None = None
+        self._dictionary: ValueBlock | None = None
         self._stack = LayerStack.parse(layout.layers)
         self._num_values = layout.num_items
         self._depth = layout.repetition_index_depth
@@ -182,7 +182,7 @@ class MiniBlockPage:
             ended = first_rows[1:]
         return _ChunkTable(offsets, num_values, first_rows, ended)
 
-    def _decode(self, data: Bytes, chunk_sizes: Counts, counts: Counts) -> tuple[DataBlock, LevelPair, Counts]:
+    def _decode(self, data: Bytes, chunk_sizes: Counts, counts: Counts) -> tuple[ValueBlock, LevelPair, Counts]:
         """Return the values and the levels of chunks, and the number of levels of each chunk."""
         num_chunks = len(chunk_sizes)
         rows = 2 + self._values.num_buffers
@@ -230,7 +230,7 @@ def _decode_levels(decompressor: Decompressor | None, slices: BufferSlices, coun
     return None if decompressor is None else as_levels(decompressor.decompress([slices], counts))
 
 
-def look_up(dictionary: DataBlock, indices: DataBlock) -> DataBlock:
+def look_up(dictionary: ValueBlock, indices: ValueBlock) -> ValueBlock:
     """Replace indices by the items of a dictionary.
 
     Raises
@@ -263,7 +263,7 @@ def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
 
 
 def _select_flat(
-    values: DataBlock,
+    values: ValueBlock,
     levels: LevelPair,
     stack: LayerStack,
     rows: RowSelection,

@@ -7,7 +7,7 @@ import numpy as np
 from lance_format.compression import strategy
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, starts_of
+from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
 from lance_format.kernels import mini_block as kernels
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
@@ -30,7 +30,7 @@ class TooLargeForMiniBlockError(Exception):
 
 
 def encode(
-    values: DataBlock,
+    values: ValueBlock,
     levels: LevelPair,
     stack: LayerStack,
     num_rows: int,
@@ -42,7 +42,7 @@ def encode(
 
     Parameters
     ----------
-    values : DataBlock
+    values : ValueBlock
         One for each visible entry, nulls included; at least one.
     levels : LevelPair
     stack : LayerStack

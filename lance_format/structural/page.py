@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, Counts, DataBlock
+from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock
 from lance_format.errors import CorruptFileError
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
@@ -24,14 +24,14 @@ class DecodedRows:
 
     Parameters
     ----------
-    values : DataBlock or None
+    values : ValueBlock or None
         One for each visible entry; None if there is none that is not null.
     levels : LevelPair
     stack : LayerStack
         What the levels mean.
     """
 
-    values: DataBlock | None
+    values: ValueBlock | None
     levels: LevelPair
     stack: LayerStack
 
@@ -89,7 +89,7 @@ def rows_within_answer(bytes_per_row: float) -> int:
     return max(1, int(_ANSWER_BYTES / max(bytes_per_row, 1 / 8)))
 
 
-def as_levels(block: DataBlock) -> Levels:
+def as_levels(block: ValueBlock) -> Levels:
     """Return a decompressed block as levels.
 
     Raises
@@ -97,6 +97,6 @@ def as_levels(block: DataBlock) -> Levels:
     CorruptFileError
         If it does not hold 16-bit words.
     """
-    if getattr(block, "bits_per_value", None) != 16:
+    if not isinstance(block, FixedWidthBlock) or block.bits_per_value != 16:
         raise CorruptFileError("levels are not stored as 16-bit words")
     return block.data[: block.num_values * 2].view("<u2")

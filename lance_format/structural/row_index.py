@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_format.data_block import Bytes, Counts, DataBlock
+from lance_format.data_block import Bytes, Counts, ValueBlock
 from lance_format.errors import CorruptFileError
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import DecodedRows, RowSelection
@@ -49,7 +49,7 @@ def parse_repetition_index(buffer: Bytes, depth: int, num_chunks: int, num_rows:
 
 
 def select_rows(
-    values: DataBlock | None,
+    values: ValueBlock | None,
     levels: LevelPair,
     stack: LayerStack,
     rows: RowSelection,
@@ -61,7 +61,7 @@ def select_rows(
 
     Parameters
     ----------
-    values : DataBlock or None
+    values : ValueBlock or None
         The values of the visible entries.
     levels : LevelPair
         The entries of the chunks, one chunk after the other.

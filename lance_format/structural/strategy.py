@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_format.compression.options import CompressionOptions
-from lance_format.data_block import DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import DataBlock, FixedSizeListBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
 from lance_format.structural import constant, full_zip, mini_block_writer
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooLargeForMiniBlockError, TooManyLevelsError
@@ -17,7 +17,7 @@ _LARGE_VALUE_BYTES = 256
 
 
 def encode_page(
-    values: DataBlock | None,
+    values: ValueBlock | None,
     levels: LevelPair,
     stack: LayerStack,
     num_rows: int,
@@ -28,7 +28,7 @@ def encode_page(
 
     Parameters
     ----------
-    values : DataBlock or None
+    values : ValueBlock or None
         One for each visible entry; what stands in the place of nulls is arbitrary. None if the type has no values.
     levels : LevelPair
     stack : LayerStack
@@ -41,8 +41,21 @@ def encode_page(
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
         return constant.encode_nulls(levels, stack, num_rows, compressed=version.has_constant_values)
     first = 0 if valid is None else int(np.argmax(valid))
+    if isinstance(values, FixedSizeListBlock):
+        return _encode_large_or_small(values, levels, stack, num_rows, version, options)
     if version.has_constant_values and _constant_pays(values, levels) and _is_constant(values, valid, first):
         return constant.encode_value(values.slice(first, first + 1), levels, stack, num_rows)
+    return _encode_large_or_small(values, levels, stack, num_rows, version, options)
+
+
+def _encode_large_or_small(
+    values: ValueBlock,
+    levels: LevelPair,
+    stack: LayerStack,
+    num_rows: int,
+    version: FileVersion,
+    options: CompressionOptions,
+) -> EncodedPage:
     if _has_large_values(values):
         return full_zip.encode(values, levels, stack, num_rows, options)
     try:
@@ -51,16 +64,18 @@ def encode_page(
         return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
 
 
-def _has_large_values(values: DataBlock) -> bool:
+def _has_large_values(values: ValueBlock) -> bool:
     """Return whether values are better read one by one than by the chunk."""
+    if isinstance(values, FixedSizeListBlock):
+        values = values.rows
     if isinstance(values, FixedWidthBlock):
         return values.bytes_per_value >= _LARGE_VALUE_BYTES
     return int(np.diff(values.offsets).max()) >= _LARGE_VALUE_BYTES
 
 
-def _whole_bytes(values: DataBlock) -> DataBlock:
+def _whole_bytes(values: ValueBlock) -> ValueBlock:
     """Return values that full-zip can store: single bits become bytes."""
-    if isinstance(values, VariableWidthBlock) or values.bits_per_value != 1:
+    if not isinstance(values, FixedWidthBlock) or values.bits_per_value != 1:
         return values
     bits = np.unpackbits(values.data, count=values.num_values, bitorder="little")
     return FixedWidthBlock(bits, 8, values.num_values)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lance_format.compression import fixed_size_list, flat, packed_struct, registry
 from lance_format.compression.codec import Context
 from lance_format.compression.fixed_size_list import ListLevel, ListShape
-from lance_format.data_block import FixedWidthBlock
+from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
 from tests.compression import blocks
@@ -47,14 +47,14 @@ def test_lists_round_trip(shape: ListShape, num_values: int, seed: int) -> None:
     rows = fixed_size_list.join_rows(validities, items, shape)
     assert rows.num_values == num_values
     assert rows.size_bytes == num_values * shape.bits_per_value // 8
-    chunks = fixed_size_list.compress(rows, shape)
+    chunks = fixed_size_list.compress(FixedSizeListBlock(rows, shape))
     assert fixed_size_list.parse_shape(chunks.encoding) == shape
-    blocks.assert_same(decompress(chunks), rows)
+    blocks.assert_same(decompress(chunks).rows, rows)
     last = len(chunks.num_values) - 1
     tail = rows.slice(num_values - int(chunks.num_values[last]), num_values)
-    blocks.assert_same(decompress_some(chunks, [last]), tail)
+    blocks.assert_same(decompress_some(chunks, [last]).rows, tail)
     per_value = registry.parse_per_value_decompressor(chunks.encoding)
-    found, found_items = fixed_size_list.split_rows(per_value.decompress_values(rows), shape)
+    found, found_items = fixed_size_list.split_rows(per_value.decompress_values(rows).rows, shape)
     assert [part.tobytes() for part in found] == [part.tobytes() for part in validities]
     blocks.assert_same(found_items, items)
 
@@ -65,7 +65,7 @@ def test_golden_bytes_of_rows() -> None:
     items = FixedWidthBlock(np.arange(12, dtype=np.uint8), 8, 12)
     rows = fixed_size_list.join_rows(validities, items, shape)
     assert rows.data.tobytes().hex() == "013d" + "000102030405" + "023f" + "060708090a0b"
-    chunks = fixed_size_list.compress(rows, shape)
+    chunks = fixed_size_list.compress(FixedSizeListBlock(rows, shape))
     assert [buffer.tobytes().hex() for buffer in chunks.buffers] == ["09", "fd0f", "000102030405060708090a0b"]
 
 
@@ -82,7 +82,7 @@ def test_wrong_list_encodings_are_refused() -> None:
 def test_lists_that_are_too_short_are_corrupt() -> None:
     shape = ListShape((ListLevel(3, True),), 32)
     rows = fixed_size_list.join_rows(*_parts(shape, 100, 0), shape)
-    chunks = fixed_size_list.compress(rows, shape)
+    chunks = fixed_size_list.compress(FixedSizeListBlock(rows, shape))
     decompressor = fixed_size_list.parse(chunks.encoding)
     for wrong in (1, 2**50):
         with pytest.raises(CorruptFileError, match="shorter"):

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from lance_format.compression import registry as compressions
 from lance_format.compression.codec import Context
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError
-from lance_format.file.nesting import leaves_of
+from lance_format.file.nesting import check_writable, leaves_of
 from lance_format.proto import encodings_pb2
 from lance_format.structural import registry as layouts
 from lance_format.version import FileVersion
@@ -25,6 +27,8 @@ _NESTED = [
     pa.list_(pa.int32()),
     pa.large_list(pa.int32()),
     pa.list_(pa.float32(), 4),
+    pa.list_(pa.struct([("x", pa.int32())]), 4),
+    pa.list_(pa.string(), 4),
     pa.map_(pa.string(), pa.int32()),
     pa.dictionary(pa.int32(), pa.string()),
 ]
@@ -64,20 +68,25 @@ def _compressions_table() -> list[str]:
     return rows
 
 
-def _is_supported(arrow_type: pa.DataType) -> bool:
+def _is(check: Callable[[Field], object], arrow_type: pa.DataType) -> str:
     try:
-        leaves_of(Field.from_arrow(pa.field("c", arrow_type)))
+        check(Field.from_arrow(pa.field("c", arrow_type)))
     except NotSupportedError:
-        return False
-    return True
+        return "no"
+    return "yes"
+
+
+def _check_writable(field: Field, version: FileVersion) -> None:
+    check_writable(field, version)
 
 
 def _types_table() -> list[str]:
-    rows = ["| Arrow type | read and written |", "|---|---|"]
+    rows = ["| Arrow type | read | written in 2.1 | written in 2.2 |", "|---|---|---|---|"]
     for arrow_type in [*FLAT_TYPES, *_NESTED]:
         if pa.types.is_timestamp(arrow_type) and arrow_type.tz not in (None, "UTC"):
             continue
-        rows.append(f"| `{arrow_type}` | {_mark(_is_supported(arrow_type))} |")
+        checks = [leaves_of, *(partial(_check_writable, version=v) for v in (FileVersion.V2_1, FileVersion.V2_2))]
+        rows.append(f"| `{arrow_type}` | " + " | ".join(_is(check, arrow_type) for check in checks) + " |")
     return rows
 
 

@@ -134,7 +134,8 @@ def test_versions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.list_(pa.float32(), 4),
+        pa.list_(pa.string(), 4),
+        pa.list_(pa.list_(pa.int32()), 4),
         pa.dictionary(pa.int8(), pa.string()),
         pa.month_day_nano_interval(),
         pa.run_end_encoded(pa.int32(), pa.int32()),

@@ -112,3 +112,18 @@ def test_floating_point_values_are_kept_bit_by_bit(tmp_path: Path) -> None:
             lance.file.LanceFileReader(str(tmp_path / "f.lance")).read_all().to_table(),
         ):
             assert found.column(0).to_numpy().tobytes() == table.column(0).to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("value_type", [pa.string(), pa.int64(), pa.large_string(), pa.binary(), pa.float64()], ids=str)
+def test_dictionary_columns_are_read(value_type: pa.DataType, version: str, tmp_path: Path) -> None:
+    for index_type in (pa.int8(), pa.uint16(), pa.int32()):
+        for num_rows in (1, 10, 5000):
+            values = make_array(value_type, num_rows, "some nulls", "small")
+            table = pa.table({"c": values.dictionary_encode().cast(pa.dictionary(index_type, value_type))})
+            with lance.file.LanceFileWriter(str(tmp_path / "d.lance"), table.schema, version=version) as writer:
+                writer.write_batch(table.to_batches()[0])
+            found = LanceFileReader(tmp_path / "d.lance").read_all().to_table()
+            found.validate(full=True)
+            assert found.schema == table.schema
+            assert found.to_pylist() == table.to_pylist()

@@ -1,0 +1,89 @@
+"""Fixed-size lists of primitive items, nested to any depth, in both directions between this library and pylance."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import lance.file
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_format.errors import NotSupportedError
+from lance_format.file import LanceFileReader, LanceFileWriter
+from tests.arrays import make_array
+from tests.nested_arrays import RandomValues
+
+_ITEMS = [
+    pa.float32(),
+    pa.float16(),
+    pa.int64(),
+    pa.uint8(),
+    pa.bool_(),
+    pa.date32(),
+    pa.binary(5),
+    pa.decimal128(20, 2),
+]
+
+
+def _type(rng: random.Random) -> pa.DataType:
+    arrow_type = rng.choice([pa.float32(), pa.int64(), pa.bool_(), pa.date32()])
+    for _ in range(rng.randint(1, 3)):
+        arrow_type = pa.list_(arrow_type, rng.choice([1, 2, 3, 8, 17]))
+    wrap = rng.choice(["none", "none", "list", "struct"])
+    if wrap == "list":
+        return pa.list_(arrow_type)
+    return pa.struct([("v", arrow_type), ("n", pa.int32())]) if wrap == "struct" else arrow_type
+
+
+def _check_both(table: pa.Table, version: str, path: Path) -> None:
+    rows = sorted({0, table.num_rows // 2, table.num_rows - 1})
+    for writer_class in (LanceFileWriter, lance.file.LanceFileWriter):
+        with writer_class(str(path), table.schema, version=version) as writer:
+            for batch in table.combine_chunks().to_batches():
+                writer.write_batch(batch)
+        ours = LanceFileReader(path)
+        found = ours.read_all(batch_size=100).to_table()
+        found.validate(full=True)
+        assert found.schema == table.schema
+        assert found.to_pylist() == table.to_pylist()
+        assert ours.take_rows(rows).to_table().to_pylist() == table.take(rows).to_pylist()
+        if writer_class is LanceFileWriter:
+            theirs = lance.file.LanceFileReader(str(path))
+            assert theirs.read_all(batch_size=10_000).to_table().to_pylist() == table.to_pylist()
+            assert theirs.take_rows(rows).to_table().to_pylist() == table.take(rows).to_pylist()
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("seed", range(40))
+def test_random_lists(seed: int, version: str, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    arrow_type = _type(rng)
+    values = RandomValues(rng, rng.choice([0, 0.1, 0.5, 1]), 0.2, 3)
+    table = pa.table({"c": values.array(arrow_type, rng.choice([1, 7, 100, 900]))})
+    _check_both(table, version, tmp_path / "f.lance")
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("dimension", [3, 128, 1536])
+def test_vectors(dimension: int, version: str, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).random((700, dimension), np.float32)
+    array = pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), dimension)
+    _check_both(pa.table({"v": array}), version, tmp_path / "v.lance")
+    _check_both(pa.table({"v": array.slice(13, 400)}), version, tmp_path / "v.lance")
+    some = pa.array([None if row % 5 == 0 else value for row, value in enumerate(array.to_pylist())], array.type)
+    _check_both(pa.table({"v": some}), version, tmp_path / "v.lance")
+
+
+@pytest.mark.parametrize("item", _ITEMS, ids=str)
+def test_every_item_type(item: pa.DataType, tmp_path: Path) -> None:
+    items = make_array(item, 60, "some nulls", "small")
+    array = pa.FixedSizeListArray.from_arrays(items, 3)
+    _check_both(pa.table({"v": array}), "2.2", tmp_path / "v.lance")
+
+
+def test_lists_of_strings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="'v'"):
+        LanceFileWriter(tmp_path / "v.lance", pa.schema([("v", pa.list_(pa.string(), 2))]))
+    assert not list(tmp_path.iterdir())
