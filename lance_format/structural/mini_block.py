@@ -17,6 +17,7 @@ ones stand in the chunk of the value that follows, or in the last.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, ValueBlock, aligned, starts_of
 from lance_format.errors import CorruptFileError
+from lance_format.kernels import levels as level_kernels
 from lance_format.kernels import mini_block as kernels
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
@@ -37,7 +39,7 @@ from lance_format.structural.page import (
     as_levels,
     rows_within_answer,
 )
-from lance_format.structural.rep_def import LevelPair, check_levels, visible
+from lance_format.structural.rep_def import LevelPair, check_levels
 from lance_format.structural.row_index import parse_repetition_index, select_rows
 
 ALIGNMENT = 8
@@ -139,8 +141,12 @@ class MiniBlockPage:
         counts = table.num_values[chunks]
         values, levels, num_levels = self._decode(data, np.diff(table.offsets)[chunks], counts)
         if self._stack.lists:
-            return select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
-        return _select_flat(values, levels, self._stack, rows, table.first_rows[chunks], starts_of(counts))
+            decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
+        else:
+            decoded = _select_flat(values, levels, self._stack, rows, table.first_rows[chunks], starts_of(counts))
+        if self._dictionary is None or decoded.values is None:
+            return decoded
+        return dataclasses.replace(decoded, values=look_up(self._dictionary, decoded.values))
 
     def _load(self) -> Plan:
         """Fetch what all reads of the page need: the chunk table, the dictionary and the repetition index."""
@@ -197,8 +203,6 @@ class MiniBlockPage:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
         values = self._values.decompress(slices, counts)
-        if self._dictionary is not None:
-            values = look_up(self._dictionary, values)
         if self._repetition is None and self._definition is None:
             return values, LevelPair(None, None, int(counts.sum())), counts
         levels = LevelPair(
@@ -211,13 +215,11 @@ class MiniBlockPage:
         return values, levels, num_levels
 
     def _check_counts(self, levels: LevelPair, num_levels: Counts, counts: Counts) -> None:
-        seen = visible(levels.definition, self._stack)
-        if seen is None:
-            wrong = num_levels != counts
-        else:
-            ordinals = np.concatenate([[0], np.cumsum(seen)])
-            ends = np.cumsum(num_levels)
-            wrong = ordinals[ends] - ordinals[ends - num_levels] != counts
+        found = num_levels
+        if levels.definition is not None and self._stack.max_visible < self._stack.max_definition:
+            found = np.empty_like(counts)
+            level_kernels.count_visible(levels.definition, self._stack.max_visible, num_levels, found)
+        wrong = found != counts
         if wrong.any():
             raise CorruptFileError("a chunk has another number of visible levels than of values")
 

@@ -14,9 +14,11 @@ import numpy.typing as npt
 
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
+from lance_format.kernels import levels as kernels
 from lance_format.structural.layers import LayerStack, Levels, item_layer, list_layer
 
 Validity = npt.NDArray[np.bool_]
+_NO_LEVELS = np.empty(0, np.uint16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +134,21 @@ def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> 
             result.append(Layer(None if validity is None or validity.all() else validity, own, num_slots))
         if following is None:
             return result
-        assert repetition is not None or num_entries == 0
-        starts = np.flatnonzero(repetition) if repetition is not None else np.empty(0, np.int64)
-        before = np.arange(num_entries + 1) if slots is None else np.concatenate([[0], np.cumsum(slots)])
-        offsets = np.append(before[starts], before[-1]).astype(np.int64) // multiplicity
-        repetition = None if repetition is None else repetition[starts] - np.uint16(1)
-        definition = None if definition is None else definition[starts]
-        num_entries = len(starts)
+        repetition, definition, offsets = _collapse(repetition, definition, stack.bases[following])
+        offsets //= multiplicity
+        num_entries = len(repetition)
         first = following
+
+
+def _collapse(repetition: Levels | None, definition: Levels | None, base: int) -> tuple[Levels, Levels | None, Counts]:
+    """Return the levels of the entries that start a list, and where their items start and the last ones end."""
+    inner = _NO_LEVELS if repetition is None else repetition
+    levels = _NO_LEVELS if definition is None else definition
+    num_lists = int(np.count_nonzero(inner))
+    offsets = np.empty(num_lists + 1, np.int64)
+    outer, outer_levels = np.empty(num_lists, np.uint16), np.empty(num_lists, np.uint16)
+    kernels.collapse_lists(inner, levels, base, offsets, outer, outer_levels)
+    return outer, None if definition is None else outer_levels, offsets
 
 
 class LevelBuilder:
@@ -238,10 +247,9 @@ class LevelBuilder:
 
     def _expand(self, counts: Counts, live: Validity, continued: int) -> None:
         """Repeat every entry; all repetitions but the first get the repetition level `continued`."""
-        parents = np.repeat(np.arange(len(counts)), counts)
-        first = np.zeros(len(parents), np.bool_)
-        first[np.cumsum(counts) - counts] = True
-        self._repetition = np.where(first, self._repetition[parents], np.uint16(continued))
-        self._codes = self._codes[parents]
-        expanded = live[parents]
+        total = int(counts.sum())
+        repetition, codes = np.empty(total, np.uint16), np.empty(total, np.uint16)
+        expanded = np.empty(total, np.bool_)
+        kernels.expand_entries(counts, live, self._repetition, self._codes, continued, repetition, codes, expanded)
+        self._repetition, self._codes = repetition, codes
         self._live = None if expanded.all() else expanded

@@ -10,9 +10,12 @@ import numpy as np
 
 from lance_format.data_block import Bytes, Counts, ValueBlock
 from lance_format.errors import CorruptFileError
+from lance_format.kernels import levels as kernels
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import DecodedRows, RowSelection
-from lance_format.structural.rep_def import LevelPair, visible
+from lance_format.structural.rep_def import LevelPair
+
+_NO_LEVELS = np.empty(0, np.uint16)
 
 
 def parse_repetition_index(buffer: Bytes, depth: int, num_chunks: int, num_rows: int) -> tuple[Counts, Counts]:
@@ -77,32 +80,31 @@ def select_rows(
     """
     if levels.repetition is None:
         raise CorruptFileError("a page of lists has no repetition levels")
-    starts = np.flatnonzero(levels.repetition == stack.max_repetition)
-    chunk_starts = np.cumsum(chunk_entries) - chunk_entries
-    owner = np.searchsorted(chunk_starts, starts, side="right") - 1
-    # rows are numbered within their chunk by how many row starts the chunk has before them
-    before = np.searchsorted(starts, chunk_starts)
-    numbers = first_rows[chunks[owner]] + np.arange(len(starts)) - before[owner]
-    run_starts = chunk_starts[np.flatnonzero(np.diff(chunks) != 1) + 1]
-    bounds = np.union1d(np.append(starts, run_starts), [levels.num_levels])
-    wanted = np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows
-    found = np.searchsorted(numbers, wanted)
-    if (np.diff(numbers) <= 0).any() or (found >= len(numbers)).any() or (numbers[found] != wanted).any():
+    is_range = isinstance(rows, range)
+    bounds = np.array([rows.start, rows.stop - 1], np.int64) if isinstance(rows, range) else rows
+    wanted, places = np.unique(bounds, return_inverse=True)
+    entries, ordinals = np.empty((2, wanted.size), np.int64), np.empty((2, wanted.size), np.int64)
+    found = kernels.locate_rows(
+        levels.repetition,
+        stack.max_repetition,
+        _NO_LEVELS if levels.definition is None else levels.definition,
+        stack.max_visible,
+        chunk_entries,
+        first_rows[chunks],
+        np.diff(chunks, prepend=-1) != 1,
+        wanted,
+        entries,
+        ordinals,
+    )
+    if found != wanted.size:
         raise CorruptFileError("the repetition levels do not have the rows that the repetition index promises")
-    begins = starts[found]
-    ends = bounds[np.searchsorted(bounds, begins, side="right")]
-    seen = visible(levels.definition, stack)
-    ordinals = None if seen is None else np.concatenate([[0], np.cumsum(seen)])
-    if isinstance(rows, range):
-        first, last = int(begins[0]), int(ends[-1])
-        value_range = (first, last) if ordinals is None else (int(ordinals[first]), int(ordinals[last]))
-        picked = None if values is None else values.slice(*value_range)
+    if is_range:
+        first, last = int(entries[0, 0]), int(entries[1, -1])
+        picked = None if values is None else values.slice(int(ordinals[0, 0]), int(ordinals[1, -1]))
         return DecodedRows(picked, levels.select(first, last), stack)
-    entries = expand_ranges(begins, ends)
     if values is not None:
-        wanted_values = entries if ordinals is None or seen is None else ordinals[entries[seen[entries]]]
-        values = values.take(wanted_values)
-    return DecodedRows(values, levels.take(entries), stack)
+        values = values.take(expand_ranges(ordinals[0, places], ordinals[1, places]))
+    return DecodedRows(values, levels.take(expand_ranges(entries[0, places], entries[1, places])), stack)
 
 
 def expand_ranges(begins: Counts, ends: Counts) -> Counts:

@@ -5,6 +5,7 @@ Lance files have no checksums of their pages, so a flip within values may go unn
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ import pytest
 from lance_format.errors import LanceError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.arrays import make_array
+from tests.nested_arrays import RandomValues
 
+_VALUES = RandomValues(random.Random(0), 0.1, 0.2, 4)
+_TYPE = pa.list_(pa.struct([("x", pa.int32()), ("names", pa.list_(pa.string()))]))
 _COLUMNS = {
     "packed": make_array(pa.int32(), 1500, "some nulls", "small"),
     "plain": make_array(pa.int64(), 1500, "no nulls", "random"),
@@ -24,6 +28,15 @@ _COLUMNS = {
     "inline": make_array(pa.int64(), 1500, "no nulls", "constant"),
     "none": pa.nulls(1500, pa.float64()),
     "wide": make_array(pa.decimal256(60, 3), 1500, "no nulls", "random"),
+    "nested": _VALUES.array(_TYPE, 1500),
+    "vectors": _VALUES.array(pa.list_(pa.float32(), 3), 1500),
+    "large": pa.array([None if row % 9 == 0 else f"{row}" * 70 for row in range(1500)]),
+    "large lists": pa.array([["x" * 300] * (row % 3) for row in range(1500)]),
+    "items": pa.array([f"item {row % 7} of a dictionary" for row in range(1500)]),
+    "symbols": pa.array([f"https://example.org/{row}/{row * 7919}" for row in range(1500)]),
+    "runs": pa.array(np.repeat(np.arange(15), 100)),
+    "zstd": make_array(pa.int64(), 1500, "some nulls", "small"),
+    "lz4": make_array(pa.string(), 1500, "some nulls", "random"),
 }
 
 
@@ -42,7 +55,15 @@ def _read(path: Path) -> pa.Table | None:
 @pytest.fixture(params=["2.1", "2.2"])
 def original(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
     path = tmp_path / "original.lance"
-    table = pa.table(_COLUMNS)
+    table = pa.table(
+        list(_COLUMNS.values()),
+        schema=pa.schema(
+            pa.field(
+                name, array.type, metadata={"lance-encoding:compression": name} if name in ("zstd", "lz4") else None
+            )
+            for name, array in _COLUMNS.items()
+        ),
+    )
     with LanceFileWriter(path, table.schema, version=request.param) as writer:
         writer.write_batch(table)
     assert _read(path).equals(table)
