@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.extension_types import metadata_of
 from lance_format.proto import file_pb2
 
 TOP_LEVEL_PARENT = -1
@@ -123,10 +124,7 @@ class Field:
         arrow_type = field.type
         metadata = dict(field.metadata or {})
         if isinstance(arrow_type, pa.BaseExtensionType):
-            metadata[_EXTENSION_NAME] = arrow_type.extension_name.encode()
-            serialized = arrow_type.__arrow_ext_serialize__()
-            if serialized:
-                metadata[b"ARROW:extension:metadata"] = serialized
+            metadata |= metadata_of(field)
             arrow_type = arrow_type.storage_type
         return cls(
             name=field.name,
