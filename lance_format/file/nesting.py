@@ -133,6 +133,8 @@ def check_writable(field: Field, version: FileVersion) -> None:
     for leaf in leaves:
         kinds = {_kind(part) for part in leaf.path}
         named = f"column {leaf.name!r}"
+        if leaf.field.extension_name == "arrow.json":
+            raise NotSupportedError(f"{named} is JSON, which cannot be written yet; store it as a string")
         if pa.types.is_dictionary(leaf.arrow_type):
             raise NotSupportedError(
                 f"{named} is a {leaf.arrow_type}, which cannot be written yet; cast it to its values"

@@ -138,6 +138,7 @@ def test_versions(tmp_path: Path) -> None:
         pa.list_(pa.list_(pa.int32()), 4),
         pa.dictionary(pa.int8(), pa.string()),
         pa.month_day_nano_interval(),
+        pa.json_(),
         pa.run_end_encoded(pa.int32(), pa.int32()),
         pa.decimal32(5, 2),
     ],
