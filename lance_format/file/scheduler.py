@@ -19,6 +19,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.structural.page import DecodedRows, Plan
 
 _OFFSET = operator.attrgetter("offset")
+_ALIGNMENT = 8
 _MAX_GAP_BYTES = 8 * 1024
 _MAX_MERGED_BYTES = 64 * 1024 * 1024
 
@@ -29,20 +30,24 @@ def coalesce(ranges: Sequence[ByteRange]) -> list[ByteRange]:
     A merged range grows to at most 64 MiB, but a single one is never cut.
     """
     merged: list[ByteRange] = []
+    start, end = -1, -1
     for wanted in sorted(ranges, key=_OFFSET):
-        if merged and wanted.offset <= merged[-1].end + _MAX_GAP_BYTES:
-            end = max(merged[-1].end, wanted.end)
-            if end - merged[-1].offset <= _MAX_MERGED_BYTES or end == merged[-1].end:
-                merged[-1] = ByteRange(merged[-1].offset, end - merged[-1].offset)
-                continue
-        merged.append(wanted)
+        offset, stop = wanted.offset, wanted.offset + wanted.size
+        if start >= 0 and offset <= end + _MAX_GAP_BYTES and (stop <= end or stop - start <= _MAX_MERGED_BYTES):
+            end = max(end, stop)
+            continue
+        if start >= 0:
+            merged.append(ByteRange(start, end - start))
+        start, end = offset, stop
+    if start >= 0:
+        merged.append(ByteRange(start, end - start))
     return merged
 
 
 def fetch(source: RangeReader, ranges: Sequence[ByteRange]) -> list[Bytes]:
     """Read ranges with as few requests as pay; each result starts at a multiple of 8 bytes in memory."""
     requests = coalesce([wanted for wanted in ranges if wanted.size])
-    data = [np.frombuffer(piece, np.uint8) for piece in source.read_ranges(requests)] if requests else []
+    data = [aligned(np.frombuffer(piece, np.uint8)) for piece in source.read_ranges(requests)] if requests else []
     starts = [request.offset for request in requests]
     results = []
     for wanted in ranges:
@@ -51,7 +56,8 @@ def fetch(source: RangeReader, ranges: Sequence[ByteRange]) -> list[Bytes]:
             continue
         index = bisect.bisect_right(starts, wanted.offset) - 1
         begin = wanted.offset - starts[index]
-        results.append(aligned(data[index][begin : begin + wanted.size]))
+        found = data[index][begin : begin + wanted.size]
+        results.append(found if begin % _ALIGNMENT == 0 else found.copy())
     return results
 
 
