@@ -65,7 +65,7 @@ class RandomValues:
             (t.is_string, lambda: "v" * rng.randint(0, 5) + str(rng.randint(0, 999))),
             (t.is_boolean, lambda: rng.random() < 0.5),
             (t.is_floating, rng.random),
-            (t.is_fixed_size_binary, lambda: rng.randbytes(3)),
+            (t.is_fixed_size_binary, lambda: rng.randbytes(arrow_type.byte_width)),
             (t.is_date, lambda: rng.randint(-(10**5), 10**5)),
         ]
         for matches, make in makers:

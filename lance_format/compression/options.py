@@ -8,6 +8,7 @@
     │ lance-encoding:dict-divisor              │ more than 1             │ values a distinct one that a dictionary has │
     │ lance-encoding:dict-size-ratio           │ above 0.0, up to 1.0    │ how much smaller a dictionary has to be     │
     │ lance-encoding:dict-values-compression   │ none, zstd, lz4         │ of the dictionary, from file format 2.2 on  │
+    │ lance-encoding:structural-encoding       │ miniblock, fullzip      │ the layout of pages                         │
     │ lance-encoding:general                   │ anything                │ nothing; other writers ignore it, too       │
     └──────────────────────────────────────────┴─────────────────────────┴─────────────────────────────────────────────┘
 
@@ -53,6 +54,13 @@ class ByteStreamSplitMode(enum.Enum):
     AUTO = "auto"
 
 
+class StructuralEncoding(enum.Enum):
+    """Which page layout a column is to have."""
+
+    MINI_BLOCK = "miniblock"
+    FULL_ZIP = "fullzip"
+
+
 @dataclass(frozen=True, slots=True)
 class CompressionOptions:
     """How a column is to be compressed; the defaults are those of a field without metadata.
@@ -72,6 +80,8 @@ class CompressionOptions:
         A dictionary and its indices are at most this share of what the page is without one.
     dict_values_scheme : Scheme or None
         What the dictionary itself is compressed with; None is `scheme`, else zstd.
+    structural_encoding : StructuralEncoding or None
+        None leaves the choice to the size of the values.
     """
 
     scheme: Scheme | None = None
@@ -81,6 +91,7 @@ class CompressionOptions:
     dict_divisor: int = 2
     dict_size_ratio: float = 0.8
     dict_values_scheme: Scheme | None = None
+    structural_encoding: StructuralEncoding | None = None
 
     @property
     def general_scheme(self) -> int | None:
@@ -106,6 +117,7 @@ class CompressionOptions:
             dict_divisor=reader.integer("dict-divisor", 2, None) or defaults.dict_divisor,
             dict_size_ratio=reader.share("dict-size-ratio", defaults.dict_size_ratio),
             dict_values_scheme=reader.choice("dict-values-compression", Scheme),
+            structural_encoding=reader.choice("structural-encoding", StructuralEncoding),
         )
         if options.scheme is Scheme.LZ4 and options.level is not None:
             raise reader.error("compression-level", "nothing, because lz4 has no levels")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_format.compression.options import CompressionOptions
+from lance_format.compression.options import CompressionOptions, StructuralEncoding
 from lance_format.data_block import DataBlock, FixedSizeListBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
 from lance_format.structural import constant, full_zip, mini_block_writer
 from lance_format.structural.layers import LayerStack
@@ -56,8 +56,9 @@ def _encode_large_or_small(
     version: FileVersion,
     options: CompressionOptions,
 ) -> EncodedPage:
-    if _has_large_values(values):
-        return full_zip.encode(values, levels, stack, num_rows, options)
+    asked = options.structural_encoding
+    if asked is StructuralEncoding.FULL_ZIP or (asked is None and _has_large_values(values)):
+        return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
     try:
         return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
     except (TooLargeForMiniBlockError, TooManyLevelsError):

@@ -133,3 +133,17 @@ def test_nested_fields_that_must_not_be_null(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatchError, match=r"'x' of column 'c\.x' must not be null"):
         writer.close()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("layout", ["fullzip", "miniblock"])
+@pytest.mark.parametrize("seed", range(12))
+def test_layouts_that_are_asked_for(seed: int, layout: str, version: str, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    leaf = rng.choice([pa.int32(), pa.string(), pa.bool_(), pa.list_(pa.float32(), 3), pa.binary(300)])
+    arrow_type = rng.choice([leaf, leaf, pa.list_(leaf), pa.struct([("x", leaf)]), pa.list_(pa.list_(leaf))])
+    values = RandomValues(rng, rng.choice([0, 0.1, 0.5]), 0.2, 5)
+    metadata = {"lance-encoding:structural-encoding": layout, "lance-encoding:dict-divisor": "1000000"}
+    schema = pa.schema([pa.field("c", arrow_type, metadata=metadata)])
+    table = pa.table([values.array(arrow_type, rng.choice([1, 10, 500]))], schema=schema)
+    _check_both(table, version, tmp_path / "l.lance", rng)
