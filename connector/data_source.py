@@ -10,7 +10,19 @@ option                    for   value
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
 `max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
 `max_bytes_per_file`      write the size from which on a task starts another data file
+`<column>.…`              write how a column of a new table is stored, see below
 ========================= ===== ==================================================================================
+
+===================================== =========================================================================
+option of a column                    value
+===================================== =========================================================================
+`<column>.arrow.fixed-size-list.size` the number of values that every array of the column has: it holds vectors
+`<column>.lance.compression`          `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
+`<column>.lance.compression-level`    0 to 22, of zstd
+`<column>.lance.structural-encoding`  `miniblock` or `fullzip`: kept in the schema for other writers
+`<column>.lance.rle-threshold`        0.0 to 1.0: runs a value below which runs are encoded; 0.5 by default
+`<column>.lance.bss`                  `off`, `on` or `auto` (the default): bytes split before zstd or lz4
+===================================== =========================================================================
 
 >>> import tempfile
 >>> from pyspark.sql import SparkSession

@@ -4,6 +4,7 @@ Names policy: every name has to be known, because an option that is silently ign
 (`versoin=3` would read the latest version). A name that is close to a known one is answered with that one. All options
 are accepted in both directions, since a temporary view has one set of them for SELECT and INSERT; those of the other
 direction are checked and otherwise unused. Names that start with two underscores belong to Spark and are skipped.
+Options of single columns are known by how their names end; `connector.column_options` has them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from connector.column_options import PROPERTIES, STRUCTURAL_ENCODING, VECTOR_SIZE, ColumnOption
 from lance_format import InvalidInputError
 
 _SPARK_INTERNAL_PREFIX = "__"
@@ -22,6 +24,9 @@ _SEVERAL_PATHS = "paths"
 _MAX_ROWS_PER_FILE = 2**31 - 1
 _MAX_BATCH_ROWS = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
+_STRUCTURAL_ENCODINGS = ("miniblock", "fullzip")
+_MAX_VECTOR_SIZE = 2**31 - 1
+_COLUMN_MARK = re.compile(r"(?<=.)\.(?:lance|arrow)\.")
 _DIGITS = re.compile(r"[0-9]{1,19}")
 
 
@@ -45,6 +50,8 @@ class LanceOptions:
         The most rows in a data file; a task that has more writes another file.
     max_bytes_per_file : int, optional
         The size of a data file, in bytes, from which on a task starts another one.
+    column_options : tuple of ColumnOption
+        How single columns are stored.
     """
 
     path: str
@@ -54,6 +61,7 @@ class LanceOptions:
     file_format_version: str | None = None
     max_row_per_file: int | None = None
     max_bytes_per_file: int | None = None
+    column_options: tuple[ColumnOption, ...] = ()
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:
@@ -79,22 +87,47 @@ class LanceOptions:
                 f"one path is expected, not several: {given[_SEVERAL_PATHS]}; union the tables instead"
             )
         parsed: dict[str, Any] = {}
+        column_options = []
         for name, value in given.items():
             if name.startswith(_SPARK_INTERNAL_PREFIX):
                 continue
-            parse_value = _PARSERS.get(name)
-            if parse_value is None:
+            column_option = _parse_column_option(name, value)
+            if column_option is not None:
+                column_options.append(column_option)
+            elif name in _PARSERS:
+                parsed[name] = _PARSERS[name](name, value)
+            else:
                 raise InvalidInputError(_unknown_name(name))
-            parsed[name] = parse_value(name, value)
         if "path" not in parsed:
             raise InvalidInputError("no path is given: use .load(path), .save(path) or the option 'path'")
-        return cls(**parsed)
+        return cls(**parsed, column_options=tuple(column_options))
 
 
 def _unknown_name(name: str) -> str:
-    close = difflib.get_close_matches(name, _PARSERS, n=1, cutoff=0.7)
-    hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}"
+    known = list(_PARSERS)
+    marked = _COLUMN_MARK.search(name)
+    if marked:
+        known += [name[: marked.start() + 1] + column_property for column_property in PROPERTIES]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    of_columns = ", ".join(f"<column>.{column_property}" for column_property in PROPERTIES)
+    hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}, {of_columns}"
     return f"unknown option {name!r}: {hint}"
+
+
+def _parse_column_option(name: str, value: str) -> ColumnOption | None:
+    """Return the option of a column that a name stands for; None if it is no such name."""
+    for column_property in PROPERTIES:
+        column = name.removesuffix(f".{column_property}")
+        if column not in ("", name):
+            text = _parse_text(name, value)
+            if column_property == VECTOR_SIZE:
+                text = str(_parse_count(_MAX_VECTOR_SIZE)(name, value))
+            if column_property == STRUCTURAL_ENCODING and text.lower() not in _STRUCTURAL_ENCODINGS:
+                raise InvalidInputError(
+                    f"option {name!r} has to be one of {', '.join(_STRUCTURAL_ENCODINGS)}, not {value!r}"
+                )
+            return ColumnOption(column, column_property, text)
+    return None
 
 
 def _parse_text(name: str, value: str) -> str:

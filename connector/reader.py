@@ -17,9 +17,10 @@ from pyspark.sql.types import StructType
 
 import lance_format
 from connector.batches import split, to_spark
+from connector.compatibility import check_readable
 from connector.options import LanceOptions
 from connector.partition import FragmentPartition
-from connector.types import check_readable, to_exchange_schema
+from connector.types import to_exchange_schema
 from lance_format import CommitConflictError
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"

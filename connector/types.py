@@ -1,27 +1,21 @@
-"""Spark's types and Arrow's, both ways, and the field metadata that carries what Arrow has no place for.
+"""Spark's types and Arrow's, both ways.
 
-A column that Spark writes is stored with one Arrow type (`to_stored_schema`), the same that Spark uses to exchange it,
-so that reading it back copies nothing. A column that another writer stored may have any Arrow type: `to_spark_schema`
-names the Spark type that holds all its values, and `connector.batches` converts.
+A column that Spark writes is stored with one Arrow type (`to_stored_schema`), the same that Spark uses to exchange it
+but for the names of the fields inside arrays, so that reading it back copies nothing. A column that another writer
+stored may have any Arrow type: `to_spark_schema` names the Spark type that holds all its values, and
+`connector.batches` converts. Both go down into arrays, maps and structs, and treat what is inside like columns.
 
-Field metadata of Spark (comments, the declared type of char and varchar columns, anything else) becomes field metadata
-of the table, which is text to text. Entries whose value is a string are stored as they are, where every other reader
-finds them; all others go together, as JSON, into one entry. A third kind of entry keeps what the Arrow type does
-not say of the Spark type: a collation, the precision of a time, the fields of an interval.
+| Spark       | stored                        | exchanged with Spark         |
+|-------------|-------------------------------|------------------------------|
+| `array<t>`  | `list<item: t>`, or a vector  | `list<element: t>`           |
+| `map<k,v>`  | `map<key: k, value: v>`       | `map<key: k, value: v>`      |
+| `struct<…>` | `struct<…>`                   | `struct<…>`                  |
 
-=================== ============================
-key                 value
-=================== ============================
-the entry's own     a string
-`spark:metadata`    a JSON object: the entries whose values are not strings
-`spark:type`        Spark's spelling of the type: `string collate UNICODE`, `time(3)`, `interval hour to second`
-=================== ============================
+`connector.field_metadata` tells how metadata is stored, and what the Arrow type does not say of Spark's.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -58,13 +52,15 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from lance_format import InvalidInputError, NotSupportedError, SchemaMismatchError
-
-TYPE_KEY = "spark:type"
-METADATA_KEY = "spark:metadata"
-_RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
-_DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark itself keeps the declared type of a char or varchar column, whose type in a plan is string."""
+from connector.field_metadata import (
+    VECTOR_SIZE_KEY,
+    declared_type,
+    refine,
+    spell_type,
+    to_spark_metadata,
+    to_stored_metadata,
+)
+from lance_format import InvalidInputError, NotSupportedError
 
 _MAX_PRECISION = 38
 _UINT64_DIGITS = 20
@@ -90,20 +86,16 @@ _STORED_TYPES: dict[type[DataType], Callable[[Any], pa.DataType]] = {
     DayTimeIntervalType: lambda _: pa.duration("us"),
 }
 
-_NESTED = "nested types cannot be stored yet; store its parts as columns of their own"
 _REFUSED_TYPES: dict[type[DataType], str] = {
     YearMonthIntervalType: "Lance has no type for months; store extract(year FROM c) * 12 + extract(month FROM c)",
     CalendarIntervalType: "Lance has no type for it; store months, days and microseconds as columns of their own",
     VariantType: "Lance has no type for it; store to_json(column)",
     GeometryType: "it cannot be stored yet; store st_asbinary(column)",
     GeographyType: "it cannot be stored yet; store st_asbinary(column)",
-    ArrayType: _NESTED,
-    MapType: _NESTED,
-    StructType: _NESTED,
     UserDefinedType: "user-defined types cannot be stored; store what they are made of",
 }
 
-_SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataType]], ...] = (
+_SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataType | None]], ...] = (
     (pa.types.is_null, lambda _: NullType()),
     (pa.types.is_boolean, lambda _: BooleanType()),
     (pa.types.is_int8, lambda _: ByteType()),
@@ -127,20 +119,19 @@ _SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataTyp
     (pa.types.is_time, lambda _: TimeType()),
     (pa.types.is_duration, lambda _: DayTimeIntervalType()),
     (pa.types.is_timestamp, lambda arrow_type: TimestampNTZType() if arrow_type.tz is None else TimestampType()),
-    (pa.types.is_dictionary, lambda arrow_type: _spark_type(arrow_type.value_type)),
 )
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
-_INTERVAL_FIELDS = {"day": 0, "hour": 1, "minute": 2, "second": 3}
-_INTERVAL = re.compile(r"interval (day|hour|minute|second)(?: to (day|hour|minute|second))?")
-_TIME = re.compile(r"time\(([0-6])\)")
-_COLLATION = re.compile(r"string collate (\w{1,100})")
+_ELEMENT, _ITEM = "element", "item"
+"""What Spark calls the field inside an array, and what Arrow and Lance call it."""
+_MAX_VECTOR_SIZE = 2**31 - 1
 
 
 def to_stored_schema(schema: StructType) -> pa.Schema:
     """Map the schema of a DataFrame to the one that a new table gets.
 
     All columns are nullable, as in every file that Spark writes: whether a plan of Spark can yield nulls says little of
-    the rows that are appended later.
+    the rows that are appended later. What is inside of a column keeps the nullability that its type declares.
 
     Parameters
     ----------
@@ -149,12 +140,12 @@ def to_stored_schema(schema: StructType) -> pa.Schema:
     Returns
     -------
     pyarrow.Schema
-        With Spark's field metadata as described above.
+        With Spark's field metadata, as `connector.field_metadata` describes.
 
     Raises
     ------
     InvalidInputError
-        If there is no column, or two have one name.
+        If there is no column, two have one name, or the size of a vector makes no sense.
     NotSupportedError
         If a column has a type that cannot be stored.
     """
@@ -164,18 +155,18 @@ def to_stored_schema(schema: StructType) -> pa.Schema:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidInputError(f"more than one column is called {', '.join(map(repr, repeated))}")
-    return pa.schema(
-        [
-            pa.field(field.name, _stored_type(field.name, field.dataType), metadata=_to_stored_metadata(field))
-            for field in schema
-        ]
-    )
+    fields = []
+    for field in schema:
+        stored = _stored_field(field, field.name)
+        metadata = {**(stored.metadata or {}), **declared_type(field.dataType)}
+        fields.append(stored.with_nullable(True).with_metadata(metadata or None))
+    return pa.schema(fields)
 
 
 def to_exchange_schema(schema: StructType) -> pa.Schema:
     """Map a schema of Spark to the Arrow schema that Spark demands of a reader's batches."""
     return pa.schema(
-        [pa.field(field.name, _stored_type(field.name, field.dataType), field.nullable) for field in schema]
+        [_part(field.name, _exchange_type(field.dataType, field.name), field.nullable) for field in schema]
     )
 
 
@@ -193,163 +184,155 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
     Raises
     ------
     NotSupportedError
-        If Spark has no type for a column, or it cannot be read yet.
+        If Spark has no type for a column, or for what is inside.
     """
-    return StructType([_to_spark_field(field) for field in schema])
+    return StructType([_to_spark_field(field, field.name) for field in schema])
 
 
-def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
-    """Check that a table has the columns that Spark is about to read, with types that hold the same values.
+def as_vector(array_type: pa.DataType, size: int, column: str) -> pa.DataType:
+    """Return the type of vectors of a size with the elements of an array.
 
     Parameters
     ----------
-    stored : pyarrow.Schema
-        Of the table's version that is read.
-    wanted : StructType
-    path : str
-        Of the table, for the message.
+    array_type : pyarrow.DataType
+        As `to_stored_schema` returns it.
+    size : int
+    column : str
+        For the message.
 
     Raises
     ------
-    SchemaMismatchError
-        Naming every column that is missing or has another type.
+    InvalidInputError
+        If the column is no array of numbers, or of another type whose values all have one width, or the size is not
+        positive.
     """
-    differences = []
-    for field in wanted:
-        if field.name not in stored.names:
-            differences.append(f"column {field.name!r} is not in the table")
-            continue
-        has_type = _to_spark_field(stored.field(field.name)).dataType
-        if not _holds_same_values(field.dataType, has_type):
-            differences.append(f"column {field.name!r} is read as {_spell(field.dataType)} but is {_spell(has_type)}")
-    if differences:
-        raise SchemaMismatchError(
-            f"the table {path} does not fit the schema that it is read with: {'; '.join(differences)}; "
-            "load it again, without a schema of your own"
+    if not 0 < size <= _MAX_VECTOR_SIZE:
+        raise InvalidInputError(
+            f"column {column!r} cannot hold vectors of {size} values: a size is from 1 to {_MAX_VECTOR_SIZE}"
         )
+    item = array_type.value_field if pa.types.is_list(array_type) else None
+    if item is None or not pa.types.is_primitive(item.type) or item.metadata:
+        raise InvalidInputError(
+            f"column {column!r} cannot hold vectors: an array of values of a fixed width, such as array<float>, is "
+            f"needed, and the column is stored as {array_type}"
+        )
+    # The format keeps neither the name nor the nullability of the values of a vector.
+    return pa.list_(pa.field(_ITEM, item.type), size)
 
 
-def check_same_types(found: StructType, expected: StructType, path: str) -> None:
-    """Compare the columns that are to be appended with those of the table, by name.
-
-    The order may differ, and so may what no value depends on: nullability, metadata, the length of a varchar, a
-    collation.
-
-    Parameters
-    ----------
-    found, expected : StructType
-        Of the DataFrame and of the table.
-    path : str
-        Of the table, for the message.
-
-    Raises
-    ------
-    SchemaMismatchError
-        Naming every column that differs, and how.
-    """
-    differences = []
-    for field in expected:
-        if field.name not in found.fieldNames():
-            differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing")
-        elif not _holds_same_values(found[field.name].dataType, field.dataType):
-            is_type, has_type = _spell(found[field.name].dataType), _spell(field.dataType)
-            differences.append(f"column {field.name!r} is {is_type} where the table has {has_type}")
-    differences.extend(
-        f"column {field.name!r} ({_spell(field.dataType)}) is not in the table"
-        for field in found
-        if field.name not in expected.fieldNames()
-    )
-    if differences:
-        raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}")
+def _stored_field(field: StructField, path: str) -> pa.Field:
+    """Return what a column, or a field of a struct, is stored as."""
+    stored = _stored_part(field.name, field.dataType, field.nullable, path)
+    metadata = {**to_stored_metadata(field), **_decode(stored.metadata)}
+    size = field.metadata.get(VECTOR_SIZE_KEY)
+    if size is not None and isinstance(field.dataType, ArrayType):
+        stored = stored.with_type(as_vector(stored.type, _vector_size(size, path), path))
+    return stored.with_metadata(metadata or None)
 
 
-def _stored_type(name: str, spark_type: DataType) -> pa.DataType:
+def _stored_part(name: str, spark_type: DataType, nullable: bool, path: str) -> pa.Field:
+    """Return what values of a type are stored as, with metadata if the Arrow type does not say all of Spark's."""
+    if isinstance(spark_type, ArrayType):
+        item = _stored_part(_ITEM, spark_type.elementType, spark_type.containsNull, f"{path}.element")
+        return pa.field(name, pa.list_(item), nullable)
+    if isinstance(spark_type, MapType):
+        key = _stored_part("key", spark_type.keyType, False, f"{path}.key")
+        value = _stored_part("value", spark_type.valueType, spark_type.valueContainsNull, f"{path}.value")
+        return pa.field(name, pa.map_(key, value), nullable)
+    if isinstance(spark_type, StructType):
+        fields = [_stored_field(field, f"{path}.{field.name}") for field in spark_type]
+        return pa.field(name, pa.struct(fields), nullable)
+    arrow_type = _atomic_arrow_type(spark_type, path)
+    metadata = spell_type(spark_type, _atomic_spark_type(arrow_type, path))
+    return _part(name, arrow_type, nullable).with_metadata(metadata or None)
+
+
+def _exchange_type(spark_type: DataType, path: str) -> pa.DataType:
+    if isinstance(spark_type, ArrayType):
+        element = _exchange_type(spark_type.elementType, f"{path}.element")
+        return pa.list_(_part(_ELEMENT, element, spark_type.containsNull))
+    if isinstance(spark_type, MapType):
+        key = _part("key", _exchange_type(spark_type.keyType, f"{path}.key"), False)
+        value_type = _exchange_type(spark_type.valueType, f"{path}.value")
+        return pa.map_(key, _part("value", value_type, spark_type.valueContainsNull))
+    if isinstance(spark_type, StructType):
+        return pa.struct(
+            [
+                _part(field.name, _exchange_type(field.dataType, f"{path}.{field.name}"), field.nullable)
+                for field in spark_type
+            ]
+        )
+    return _atomic_arrow_type(spark_type, path)
+
+
+def _part(name: str, arrow_type: pa.DataType, nullable: bool) -> pa.Field:
+    """Return a field; of type null it is nullable, even if Spark says otherwise, as it does of `array()`."""
+    return pa.field(name, arrow_type, nullable or pa.types.is_null(arrow_type))
+
+
+def _to_spark_field(field: pa.Field, path: str) -> StructField:
+    """Return what a column, or a field of a struct, is in Spark."""
+    metadata = to_spark_metadata(_decode(field.metadata))
+    if pa.types.is_fixed_size_list(field.type):
+        metadata[VECTOR_SIZE_KEY] = field.type.list_size
+    return StructField(field.name, _spark_type(field, path), field.nullable, metadata)
+
+
+def _spark_type(field: pa.Field, path: str) -> DataType:
+    arrow_type = field.type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _spark_type(field.with_type(arrow_type.storage_type), path)
+    if pa.types.is_dictionary(arrow_type):
+        return _spark_type(field.with_type(arrow_type.value_type), path)
+    if any(is_list(arrow_type) for is_list in _LISTS):
+        item = arrow_type.value_field
+        return ArrayType(_spark_type(item, f"{path}.element"), item.nullable)
+    if pa.types.is_map(arrow_type):
+        key, value = arrow_type.key_field, arrow_type.item_field
+        return MapType(_spark_type(key, f"{path}.key"), _spark_type(value, f"{path}.value"), value.nullable)
+    if pa.types.is_struct(arrow_type):
+        return StructType([_to_spark_field(child, f"{path}.{child.name}") for child in arrow_type])
+    return refine(_atomic_spark_type(arrow_type, path), _decode(field.metadata))
+
+
+def _atomic_arrow_type(spark_type: DataType, path: str) -> pa.DataType:
     to_arrow = _STORED_TYPES.get(type(spark_type))
     if to_arrow is not None:
         return to_arrow(spark_type)
     reasons = (reason for refused, reason in _REFUSED_TYPES.items() if isinstance(spark_type, refused))
     reason = next(reasons, "this type is not known here")
-    raise NotSupportedError(f"column {name!r} has Spark's type {_spell(spark_type)}: {reason}")
+    raise NotSupportedError(f"column {path!r} has Spark's type {spark_type.simpleString()}: {reason}")
 
 
-def _spark_type(arrow_type: pa.DataType) -> DataType:
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        return _spark_type(arrow_type.storage_type)
+def _atomic_spark_type(arrow_type: pa.DataType, path: str) -> DataType:
+    reason = "Spark has no type for it"
     for matches, to_spark in _SPARK_TYPES:
         if matches(arrow_type):
-            return to_spark(arrow_type)
-    reason = "nested types cannot be read yet" if pa.types.is_nested(arrow_type) else "Spark has no type for it"
-    raise NotSupportedError(f"the table's type {arrow_type} cannot be read: {reason}")
-
-
-def _decimal(arrow_type: pa.Decimal128Type) -> DecimalType:
-    if arrow_type.precision > _MAX_PRECISION or not 0 <= arrow_type.scale <= arrow_type.precision:
-        raise NotSupportedError(
-            f"the table's type {arrow_type} cannot be read: Spark's decimals have at most {_MAX_PRECISION} digits, "
-            "and a scale from 0 to their precision"
-        )
-    return DecimalType(arrow_type.precision, arrow_type.scale)
-
-
-def _to_spark_field(field: pa.Field) -> StructField:
-    stored = {key.decode(): value.decode(errors="replace") for key, value in (field.metadata or {}).items()}
-    try:
-        spark_type = _spark_type(field.type)
-    except NotSupportedError as error:
-        raise NotSupportedError(f"column {field.name!r}: {error}; leave it out with the option 'columns'") from None
-    return StructField(
-        field.name, _refine(spark_type, stored.get(TYPE_KEY, "")), field.nullable, _to_spark_metadata(stored)
+            spark_type = to_spark(arrow_type)
+            if spark_type is not None:
+                return spark_type
+            reason = f"Spark's decimals have at most {_MAX_PRECISION} digits, and a scale from 0 to their precision"
+    raise NotSupportedError(
+        f"column {path!r}: the table's type {arrow_type} cannot be read: {reason}; "
+        "leave it out with the option 'columns'"
     )
 
 
-def _refine(spark_type: DataType, spelling: str) -> DataType:
-    """Return what the stored spelling says of the type, or the type itself where it does not apply."""
-    if isinstance(spark_type, StringType) and (match := _COLLATION.fullmatch(spelling)):
-        return StringType(match[1])
-    if isinstance(spark_type, TimeType) and (match := _TIME.fullmatch(spelling)):
-        return TimeType(int(match[1]))
-    if isinstance(spark_type, DayTimeIntervalType) and (match := _INTERVAL.fullmatch(spelling)):
-        first = _INTERVAL_FIELDS[match[1]]
-        last = first if match[2] is None else _INTERVAL_FIELDS[match[2]]
-        return DayTimeIntervalType(first, last) if first <= last else spark_type
-    return spark_type
+def _decimal(arrow_type: pa.Decimal128Type) -> DecimalType | None:
+    if arrow_type.precision > _MAX_PRECISION or not 0 <= arrow_type.scale <= arrow_type.precision:
+        return None
+    return DecimalType(arrow_type.precision, arrow_type.scale)
 
 
-def _to_stored_metadata(field: StructField) -> dict[str, str] | None:
-    stored: dict[str, str] = {}
-    others: dict[str, Any] = {}
-    for key, value in field.metadata.items():
-        if isinstance(value, str) and key not in _RESERVED_KEYS:
-            stored[key] = value
-        else:
-            others[key] = value
-    if others:
-        stored[METADATA_KEY] = json.dumps(others)
-    if isinstance(field.dataType, CharType | VarcharType):
-        stored[_DECLARED_TYPE_KEY] = field.dataType.simpleString()
-    elif field.dataType != _spark_type(_stored_type(field.name, field.dataType)):
-        stored[TYPE_KEY] = field.dataType.simpleString()
-    return stored or None
-
-
-def _to_spark_metadata(stored: dict[str, str]) -> dict[str, Any]:
-    plain = {key: value for key, value in stored.items() if key not in _RESERVED_KEYS}
+def _vector_size(value: object, path: str) -> int:
+    """Return the size that the metadata of a field names; SQL's table properties can only say it as text."""
     try:
-        others = json.loads(stored.get(METADATA_KEY, "{}"))
-    except (ValueError, RecursionError):
-        others = {}
-    return {**plain, **others} if isinstance(others, dict) else plain
+        return int(str(value))
+    except ValueError:
+        raise InvalidInputError(
+            f"the metadata {VECTOR_SIZE_KEY!r} of column {path!r} has to be a whole number, not {value!r}"
+        ) from None
 
 
-def _holds_same_values(left: DataType, right: DataType) -> bool:
-    if isinstance(left, DecimalType) and isinstance(right, DecimalType):
-        return left == right
-    return _family(left) is _family(right)
-
-
-def _family(spark_type: DataType) -> type[DataType]:
-    return StringType if isinstance(spark_type, CharType | VarcharType) else type(spark_type)
-
-
-def _spell(spark_type: DataType) -> str:
-    return spark_type.simpleString()
+def _decode(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}

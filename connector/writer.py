@@ -6,13 +6,14 @@ sends copies of it to the tasks and to the separate processes that commit or abo
 | what happens | what is left |
 |---|---|
 | all tasks succeed, the commit lands | the new version |
-| a task fails | it deletes its own files; those of the others are deleted by `abort` |
+| a task fails | it deletes its own files; those of the others, dead or alive, are deleted by `abort` |
 | the commit fails, Spark calls `abort` | what the table refers to stays, what provably no version refers to goes |
-| an executor dies | its files, which nothing refers to, until a cleanup |
+| the driver dies | files that nothing refers to, until a cleanup |
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -23,10 +24,15 @@ from pyspark.sql.types import StructType
 
 import lance_format
 from connector.batches import to_stored
+from connector.column_options import apply_to_new, check_against_table
 from connector.commit_message import LanceCommitMessage, TaskResult
+from connector.compatibility import check_same_types
 from connector.options import LanceOptions
-from connector.types import check_same_types, to_spark_schema, to_stored_schema
+from connector.types import to_spark_schema, to_stored_schema
 from lance_format import CommitError, DatasetNotFoundError
+
+_KILL_SECONDS = 3.0
+"""How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -42,6 +48,8 @@ class LanceWriter(DataSourceArrowWriter):
 
     Raises
     ------
+    InvalidInputError
+        If an option of a column makes no sense, or is not what the table has that is appended to.
     NotSupportedError
         If a column's type cannot be stored.
     SchemaMismatchError
@@ -52,9 +60,11 @@ class LanceWriter(DataSourceArrowWriter):
 
     def __init__(self, options: LanceOptions, schema: StructType, overwrite: bool) -> None:
         self._path = options.path
-        self._schema = to_stored_schema(schema)
-        if not overwrite:
-            self._schema = self._schema_of_table(schema) or self._schema
+        self._schema = apply_to_new(to_stored_schema(schema), options.column_options)
+        stored = None if overwrite else self._schema_of_table(schema)
+        if stored is not None:
+            check_against_table(self._schema, stored, options.column_options, self._path)
+            self._schema = stored
         limits = {"max_rows_per_file": options.max_row_per_file, "max_bytes_per_file": options.max_bytes_per_file}
         given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
         self._table_write = lance_format.plan_write(
@@ -88,9 +98,16 @@ class LanceWriter(DataSourceArrowWriter):
         self._table_write.commit(_fragments(results))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete the files of the tasks that succeeded, unless a version of the table may refer to them."""
+        """Delete all files of this write, unless a version of the table may refer to them.
+
+        Spark aborts as soon as one task has failed, and gives the others, which it has told to stop, some time until it
+        kills their processes. What they still write meanwhile is deleted by looking again after that.
+        """
         results = [self._result(message) for message in messages if message is not None]
         self._table_write.abort(_fragments(results))
+        if len(results) < len(messages):
+            time.sleep(_KILL_SECONDS)
+            self._table_write.abort(_fragments(results))
 
     def _schema_of_table(self, schema: StructType) -> pa.Schema | None:
         try:

@@ -19,6 +19,7 @@ from lance_format.file.footer import (
 )
 from lance_format.file.nesting import Leaf, check_writable, leaves_of, shred
 from lance_format.structural.layers import LayerStack
+from lance_format.structural.rep_def import LevelPair
 from lance_format.structural.strategy import encode_page
 from lance_format.version import STABLE, FileVersion
 
@@ -176,7 +177,7 @@ class FileWriter:
 
     def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
         values, levels, stack = shred(array, leaf.leaf)
-        _check_nullability(leaf.leaf, stack)
+        _check_nullability(leaf.leaf, levels, stack)
         num_items = len(array) * leaf.leaf.items_per_row
         page = encode_page(values, levels, stack, num_items, self._version, leaf.options)
         buffers = tuple(self._write_aligned(buffer.data) for buffer in page.buffers)
@@ -236,9 +237,10 @@ def _same_type(found: Field, wanted: Field) -> bool:
     )
 
 
-def _check_nullability(leaf: Leaf, stack: LayerStack) -> None:
+def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None:
     for index, part in enumerate(reversed(leaf.path)):
-        if not part.nullable and stack.null_level(index):
+        null = stack.null_level(index)
+        if not part.nullable and null and levels.definition is not None and (levels.definition == null).any():
             raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")
 
 

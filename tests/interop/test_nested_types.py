@@ -147,3 +147,9 @@ def test_layouts_that_are_asked_for(seed: int, layout: str, version: str, tmp_pa
     schema = pa.schema([pa.field("c", arrow_type, metadata=metadata)])
     table = pa.table([values.array(arrow_type, rng.choice([1, 10, 500]))], schema=schema)
     _check_both(table, version, tmp_path / "l.lance", rng)
+
+
+def test_lists_that_must_not_be_null_below_structs_that_are(tmp_path: Path) -> None:
+    inner = pa.field("l", pa.list_(pa.int64()), nullable=False)
+    table = pa.table({"c": pa.array([None, {"l": [1]}, {"l": []}], pa.struct([inner]))})
+    _check_both(table, "2.2", tmp_path / "n.lance", random.Random(0))

@@ -165,9 +165,6 @@ class TestWriting:
         [
             ("interval '1-2' year to month", "interval year to month"),
             ("parse_json('{}')", "variant"),
-            ("array(1, 2)", "array<int>"),
-            ("map('a', 1)", "map<string,int>"),
-            ("named_struct('x', 1)", "struct<x:int>"),
         ],
     )
     @pytest.mark.parametrize("exists", [False, True])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from connector.batches import split, to_spark, to_stored
-from lance_format import NotSupportedError, SchemaMismatchError
+from lance_format import InvalidInputError, NotSupportedError, SchemaMismatchError
 
 UTC = datetime.UTC
 
@@ -124,3 +124,103 @@ def test_batches_are_split_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = list(split(batch, 10))
     assert pa.Table.from_batches(parts).to_pydict() == batch.to_pydict()
     assert [part.num_rows for part in parts] == [1, 1, 1, 2]
+
+
+def sliced(array: pa.Array) -> pa.Array:
+    """Return the same values as a slice of a longer array, whose other values would fail or mislead."""
+    return pa.concat_arrays([array[:2], array, array[-2:]])[2:-2]
+
+
+NESTED = [
+    (pa.list_(pa.int8()), pa.list_(pa.field("element", pa.int8())), [[1, None], None, [], [2]]),
+    (pa.large_list(pa.uint8()), pa.list_(pa.int16()), [[255], None, [None], []]),
+    (pa.list_(pa.float16(), 2), pa.list_(pa.float32()), [[0.5, None], None, [1.5, 2.5]]),
+    (
+        pa.list_(pa.list_(pa.large_string())),
+        pa.list_(pa.list_(pa.string())),
+        [[["a"], None], None, [[]], [["b", None]]],
+    ),
+    (pa.map_(pa.uint16(), pa.large_string()), pa.map_(pa.int32(), pa.string()), [[(1, "a")], None, [], [(2, None)]]),
+    (
+        pa.struct([("a", pa.uint8()), ("b", pa.large_list(pa.bool_()))]),
+        pa.struct([("b", pa.list_(pa.bool_())), ("a", pa.int64())]),
+        [{"b": [True, None], "a": 1}, None, {"b": None, "a": 255}, {"b": [], "a": None}],
+    ),
+    (pa.list_(pa.int64()), pa.list_(pa.int32(), 2), [[1, None], None, [3, 4]]),
+    (pa.list_(pa.int64()), pa.list_(pa.int32(), 2), [[1, 2], [3, 4], [5, 6]]),
+    (pa.list_(pa.int64()), pa.list_(pa.int32(), 2), [None, None, None]),
+    (pa.list_(pa.list_(pa.int64())), pa.large_list(pa.list_(pa.int32(), 1)), [[[1], None], None, [], [[3]]]),
+    (pa.list_(pa.null()), pa.list_(pa.null()), [[None], None, []]),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "values"), NESTED, ids=str)
+@pytest.mark.parametrize("shape", ["whole", "sliced", "empty", "nulls"])
+def test_nested_values_are_kept(source: pa.DataType, target: pa.DataType, values: list[Any], shape: str) -> None:
+    array = pa.array(values, source)
+    array = {"whole": array, "sliced": sliced(array), "empty": array[:0], "nulls": pa.nulls(3, source)}[shape]
+    for convert_batch in (to_spark, to_stored):
+        schema = pa.schema([("c", target)])
+        batch = convert_batch(pa.record_batch([array], names=["c"]), schema)
+        batch.validate(full=True)
+        assert str(batch.schema) == str(schema)
+        assert batch.column(0).to_pylist() == array.to_pylist()
+
+
+def test_nested_columns_whose_types_agree_are_not_copied() -> None:
+    array = pa.array([[{"x": ["a", "b"]}], None, [{"x": None}]])
+    target = pa.list_(pa.field("element", pa.struct([("x", pa.list_(pa.field("element", pa.string())))])))
+    addresses = [buffer and buffer.address for buffer in array[1:].buffers()]
+    assert [buffer and buffer.address for buffer in convert(array[1:], target).buffers()] == addresses
+
+
+def test_what_agrees_inside_of_a_struct_is_not_copied() -> None:
+    array = pa.array([{"a": 1, "b": "text"}], pa.struct([("a", pa.uint8()), ("b", pa.string())]))
+    converted = convert(array, pa.struct([("a", pa.int16()), ("b", pa.string())]))
+    assert converted.field(1).buffers()[2].address == array.field(1).buffers()[2].address
+
+
+def test_a_value_inside_that_does_not_fit_is_named_by_its_path() -> None:
+    array = pa.array([{"m": [("k", [256])]}], pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int16())))]))
+    target = pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.uint8())))])
+    with pytest.raises(
+        SchemaMismatchError, match=r"column 'c\.m\.value\.element': int16 does not fit the table's type"
+    ):
+        to_stored(pa.record_batch([array], names=["c"]), pa.schema([("c", target)]))
+
+
+@pytest.mark.parametrize("lengths", [[3, 2], [2, 3], [0, 2], [None, 1]])
+def test_vectors_of_another_length_are_refused(lengths: list[int | None]) -> None:
+    array = pa.array([None if length is None else [1.0] * length for length in lengths])
+    wrong = next(length for length in lengths if length not in (None, 2))
+    with pytest.raises(InvalidInputError, match=f"column 'c' has an array of {wrong} values, where vectors of 2"):
+        to_stored(pa.record_batch([array], names=["c"]), pa.schema([("c", pa.list_(pa.float64(), 2))]))
+
+
+NO_NULL = pa.field("x", pa.int64(), nullable=False)
+
+
+@pytest.mark.parametrize(
+    ("target", "good", "bad", "path"),
+    [
+        (pa.list_(NO_NULL), [[1], None, []], [[1], [None]], "c.element"),
+        (pa.struct([NO_NULL]), [{"x": 1}, None], [{"x": None}], "c.x"),
+        (pa.map_(pa.int64(), NO_NULL), [[(1, 2)], None, []], [[(1, None)]], "c.value"),
+        (pa.list_(pa.struct([NO_NULL])), [[{"x": 1}, None], None], [[{"x": None}]], "c.element.x"),
+        (
+            pa.struct([pa.field("s", pa.struct([NO_NULL]), nullable=False)]),
+            [None, {"s": {"x": 1}}],
+            [None, {"s": {"x": None}}],
+            "c.s.x",
+        ),
+        (pa.list_(NO_NULL.with_nullable(False), 2), [[1, 2], None], [[1, None]], "c.element"),
+    ],
+    ids=str,
+)
+def test_nulls_inside_are_refused_where_there_must_be_none(
+    target: pa.DataType, good: list[Any], bad: list[Any], path: str
+) -> None:
+    schema = pa.schema([("c", target)])
+    assert to_stored(pa.record_batch([pa.array(good, target)], names=["c"]), schema).column(0).to_pylist() == good
+    with pytest.raises(SchemaMismatchError, match=rf"column '{path}' holds nulls"):
+        to_stored(pa.record_batch([pa.array(bad, target)], names=["c"]), schema)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from connector.column_options import ColumnOption
 from connector.options import LanceOptions
 from lance_format import InvalidInputError, LanceError
 
@@ -25,6 +26,36 @@ def test_all_options_in_any_case() -> None:
         "max_bytes_per_file": "9223372036854775807",
     }
     assert LanceOptions.parse(options) == LanceOptions("/t", 7, ("a", "b"), 100, "2.1", 1000, 2**63 - 1)
+
+
+def test_options_of_columns() -> None:
+    options = {
+        "Vec.arrow.fixed-size-list.size": " 8 ",
+        "a.b.lance.compression": "zstd",
+        "a.b.lance.compression-level": "3",
+        "c.lance.structural-encoding": "fullzip",
+        "c.lance.rle-threshold": "0.5",
+        "c.lance.bss": "on",
+    }
+    assert parse(**options).column_options == (
+        ColumnOption("vec", "arrow.fixed-size-list.size", "8"),
+        ColumnOption("a.b", "lance.compression", "zstd"),
+        ColumnOption("a.b", "lance.compression-level", "3"),
+        ColumnOption("c", "lance.structural-encoding", "fullzip"),
+        ColumnOption("c", "lance.rle-threshold", "0.5"),
+        ColumnOption("c", "lance.bss", "on"),
+    )
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "x", "", "1.5", "2147483648"])
+def test_sizes_of_vectors_are_checked(value: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"option 'v\.arrow\.fixed-size-list\.size'"):
+        parse(**{"v.arrow.fixed-size-list.size": value})
+
+
+def test_structural_encodings_are_checked() -> None:
+    with pytest.raises(InvalidInputError, match="one of miniblock, fullzip, not 'sparse'"):
+        parse(**{"v.lance.structural-encoding": "sparse"})
 
 
 def test_columns_whose_names_hold_commas_are_a_json_list() -> None:
@@ -66,6 +97,10 @@ def test_several_paths_are_refused() -> None:
         ("max_rows_per_file", "did you mean 'max_row_per_file'"),
         ("versoin", "did you mean 'version'"),
         ("batchSize", "did you mean 'batch_size'"),
+        ("v.lance.compresion", "did you mean 'v.lance.compression'"),
+        ("v.arrow.fixed_size_list.size", "did you mean 'v.arrow.fixed-size-list.size'"),
+        (".lance.compression", "the options are"),
+        ("lance.bss", r"<column>\.lance\.bss"),
         ("header", "the options are path, version"),
     ],
 )

@@ -81,19 +81,24 @@ def test_an_abort_after_a_commit_that_landed_deletes_nothing(
     assert ids(path) == [*([] if overwrite else [-1]), *range(20)]
 
 
-def test_an_abort_deletes_the_files_of_the_tasks_that_succeeded(
-    writer: LanceWriter, messages: list[Any], path: str
+def test_an_abort_deletes_the_files_of_all_tasks_even_of_those_whose_message_is_lost(
+    writer: LanceWriter, messages: list[Any], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("connector.writer._KILL_SECONDS", 0)
     assert len(data_files(path)) == 3
     copy(writer).abort([messages[0], None, messages[2]])
-    assert data_files(path) == {message_file(messages[1])}
+    assert data_files(path) == set()
     copy(writer).abort([messages[0], None, messages[2]])
 
 
-def message_file(message: LanceCommitMessage) -> str:
-    [fragment] = message.parse().fragments
-    [file] = fragment.files
-    return file.path
+def test_an_abort_deletes_what_tasks_write_until_they_are_killed(
+    writer: LanceWriter, messages: list[Any], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = []
+    monkeypatch.setattr("time.sleep", lambda _: late.append(run_task(writer, 3, monkeypatch)))
+    writer.abort([*messages, None])
+    assert len(late) == 1
+    assert data_files(path) == set()
 
 
 @pytest.mark.parametrize("wrong", ["missing", "none", "twice", "swapped", "foreign"])

@@ -1,0 +1,255 @@
+"""Arrays of one Arrow type to another that holds the same values, down to what is inside of lists, maps and structs.
+
+An array whose type agrees is passed on as it is; one whose inner fields merely have other names keeps its buffers and
+gets a new type. Where the inner values are converted, offsets are kept, or cut down to the rows of a slice.
+
+    list, large_list, map      offsets kept, entries converted
+    fixed_size_list -> list    offsets made up
+    list -> fixed_size_list    the length of every row checked, null rows filled up with nulls
+    struct                     fields converted, found by name
+    anything else              converted as a column of its own is
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format import InvalidInputError
+
+_NANOSECONDS_PER_MICROSECOND = 1_000
+_MILLISECONDS_PER_DAY = 86_400_000
+
+
+class ConversionError(Exception):
+    """Values do not fit a type.
+
+    Parameters
+    ----------
+    path : str
+        Of what does not fit: the column's name, and those of the fields inside.
+    source, target : pyarrow.DataType
+    cause : Exception
+    """
+
+    def __init__(self, path: str, source: pa.DataType, target: pa.DataType, cause: Exception) -> None:
+        super().__init__(f"column {path!r}: {source} to {target}: {cause}")
+        self.path = path
+        self.source = source
+        self.target = target
+        self.cause = cause
+
+
+def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    """Convert an array, without a copy of what needs none.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+    target : pyarrow.DataType
+        Of what the result has, up to the names and metadata of fields inside of lists and maps.
+    path : str
+        For messages: the column's name, and those of the fields inside.
+
+    Returns
+    -------
+    pyarrow.Array
+
+    Raises
+    ------
+    ConversionError
+        If a value does not fit.
+    InvalidInputError
+        If an array has not the length that a vector has.
+    """
+    source = array.type
+    if isinstance(source, pa.BaseExtensionType):
+        return convert(array.storage, target, path)
+    if source == target:
+        return array
+    if pa.types.is_dictionary(source):
+        return convert(array.dictionary_decode(), target, path)
+    try:
+        if pa.types.is_struct(source) and pa.types.is_struct(target):
+            return _convert_struct(array, target, path)
+        if pa.types.is_map(source) and pa.types.is_map(target):
+            return _convert_map(array, target, path)
+        if _has_items(source) and pa.types.is_fixed_size_list(target):
+            return _to_vectors(array, target, path)
+        if _has_items(source) and _has_items(target):
+            return _convert_list(array, target, path)
+        return _convert_values(array, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+        raise ConversionError(path, source, target, cause) from cause
+
+
+def find_nulls(array: pa.Array, field: pa.Field) -> str | None:
+    """Return the path to a field that may not be null, but is in some row; None if there is none.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+    field : pyarrow.Field
+        Of the same type. That a field inside is null where what it is in is null itself does not count.
+    """
+    if _find_nulls(array, field, field.name, exact=False) is None:
+        return None
+    return _find_nulls(array, field, field.name, exact=True)
+
+
+def _find_nulls(array: pa.Array, field: pa.Field, path: str, *, exact: bool) -> str | None:
+    """Look for nulls; unless `exact`, those are found too that are inside of nulls, but nothing is copied."""
+    if not field.nullable and array.null_count:
+        return path
+    if not _may_lack_nulls(field.type):
+        return None
+    if exact and array.null_count:
+        array = array.filter(array.is_valid())
+    if pa.types.is_struct(field.type):
+        children = [(child, array.field(index), child.name) for index, child in enumerate(field.type)]
+    else:
+        items = _items(array)
+        if pa.types.is_map(field.type):
+            key, value = field.type.key_field, field.type.item_field
+            children = [(key, items.field(0), "key"), (value, items.field(1), "value")]
+        else:
+            children = [(field.type.value_field, items, "element")]
+    found = (_find_nulls(child, part, f"{path}.{name}", exact=exact) for part, child, name in children)
+    return next((name for name in found if name is not None), None)
+
+
+def _may_lack_nulls(arrow_type: pa.DataType) -> bool:
+    """Tell whether anything inside of a type is declared not nullable."""
+    if pa.types.is_map(arrow_type):
+        return True
+    if pa.types.is_struct(arrow_type):
+        children = list(arrow_type)
+    elif _has_items(arrow_type):
+        children = [arrow_type.value_field]
+    else:
+        return False
+    return any(not child.nullable or _may_lack_nulls(child.type) for child in children)
+
+
+def _has_items(arrow_type: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(arrow_type) for is_kind in kinds)
+
+
+def _items(array: pa.Array) -> pa.Array:
+    """Return the items of all rows, or the entries of maps, without those outside of a slice and without a copy."""
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return array.values.slice(array.offset * size, len(array) * size)
+    offsets = _offsets(array)
+    return array.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
+def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger]:
+    """Return where each row starts and the last one ends, of lists that have offsets."""
+    if not len(array):
+        return np.zeros(1, np.int32)
+    dtype = np.dtype(np.int64 if pa.types.is_large_list(array.type) else np.int32)
+    return np.frombuffer(array.buffers()[1], dtype, len(array) + 1, array.offset * dtype.itemsize)
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    """Return the validity bitmap, starting at its first bit; None if there are no nulls."""
+    return array.is_valid().buffers()[1] if array.null_count else None
+
+
+def _convert_struct(array: pa.Array, target: pa.StructType, path: str) -> pa.Array:
+    children = []
+    for field in target:
+        index = array.type.get_field_index(field.name)
+        if index < 0:
+            raise pa.ArrowInvalid(f"there is no field {field.name!r}")
+        children.append(convert(array.field(index), field.type, f"{path}.{field.name}"))
+    return pa.Array.from_buffers(target, len(array), [_validity(array)], array.null_count, 0, children)
+
+
+def _convert_map(array: pa.Array, target: pa.MapType, path: str) -> pa.Array:
+    items = _items(array)
+    key = convert(items.field(0), target.key_type, f"{path}.key")
+    value = convert(items.field(1), target.item_type, f"{path}.value")
+    entries_type = pa.struct([target.key_field, target.item_field])
+    entries = pa.Array.from_buffers(entries_type, len(items), [None], 0, 0, [key, value])
+    return _with_offsets(array, target, _offsets(array), entries)
+
+
+def _convert_list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    items = convert(_items(array), target.value_type, f"{path}.element")
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return _with_offsets(array, target, np.arange(len(array) + 1, dtype=np.int64) * size, items)
+    return _with_offsets(array, target, _offsets(array), items)
+
+
+def _with_offsets(
+    array: pa.Array, target: pa.DataType, offsets: npt.NDArray[np.signedinteger], items: pa.Array
+) -> pa.Array:
+    """Return rows made up of the items of `array` from its first row on."""
+    dtype: np.dtype[np.signedinteger] = np.dtype(np.int64 if pa.types.is_large_list(target) else np.int32)
+    starts = offsets - offsets[0] if offsets[0] else offsets
+    if starts[-1] > np.iinfo(dtype).max:
+        raise pa.ArrowInvalid(f"{starts[-1]} values in {len(array)} rows; read fewer rows in a batch")
+    buffers = [_validity(array), pa.py_buffer(np.ascontiguousarray(starts, dtype=dtype))]
+    return pa.Array.from_buffers(target, len(array), buffers, array.null_count, 0, [items])
+
+
+def _to_vectors(array: pa.Array, target: pa.FixedSizeListType, path: str) -> pa.Array:
+    size = target.list_size
+    items = convert(_items(array), target.value_type, f"{path}.element")
+    if pa.types.is_fixed_size_list(array.type):
+        if array.type.list_size != size:
+            raise InvalidInputError(_wrong_length(path, array.type.list_size, size))
+    else:
+        offsets = _offsets(array)
+        lengths = np.diff(offsets)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        wrong = valid & (lengths != size)
+        if wrong.any():
+            raise InvalidInputError(_wrong_length(path, int(lengths[wrong.argmax()]), size))
+        if array.null_count:
+            items = _fill_up(items, offsets[:-1] - offsets[0], valid, size)
+    return pa.Array.from_buffers(target, len(array), [_validity(array)], array.null_count, 0, [items])
+
+
+def _wrong_length(path: str, length: int, size: int) -> str:
+    return f"column {path!r} has an array of {length} values, where vectors of {size} values are stored"
+
+
+def _fill_up(
+    items: pa.Array, starts: npt.NDArray[np.signedinteger], valid: npt.NDArray[np.bool_], size: int
+) -> pa.Array:
+    """Return `size` items a row, which are null where the row is."""
+    indices = starts.astype(np.int64)[:, None] + np.arange(size)
+    absent = np.repeat(~valid, size)
+    return pc.take(items, pa.array(indices.ravel(), mask=absent))
+
+
+def _convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
+    source = array.type
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and (source.unit, target.unit) == ("ns", "us"):
+        return _divide(array, _NANOSECONDS_PER_MICROSECOND, np.dtype(np.int64), target)
+    if pa.types.is_duration(source) and pa.types.is_duration(target) and (source.unit, target.unit) == ("ns", "us"):
+        return _divide(array, _NANOSECONDS_PER_MICROSECOND, np.dtype(np.int64), target)
+    if pa.types.is_date64(source) and pa.types.is_date32(target):
+        return _divide(array, _MILLISECONDS_PER_DAY, np.dtype(np.int32), target)
+    return array.cast(target)
+
+
+def _divide(array: pa.Array, divisor: int, dtype: np.dtype[np.signedinteger], target: pa.DataType) -> pa.Array:
+    """Divide int64 values, rounding down; Arrow's own casts round towards zero, which moves times before 1970 ahead."""
+    if not len(array):
+        return pa.array([], target)
+    values: npt.NDArray[np.int64] = np.frombuffer(array.buffers()[1], np.int64, len(array), array.offset * 8)
+    quotients = np.floor_divide(values, divisor)
+    limits = np.iinfo(dtype)
+    outside = (quotients < limits.min) | (quotients > limits.max)
+    if outside.any() and (outside & array.is_valid().to_numpy(zero_copy_only=False)).any():
+        raise pa.ArrowInvalid(f"a value is out of range of {target}")
+    data = pa.py_buffer(np.ascontiguousarray(quotients, dtype=dtype))
+    return pa.Array.from_buffers(target, len(array), [_validity(array), data], array.null_count)

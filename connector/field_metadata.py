@@ -1,0 +1,125 @@
+"""The field metadata that carries what Arrow has no place for.
+
+Field metadata of Spark (comments, the declared type of char and varchar columns, anything else) becomes field metadata
+of the table, which is text to text. Entries whose value is a string are stored as they are, where every other reader
+finds them; all others go together, as JSON, into one entry. A third kind of entry keeps what the Arrow type does
+not say of the Spark type: a collation, the precision of a time, the fields of an interval. It is at the field that has
+the type, which may be the element of an array, or the key or value of a map.
+
+=================== ============================
+key                 value
+=================== ============================
+the entry's own     a string
+`spark:metadata`    a JSON object: the entries whose values are not strings
+`spark:type`        Spark's spelling of the type: `string collate UNICODE`, `time(3)`, `interval hour to second`
+=================== ============================
+
+One entry is on Spark's side only: `arrow.fixed-size-list.size` says of an array that it is stored as a vector, which
+the Arrow type says by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimeType,
+    VarcharType,
+)
+
+TYPE_KEY = "spark:type"
+METADATA_KEY = "spark:metadata"
+VECTOR_SIZE_KEY = "arrow.fixed-size-list.size"
+_RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
+_DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark itself keeps the declared type of a column that has char or varchar anywhere, and string in a plan."""
+
+_INTERVAL_FIELDS = {"day": 0, "hour": 1, "minute": 2, "second": 3}
+_INTERVAL = re.compile(r"interval (day|hour|minute|second)(?: to (day|hour|minute|second))?")
+_TIME = re.compile(r"time\(([0-6])\)")
+_COLLATION = re.compile(r"string collate (\w{1,100})")
+
+
+def to_stored_metadata(field: StructField) -> dict[str, str]:
+    """Return what is stored of the metadata of a column, or of a field of a struct."""
+    stored: dict[str, str] = {}
+    others: dict[str, Any] = {}
+    for key, value in field.metadata.items():
+        if key == VECTOR_SIZE_KEY:
+            continue
+        if isinstance(value, str) and key not in _RESERVED_KEYS:
+            stored[key] = value
+        else:
+            others[key] = value
+    if others:
+        stored[METADATA_KEY] = json.dumps(others)
+    return stored
+
+
+def to_spark_metadata(stored: dict[str, str]) -> dict[str, Any]:
+    """Return the metadata of Spark that was stored; what is malformed is left out."""
+    plain = {key: value for key, value in stored.items() if key not in _RESERVED_KEYS}
+    try:
+        others = json.loads(stored.get(METADATA_KEY, "{}"))
+    except (ValueError, RecursionError):
+        others = {}
+    return {**plain, **others} if isinstance(others, dict) else plain
+
+
+def declared_type(spark_type: DataType) -> dict[str, str]:
+    """Return the entry, of a column, that keeps the lengths of char and varchar; none where there are none."""
+    return {_DECLARED_TYPE_KEY: _declare(spark_type)} if _has_length(spark_type) else {}
+
+
+def spell_type(spark_type: DataType, implied: DataType) -> dict[str, str]:
+    """Return the entry that tells an atomic type from the one that its Arrow type implies; none if it is that."""
+    if spark_type == implied or isinstance(spark_type, CharType | VarcharType):
+        return {}
+    return {TYPE_KEY: spark_type.simpleString()}
+
+
+def refine(spark_type: DataType, stored: dict[str, str]) -> DataType:
+    """Return what the stored spelling says of the type, or the type itself where it does not apply."""
+    spelling = stored.get(TYPE_KEY, "")
+    if isinstance(spark_type, StringType) and (match := _COLLATION.fullmatch(spelling)):
+        return StringType(match[1])
+    if isinstance(spark_type, TimeType) and (match := _TIME.fullmatch(spelling)):
+        return TimeType(int(match[1]))
+    if isinstance(spark_type, DayTimeIntervalType) and (match := _INTERVAL.fullmatch(spelling)):
+        first = _INTERVAL_FIELDS[match[1]]
+        last = first if match[2] is None else _INTERVAL_FIELDS[match[2]]
+        return DayTimeIntervalType(first, last) if first <= last else spark_type
+    return spark_type
+
+
+def _has_length(spark_type: DataType) -> bool:
+    if isinstance(spark_type, ArrayType):
+        return _has_length(spark_type.elementType)
+    if isinstance(spark_type, MapType):
+        return _has_length(spark_type.keyType) or _has_length(spark_type.valueType)
+    if isinstance(spark_type, StructType):
+        return any(_has_length(field.dataType) for field in spark_type)
+    return isinstance(spark_type, CharType | VarcharType)
+
+
+def _declare(spark_type: DataType) -> str:
+    """Spell a type so that Spark's parser reads it whatever its fields are called, which `simpleString` does not."""
+    if isinstance(spark_type, ArrayType):
+        return f"array<{_declare(spark_type.elementType)}>"
+    if isinstance(spark_type, MapType):
+        return f"map<{_declare(spark_type.keyType)},{_declare(spark_type.valueType)}>"
+    if isinstance(spark_type, StructType):
+        escaped = (field.name.replace("`", "``") for field in spark_type)
+        fields = (f"`{name}`:{_declare(field.dataType)}" for name, field in zip(escaped, spark_type, strict=True))
+        return f"struct<{','.join(fields)}>"
+    return spark_type.simpleString()
