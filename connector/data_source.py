@@ -19,7 +19,7 @@ option of a column                    value
 `<column>.arrow.fixed-size-list.size` the number of values that every array of the column has: it holds vectors
 `<column>.lance.compression`          `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
 `<column>.lance.compression-level`    0 to 22, of zstd
-`<column>.lance.structural-encoding`  `miniblock` or `fullzip`: kept in the schema for other writers
+`<column>.lance.structural-encoding`  `miniblock` or `fullzip`, the layout of pages
 `<column>.lance.rle-threshold`        0.0 to 1.0: runs a value below which runs are encoded; 0.5 by default
 `<column>.lance.bss`                  `off`, `on` or `auto` (the default): bytes split before zstd or lz4
 ===================================== =========================================================================

@@ -222,7 +222,7 @@ def as_vector(array_type: pa.DataType, size: int, column: str) -> pa.DataType:
 
 def _stored_field(field: StructField, path: str) -> pa.Field:
     """Return what a column, or a field of a struct, is stored as."""
-    stored = _stored_part(field.name, field.dataType, field.nullable, path)
+    stored = _stored_part(field.name, field.dataType, path)
     metadata = {**to_stored_metadata(field), **_decode(stored.metadata)}
     size = field.metadata.get(VECTOR_SIZE_KEY)
     if size is not None and isinstance(field.dataType, ArrayType):
@@ -230,14 +230,17 @@ def _stored_field(field: StructField, path: str) -> pa.Field:
     return stored.with_metadata(metadata or None)
 
 
-def _stored_part(name: str, spark_type: DataType, nullable: bool, path: str) -> pa.Field:
-    """Return what values of a type are stored as, with metadata if the Arrow type does not say all of Spark's."""
+def _stored_part(name: str, spark_type: DataType, path: str, *, nullable: bool = True) -> pa.Field:
+    """Return what values of a type are stored as, with metadata if the Arrow type does not say all of Spark's.
+
+    Whatever Spark says of the query that makes the table, later rows may hold nulls, except as keys of maps.
+    """
     if isinstance(spark_type, ArrayType):
-        item = _stored_part(_ITEM, spark_type.elementType, spark_type.containsNull, f"{path}.element")
+        item = _stored_part(_ITEM, spark_type.elementType, f"{path}.element")
         return pa.field(name, pa.list_(item), nullable)
     if isinstance(spark_type, MapType):
-        key = _stored_part("key", spark_type.keyType, False, f"{path}.key")
-        value = _stored_part("value", spark_type.valueType, spark_type.valueContainsNull, f"{path}.value")
+        key = _stored_part("key", spark_type.keyType, f"{path}.key", nullable=False)
+        value = _stored_part("value", spark_type.valueType, f"{path}.value")
         return pa.field(name, pa.map_(key, value), nullable)
     if isinstance(spark_type, StructType):
         fields = [_stored_field(field, f"{path}.{field.name}") for field in spark_type]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
 
 ROOT = Path(__file__).parents[2]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -69,3 +70,14 @@ def files(path: str) -> set[str]:
 
 def data_files(path: str) -> set[str]:
     return {name for name in files(path) if name.startswith("data/")}
+
+
+def relaxed(spark_type: t.DataType) -> t.DataType:
+    """Return a type in which everything may be null, as Spark's file sources and new tables have it."""
+    if isinstance(spark_type, t.StructType):
+        return t.StructType([t.StructField(f.name, relaxed(f.dataType), True, f.metadata) for f in spark_type])
+    if isinstance(spark_type, t.ArrayType):
+        return t.ArrayType(relaxed(spark_type.elementType))
+    if isinstance(spark_type, t.MapType):
+        return t.MapType(relaxed(spark_type.keyType), relaxed(spark_type.valueType))
+    return spark_type
