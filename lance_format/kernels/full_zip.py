@@ -6,18 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.mini_block import read_integer
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
 I64 = npt.NDArray[np.int64]
-
-
-@kernel
-def _read_integer(data: U8, position: int, size: int) -> int:
-    value = 0
-    for byte in range(size):
-        value |= np.int64(data[position + byte]) << (8 * byte)
-    return value
 
 
 @kernel
@@ -46,7 +39,7 @@ def unzip(
     while position < data.size:
         if entries == repetition.size or position + control_bytes > data.size:
             return -1, 0
-        word = _read_integer(data, position, control_bytes)
+        word = read_integer(data, position, control_bytes)
         level = word & mask
         definition[entries] = level
         repetition[entries] = word >> definition_bits
@@ -60,7 +53,7 @@ def unzip(
             if level == 0:
                 if position + length_bytes > data.size:
                     return -1, 0
-                size = _read_integer(data, position, length_bytes)
+                size = read_integer(data, position, length_bytes)
                 position += length_bytes
         if size < 0 or values == starts.size or size > data.size - position:
             return -1, 0

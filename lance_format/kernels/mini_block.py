@@ -12,7 +12,8 @@ I64 = npt.NDArray[np.int64]
 
 
 @kernel
-def _read_integer(data: U8, position: int, size: int) -> int:
+def read_integer(data: U8, position: int, size: int) -> int:
+    """Return a little-endian integer of `size` bytes, at most 8."""
     value = 0
     for byte in range(size):
         value |= np.int64(data[position + byte]) << (8 * byte)
@@ -43,12 +44,12 @@ def parse_headers(
                 header += 2
         if begin + header > end:
             return -1 - chunk
-        num_levels[chunk] = _read_integer(data, begin, 2)
+        num_levels[chunk] = read_integer(data, begin, 2)
         position = begin + 2
         for row in range(rows):
             width = size_width if row >= 2 else 2
             if row >= 2 or sizes[row, chunk] >= 0:
-                sizes[row, chunk] = _read_integer(data, position, width)
+                sizes[row, chunk] = read_integer(data, position, width)
                 position += width
         position = begin + (header + 7) // 8 * 8
         for row in range(rows):
