@@ -7,12 +7,13 @@ Validity is not part of it; that is what definition levels are for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.dictionary import SLACK, gather_bytes
+from lance_format.proto import encodings_pb2
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
@@ -36,7 +37,7 @@ class ValueShape:
 
     def matches(self, block: ValueBlock) -> bool:
         """Return whether a block is of this kind; offsets may have been widened to hold more bytes."""
-        if isinstance(block, FixedSizeListBlock):
+        if isinstance(block, FixedSizeListBlock | PackedStructBlock):
             return False
         if isinstance(block, FixedWidthBlock):
             return block.bits_per_value == self.bits_per_value
@@ -224,7 +225,56 @@ class FixedSizeListBlock:
         return FixedSizeListBlock(self.rows.slice(start, stop), self.shape)
 
 
-ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock
+class RowCodec(Protocol):
+    """Takes the rows of a packed struct apart."""
+
+    @property
+    def encoding(self) -> encodings_pb2.CompressiveEncoding:
+        """The encoding of the rows."""
+
+    def split_rows(self, rows: DataBlock) -> list[ValueBlock]:
+        """Return one block a field.
+
+        Raises
+        ------
+        CorruptFileError
+            If rows do not hold these fields.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStructBlock:
+    """Structs whose fields stand side by side, each struct a row.
+
+    Parameters
+    ----------
+    rows : DataBlock
+    codec : RowCodec
+    """
+
+    rows: DataBlock
+    codec: RowCodec
+
+    @property
+    def num_values(self) -> int:
+        """The number of structs."""
+        return self.rows.num_values
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all rows."""
+        return self.rows.size_bytes
+
+    def take(self, indices: Counts) -> PackedStructBlock:
+        """Gather values; `indices` lie within the block."""
+        return PackedStructBlock(self.rows.take(indices), self.codec)
+
+    def slice(self, start: int, stop: int) -> PackedStructBlock:
+        """Return values `start <= index < stop`, a view."""
+        return PackedStructBlock(self.rows.slice(start, stop), self.codec)
+
+
+ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock
 """What the values of a page may be."""
 
 

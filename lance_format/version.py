@@ -57,7 +57,7 @@ class FileVersion(enum.Enum):
 
     @property
     def has_maps(self) -> bool:
-        """Whether files may hold maps and fixed-size lists of structs."""
+        """Whether files may hold maps, fixed-size lists of structs, and packed structs with strings."""
         return self.value.maps
 
     @classmethod

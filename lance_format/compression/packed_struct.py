@@ -16,7 +16,7 @@ import numpy as np
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
+from lance_format.data_block import BufferSlices, Counts, DataBlock, FixedWidthBlock, PackedStructBlock, ValueBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
 
@@ -34,13 +34,27 @@ class PackedStructDecompressor:
     bits_per_field: tuple[int, ...]
 
     @property
+    def encoding(self) -> encodings_pb2.CompressiveEncoding:
+        """The encoding of the rows."""
+        values = flat.describe(sum(self.bits_per_field))
+        packed = encodings_pb2.PackedStruct(bits_per_value=self.bits_per_field, values=values)
+        return encodings_pb2.CompressiveEncoding(packed_struct=packed)
+
+    @property
     def num_buffers(self) -> int:
         """How many buffers a chunk has."""
         return 1
 
-    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> PackedStructBlock:
         """Decompress chunks; see `Decompressor`."""
-        return flat.FlatDecompressor(sum(self.bits_per_field)).decompress(buffers, num_values)
+        rows = flat.FlatDecompressor(sum(self.bits_per_field)).decompress(buffers, num_values)
+        return PackedStructBlock(rows, self)
+
+    def split_rows(self, rows: DataBlock) -> list[ValueBlock]:
+        """Take rows apart; see `RowCodec`."""
+        if not isinstance(rows, FixedWidthBlock) or rows.bits_per_value != sum(self.bits_per_field):
+            raise CorruptFileError(f"packed structs of {sum(self.bits_per_field)} bits are stored with another width")
+        return [*split_rows(rows, self.bits_per_field)]
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> PackedStructDecompressor:
@@ -80,6 +94,4 @@ def join_rows(fields: Sequence[FixedWidthBlock]) -> FixedWidthBlock:
 
 def compress(rows: FixedWidthBlock, bits_per_field: Sequence[int]) -> CompressedChunks:
     """Cut rows into chunks."""
-    chunks = flat.compress(rows)
-    packed = encodings_pb2.PackedStruct(bits_per_value=bits_per_field, values=chunks.encoding)
-    return replace(chunks, encoding=encodings_pb2.CompressiveEncoding(packed_struct=packed))
+    return replace(flat.compress(rows), encoding=PackedStructDecompressor(tuple(bits_per_field)).encoding)

@@ -8,7 +8,7 @@ signs leave bit packing nothing to save, their bytes are split and compressed by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from lance_format.data_block import (
     DataBlock,
     FixedSizeListBlock,
     FixedWidthBlock,
+    PackedStructBlock,
     ValueBlock,
     VariableWidthBlock,
 )
@@ -96,6 +97,9 @@ def compress_page(
     """
     if isinstance(block, FixedSizeListBlock):
         return CompressedPage(fixed_size_list.compress(block), None)
+    if isinstance(block, PackedStructBlock):
+        assert isinstance(block.rows, FixedWidthBlock)
+        return CompressedPage(replace(flat.compress(block.rows), encoding=block.codec.encoding), None)
     if isinstance(block, VariableWidthBlock):
         return _compress_byte_strings(block, options, version)
     if definition is not None:
@@ -296,6 +300,8 @@ def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerVal
     """Compress the values of a full-zip page, each by itself; those of a fixed width stay as they are."""
     if isinstance(block, FixedSizeListBlock):
         return PerValuePage(block.rows, fixed_size_list.describe(block.shape))
+    if isinstance(block, PackedStructBlock):
+        return PerValuePage(block.rows, block.codec.encoding)
     if isinstance(block, FixedWidthBlock):
         return PerValuePage(block, flat.describe(block.bits_per_value))
     plain = variable.describe(block.bits_per_offset)

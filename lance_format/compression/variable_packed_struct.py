@@ -16,7 +16,15 @@ import numpy as np
 
 from lance_format.compression import flat, variable
 from lance_format.compression.codec import PerValueDecompressor
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
+from lance_format.data_block import (
+    Bytes,
+    Counts,
+    DataBlock,
+    FixedWidthBlock,
+    PackedStructBlock,
+    ValueBlock,
+    VariableWidthBlock,
+)
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import mini_block as copying
 from lance_format.kernels import packed_struct as kernels
@@ -50,21 +58,16 @@ class VariablePackedStructDecompressor:
     """Passes on full-zip rows, which `split_rows` takes apart."""
 
     fields: tuple[PackedField, ...]
+    encoding: encodings_pb2.CompressiveEncoding
 
-    def decompress_values(self, values: DataBlock) -> DataBlock:
+    def decompress_values(self, values: DataBlock) -> PackedStructBlock:
         """Decompress values; see `PerValueDecompressor`."""
-        if not isinstance(values, VariableWidthBlock):
+        return PackedStructBlock(values, self)
+
+    def split_rows(self, rows: DataBlock) -> list[ValueBlock]:
+        """Take rows apart; see `RowCodec`. The fields of a row fill it exactly."""
+        if not isinstance(rows, VariableWidthBlock):
             raise CorruptFileError("packed structs with fields of any length are stored as values of a fixed width")
-        return values
-
-    def split_rows(self, rows: VariableWidthBlock) -> list[ValueBlock]:
-        """Take rows apart into one block a field.
-
-        Raises
-        ------
-        CorruptFileError
-            If the fields of a row do not fill it exactly, or cannot be decompressed.
-        """
         widths = [_OF_ANY_LENGTH if bits is None else bits // 8 for bits in (f.bits_per_value for f in self.fields)]
         prefixes = [(field.bits_per_length or 0) // 8 for field in self.fields]
         starts = np.empty((len(self.fields), rows.num_values), np.int64)
@@ -110,7 +113,7 @@ def parse_fields(
             fields.append(PackedField(None, bits, parse_values(message.value)))
         else:
             raise CorruptFileError(f"a field of a packed struct has {bits} bits as its {layout}")
-    return VariablePackedStructDecompressor(tuple(fields))
+    return VariablePackedStructDecompressor(tuple(fields), encoding)
 
 
 def describe(fields: Sequence[DataBlock]) -> encodings_pb2.CompressiveEncoding:
@@ -127,6 +130,19 @@ def describe(fields: Sequence[DataBlock]) -> encodings_pb2.CompressiveEncoding:
         messages.append(message)
     packed = encodings_pb2.VariablePackedStruct(fields=messages)
     return encodings_pb2.CompressiveEncoding(variable_packed_struct=packed)
+
+
+def codec_of(fields: Sequence[DataBlock]) -> VariablePackedStructDecompressor:
+    """Return what takes rows of these fields, which are not compressed, apart."""
+    packed = []
+    for field in fields:
+        if isinstance(field, FixedWidthBlock):
+            values = flat.parse_per_value(flat.describe(field.bits_per_value))
+            packed.append(PackedField(field.bits_per_value, None, values))
+        else:
+            bits = field.bits_per_offset
+            packed.append(PackedField(None, bits, variable.parse_per_value(variable.describe(bits))))
+    return VariablePackedStructDecompressor(tuple(packed), describe(fields))
 
 
 def join_rows(fields: Sequence[DataBlock]) -> VariableWidthBlock:

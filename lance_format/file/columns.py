@@ -5,6 +5,12 @@ from __future__ import annotations
 from lance_format.datatypes import Field, Schema
 
 
+def is_packed(field: Field) -> bool:
+    """Return whether a struct is one column, with its fields side by side."""
+    asked = field.metadata.get(b"lance-encoding:packed", field.metadata.get(b"packed", b""))
+    return field.logical_type == "struct" and asked.lower() == b"true"
+
+
 def column_indices(schema: Schema) -> dict[int, int]:
     """Return which column of a file of format 2.1 or later holds each field.
 
@@ -14,8 +20,7 @@ def column_indices(schema: Schema) -> dict[int, int]:
     indices: dict[int, int] = {}
 
     def assign(field: Field) -> None:
-        packed = field.metadata.get(b"lance-encoding:packed", field.metadata.get(b"packed", b"")).lower() == b"true"
-        if field.children and not packed:
+        if field.children and not is_packed(field):
             for child in field.children:
                 assign(child)
         else:

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.compression import packed_struct, variable_packed_struct
 from lance_format.compression.fixed_size_list import join_rows, split_rows
 from lance_format.data_block import (
     Bytes,
+    DataBlock,
     FixedSizeListBlock,
     FixedWidthBlock,
     ListLevel,
     ListShape,
+    PackedStructBlock,
     ValueBlock,
     ValueShape,
     VariableWidthBlock,
@@ -40,6 +43,8 @@ NULL_SHAPE = ValueShape()
 
 FIXED_SIZE_LIST_SHAPE = ValueShape()
 """The shape of fixed-size lists; what their rows are like, each page says by itself."""
+PACKED_SHAPE = ValueShape()
+"""The shape of packed structs; what their rows are like, each page says by itself."""
 
 
 def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
@@ -61,6 +66,13 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
         return FIXED_SIZE_LIST_SHAPE
     if pa.types.is_dictionary(arrow_type):
         return shape_of(arrow_type.value_type, name)
+    if pa.types.is_struct(arrow_type):
+        for field in arrow_type:
+            if shape_of(field.type, name) in (NULL_SHAPE, ValueShape(bits_per_value=1)):
+                raise NotSupportedError(
+                    f"column {name!r} is a packed struct with a {field.type}, which cannot be packed"
+                )
+        return PACKED_SHAPE
     if pa.types.is_nested(arrow_type):
         raise NotSupportedError(f"column {name!r} has type {arrow_type}, which is not supported yet")
     return ValueShape(bits_per_value=arrow_type.bit_width)
@@ -83,6 +95,8 @@ def build_arrays(
         return [pa.nulls(num_values, arrow_type)]
     if isinstance(values, FixedSizeListBlock):
         return [_build_lists(values, validity, num_values, arrow_type)]
+    if isinstance(values, PackedStructBlock):
+        return [_build_structs(values, validity, num_values, arrow_type)]
     if shape.bits_per_value == 1 and isinstance(values, FixedWidthBlock) and values.bits_per_value == 8:
         bits = np.packbits(values.data[: values.num_values], bitorder="little")  # full-zip pages have whole bytes only
         values = FixedWidthBlock(bits, 1, values.num_values)
@@ -118,6 +132,21 @@ def _build_lists(
     for list_type, found in zip(reversed(types), [*reversed(inner[:-1]), bitmap(validity)], strict=True):
         array = pa.Array.from_buffers(list_type, len(array) // list_type.list_size, [found], children=[array])
     return array
+
+
+def _build_structs(
+    values: PackedStructBlock, validity: Validity | None, num_values: int, arrow_type: pa.StructType
+) -> pa.Array:
+    fields = values.codec.split_rows(values.rows)
+    if len(fields) != arrow_type.num_fields or values.num_values != num_values:
+        raise CorruptFileError(f"a page does not hold {num_values} packed structs of {arrow_type.num_fields} fields")
+    children = []
+    for field, block in zip(arrow_type, fields, strict=True):
+        arrays = build_arrays(block, None, num_values, field.type, shape_of(field.type, field.name))
+        if len(arrays) > 1:
+            raise NotSupportedError("packed strings of more than 2 GiB a page cannot be read; read fewer rows at once")
+        children += arrays
+    return pa.Array.from_buffers(arrow_type, num_values, [bitmap(validity)], children=children)
 
 
 def _innermost(arrow_type: pa.DataType) -> pa.DataType:
@@ -203,7 +232,33 @@ def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
         return _strings_of(array, valid)
     if pa.types.is_fixed_size_list(array.type):
         return _lists_of(array, valid)
+    if pa.types.is_struct(array.type):
+        return _structs_of(array, valid)
     return _fixed_width_of(array, valid)
+
+
+def _structs_of(array: pa.Array, valid: Validity | None) -> PackedStructBlock:
+    fields: list[DataBlock] = []
+    for field, child in zip(array.type, _children(array), strict=True):
+        part = plain(child)
+        there = validity_of(part)
+        if there is not None and not (there if valid is None else there | ~valid).all():
+            raise NotSupportedError(f"field {field.name!r} of a packed struct is null, which cannot be stored")
+        block = values_of(part, valid)
+        if not isinstance(block, FixedWidthBlock | VariableWidthBlock):
+            raise NotSupportedError(
+                f"field {field.name!r} of a packed struct is a {field.type}, which cannot be packed"
+            )
+        fields.append(block)
+    fixed = [block for block in fields if isinstance(block, FixedWidthBlock)]
+    if len(fixed) == len(fields):
+        codec = packed_struct.PackedStructDecompressor(tuple(block.bits_per_value for block in fixed))
+        return PackedStructBlock(packed_struct.join_rows(fixed), codec)
+    return PackedStructBlock(variable_packed_struct.join_rows(fields), variable_packed_struct.codec_of(fields))
+
+
+def _children(array: pa.StructArray) -> list[pa.Array]:
+    return [array.field(index) for index in range(array.type.num_fields)]
 
 
 def _lists_of(array: pa.Array, valid: Validity | None) -> FixedSizeListBlock:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_format.data_block import Offsets, ValueBlock, ValueShape
 from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file.columns import is_packed
 from lance_format.file.leaf_arrays import bitmap, build_arrays, plain, shape_of, validity_of, values_of
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import DecodedRows
@@ -37,7 +38,7 @@ class _Kind(enum.Enum):
 
 
 def _kind(field: Field) -> _Kind:
-    if not field.children:
+    if not field.children or is_packed(field):
         return _Kind.LEAF
     if field.logical_type == "struct":
         return _Kind.STRUCT
@@ -105,13 +106,9 @@ def leaves_of(field: Field) -> list[Leaf]:
 
     def visit(path: tuple[Field, ...]) -> None:
         last = path[-1]
-        packed = last.metadata.get(b"lance-encoding:packed", last.metadata.get(b"packed", b"")).lower() == b"true"
-        if last.logical_type == "struct" and (packed or not last.children):
-            kind = "packed" if packed else "empty"
-            raise NotSupportedError(
-                f"column {field.name!r} has {kind} struct {last.name!r}, which is not supported yet"
-            )
-        if last.children:
+        if last.logical_type == "struct" and not last.children:
+            raise NotSupportedError(f"column {field.name!r} has struct {last.name!r} without fields, not supported yet")
+        if last.children and not is_packed(last):
             for child in last.children:
                 visit((*path, child))
             return
@@ -135,6 +132,8 @@ def check_writable(field: Field, version: FileVersion) -> None:
         named = f"column {leaf.name!r}"
         if leaf.field.extension_name == "arrow.json":
             raise NotSupportedError(f"{named} is JSON, which cannot be written yet; store it as a string")
+        if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
+            raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
         if pa.types.is_dictionary(leaf.arrow_type):
             raise NotSupportedError(
                 f"{named} is a {leaf.arrow_type}, which cannot be written yet; cast it to its values"
@@ -148,6 +147,10 @@ def check_writable(field: Field, version: FileVersion) -> None:
         raise NotSupportedError(
             f"column {field.name!r} has a fixed-size list of structs beside other fields, which is not supported"
         )
+
+
+def _has_fixed_width(arrow_type: pa.StructType) -> bool:
+    return all(shape_of(field.type, field.name).bits_per_value is not None for field in arrow_type)
 
 
 def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
@@ -234,7 +237,7 @@ def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def _count_leaves(field: Field) -> int:
-    return sum(map(_count_leaves, field.children)) if field.children else 1
+    return 1 if _kind(field) is _Kind.LEAF else sum(map(_count_leaves, field.children))
 
 
 def _bitmap_of(array: pa.Array) -> pa.Buffer | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from lance_format.compression.options import CompressionOptions, StructuralEncoding
-from lance_format.data_block import DataBlock, FixedSizeListBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
+from lance_format.data_block import (
+    DataBlock,
+    FixedSizeListBlock,
+    FixedWidthBlock,
+    PackedStructBlock,
+    ValueBlock,
+    VariableWidthBlock,
+)
+from lance_format.errors import NotSupportedError
 from lance_format.structural import constant, full_zip, mini_block_writer
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooLargeForMiniBlockError, TooManyLevelsError
@@ -41,6 +49,8 @@ def encode_page(
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
         return constant.encode_nulls(levels, stack, num_rows, compressed=version.has_constant_values)
     first = 0 if valid is None else int(np.argmax(valid))
+    if isinstance(values, PackedStructBlock):
+        return _encode_packed(values, levels, stack, num_rows, version, options)
     if isinstance(values, FixedSizeListBlock):
         return _encode_large_or_small(values, levels, stack, num_rows, version, options)
     if version.has_constant_values and _constant_pays(values, levels) and _is_constant(values, valid, first):
@@ -48,8 +58,28 @@ def encode_page(
     return _encode_large_or_small(values, levels, stack, num_rows, version, options)
 
 
+def _encode_packed(
+    values: PackedStructBlock,
+    levels: LevelPair,
+    stack: LayerStack,
+    num_rows: int,
+    version: FileVersion,
+    options: CompressionOptions,
+) -> EncodedPage:
+    """Lay out packed structs: in chunks if they have a fixed width, else zipped; the format knows no other way."""
+    if isinstance(values.rows, VariableWidthBlock):
+        return full_zip.encode(values, levels, stack, num_rows, options)
+    try:
+        return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
+    except (TooLargeForMiniBlockError, TooManyLevelsError) as error:
+        raise NotSupportedError(
+            f"packed structs of {values.rows.bytes_per_value} bytes, or so many empty lists of them, do not fit into a"
+            " page of this file format version; do not pack them"
+        ) from error
+
+
 def _encode_large_or_small(
-    values: ValueBlock,
+    values: DataBlock | FixedSizeListBlock,
     levels: LevelPair,
     stack: LayerStack,
     num_rows: int,
@@ -65,7 +95,7 @@ def _encode_large_or_small(
         return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
 
 
-def _has_large_values(values: ValueBlock) -> bool:
+def _has_large_values(values: DataBlock | FixedSizeListBlock) -> bool:
     """Return whether values are better read one by one than by the chunk."""
     if isinstance(values, FixedSizeListBlock):
         values = values.rows
@@ -74,7 +104,7 @@ def _has_large_values(values: ValueBlock) -> bool:
     return int(np.diff(values.offsets).max()) >= _LARGE_VALUE_BYTES
 
 
-def _whole_bytes(values: ValueBlock) -> ValueBlock:
+def _whole_bytes(values: DataBlock | FixedSizeListBlock) -> DataBlock | FixedSizeListBlock:
     """Return values that full-zip can store: single bits become bytes."""
     if not isinstance(values, FixedWidthBlock) or values.bits_per_value != 1:
         return values

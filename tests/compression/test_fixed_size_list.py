@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_format.compression import fixed_size_list, flat, packed_struct, registry
-from lance_format.compression.codec import Context
 from lance_format.compression.fixed_size_list import ListLevel, ListShape
-from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock
+from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock, PackedStructBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
 from tests.compression import blocks
@@ -101,10 +100,8 @@ def test_packed_structs_round_trip(widths: list[int], count: int, seed: int) -> 
     rows = packed_struct.join_rows(fields)
     chunks = packed_struct.compress(rows, widths)
     back = decompress(chunks)
-    assert isinstance(back, FixedWidthBlock)
-    decompressor = registry.parse_decompressor(chunks.encoding, Context.MINI_BLOCK)
-    assert isinstance(decompressor, packed_struct.PackedStructDecompressor)
-    for found, field in zip(packed_struct.split_rows(back, decompressor.bits_per_field), fields, strict=True):
+    assert isinstance(back, PackedStructBlock)
+    for found, field in zip(back.codec.split_rows(back.rows), fields, strict=True):
         blocks.assert_same(found, field)
 
 

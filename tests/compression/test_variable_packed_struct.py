@@ -39,7 +39,7 @@ def test_round_trip(kinds: list[int], count: int, seed: int) -> None:
     fields = _fields(kinds, count, seed)
     rows = variable_packed_struct.join_rows(fields)
     decompressor = _parse(variable_packed_struct.describe(fields))
-    assert decompressor.decompress_values(rows) is rows
+    assert decompressor.decompress_values(rows).rows is rows
     for found, field in zip(decompressor.split_rows(rows), fields, strict=True):
         blocks.assert_same(found, field)
 

@@ -37,6 +37,12 @@ _COLUMNS = {
     "runs": pa.array(np.repeat(np.arange(15), 100)),
     "zstd": make_array(pa.int64(), 1500, "some nulls", "small"),
     "lz4": make_array(pa.string(), 1500, "some nulls", "random"),
+    "side by side": pa.array([{"x": row, "y": row / 7} for row in range(1500)]),
+}
+_METADATA = {
+    "zstd": {"lance-encoding:compression": "zstd"},
+    "lz4": {"lance-encoding:compression": "lz4"},
+    "side by side": {"lance-encoding:packed": "true"},
 }
 
 
@@ -57,12 +63,7 @@ def original(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
     path = tmp_path / "original.lance"
     table = pa.table(
         list(_COLUMNS.values()),
-        schema=pa.schema(
-            pa.field(
-                name, array.type, metadata={"lance-encoding:compression": name} if name in ("zstd", "lz4") else None
-            )
-            for name, array in _COLUMNS.items()
-        ),
+        schema=pa.schema(pa.field(name, array.type, metadata=_METADATA.get(name)) for name, array in _COLUMNS.items()),
     )
     with LanceFileWriter(path, table.schema, version=request.param) as writer:
         writer.write_batch(table)

@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from lance_format.compression import fixed_size_list, registry, variable_packed_struct
 from lance_format.compression.codec import Context
 from lance_format.compression.variable_packed_struct import VariablePackedStructDecompressor
-from lance_format.data_block import BufferSlices, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import (
+    BufferSlices,
+    FixedSizeListBlock,
+    FixedWidthBlock,
+    PackedStructBlock,
+    ValueBlock,
+    VariableWidthBlock,
+)
 from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.proto import encodings_pb2, file_pb2
 from tests.compression import blocks
@@ -248,7 +255,7 @@ def _full_zip_values(layout: encodings_pb2.FullZipLayout, data: bytes) -> Variab
     return blocks.block_of(values, layout.bits_per_offset)
 
 
-def _read_full_zip(table: pa.Table, path: Path) -> tuple[encodings_pb2.CompressiveEncoding, DataBlock]:
+def _read_full_zip(table: pa.Table, path: Path) -> tuple[encodings_pb2.CompressiveEncoding, ValueBlock]:
     with lance.file.LanceFileWriter(str(path), table.schema, version="2.2") as writer:
         writer.write_batch(table)
     ((layout, buffers),) = _layouts(path)
@@ -288,8 +295,8 @@ def test_packed_structs_of_any_length_of_pylance(tmp_path: Path) -> None:
     encoding, found = _read_full_zip(table, tmp_path / "theirs.lance")
     decompressor = registry.parse_per_value_decompressor(encoding)
     assert isinstance(decompressor, VariablePackedStructDecompressor)
-    assert isinstance(found, VariableWidthBlock)
-    x, s, y, t = decompressor.split_rows(found)
+    assert isinstance(found, PackedStructBlock)
+    x, s, y, t = found.codec.split_rows(found.rows)
     assert isinstance(x, FixedWidthBlock)
     assert isinstance(y, FixedWidthBlock)
     assert x.data.view("<i2").tolist() == list(range(500))
@@ -297,7 +304,7 @@ def test_packed_structs_of_any_length_of_pylance(tmp_path: Path) -> None:
     assert [value.decode() for value in blocks.values_of(s)] == [row["s"] for row in rows]
     assert [value.decode() for value in blocks.values_of(t)] == [row["t"] for row in rows]
     again = variable_packed_struct.join_rows([x, s, y, t])
-    assert blocks.values_of(again) == blocks.values_of(found)
+    assert blocks.values_of(again) == blocks.values_of(found.rows)
 
 
 def test_fixed_size_lists_of_pylance(tmp_path: Path) -> None:
@@ -305,8 +312,8 @@ def test_fixed_size_lists_of_pylance(tmp_path: Path) -> None:
     array = pa.array(lists, pa.list_(pa.list_(pa.float32(), 40), 3))
     encoding, found = _read_full_zip(_table(array, {}), tmp_path / "theirs.lance")
     shape = fixed_size_list.parse_shape(encoding)
-    assert isinstance(found, FixedWidthBlock)
-    validities, items = fixed_size_list.split_rows(found, shape)
+    assert isinstance(found, FixedSizeListBlock)
+    validities, items = fixed_size_list.split_rows(found.rows, shape)
     outer, inner = (np.unpackbits(part, bitorder="little") for part in validities)
     assert outer[:150].tolist() == [1, 0, 1] * 50
     flat = [item for row in lists for inner_list in row for item in (inner_list or [None] * 40)]
@@ -316,5 +323,5 @@ def test_fixed_size_lists_of_pylance(tmp_path: Path) -> None:
     assert values[there].tolist() == [np.float32(item) for item in flat if item is not None]
     rows = fixed_size_list.join_rows(validities, items, shape)
     # the bits that fill a validity's last byte are arbitrary
-    differing = np.flatnonzero(rows.data != found.data) % rows.bytes_per_value
+    differing = np.flatnonzero(rows.data != found.rows.data) % rows.bytes_per_value
     assert set(differing.tolist()) <= {0}
