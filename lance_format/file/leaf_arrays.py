@@ -29,6 +29,7 @@ from lance_format.structural.rep_def import Validity
 
 _MAX_INT32 = 2**31 - 1
 _UTF8 = (pa.string(), pa.large_string())
+_FIRST_NOT_ASCII = 0x80
 _SHAPES: dict[pa.DataType, ValueShape] = {
     pa.bool_(): ValueShape(bits_per_value=1),
     pa.string(): ValueShape(bits_per_offset=32),
@@ -160,7 +161,7 @@ def _build_strings(
 ) -> list[pa.Array]:
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
-        if arrow_type in _UTF8:
+        if arrow_type in _UTF8 and int(values.data.max(initial=0)) >= _FIRST_NOT_ASCII:
             _validate(array)
         return [array]
     if values.size_bytes > _MAX_INT32 and values.num_values > 1:
