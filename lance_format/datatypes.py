@@ -158,11 +158,6 @@ class Schema:
         """The names of the top-level fields."""
         return [field.name for field in self.fields]
 
-    @property
-    def max_field_id(self) -> int:
-        """The highest id in use; -1 if there is no field."""
-        return max((field.id for field in self.walk()), default=UNASSIGNED)
-
     def field(self, name: str) -> Field:
         """Return the top-level field of that name.
 

@@ -92,6 +92,8 @@ def join_rows(fields: Sequence[FixedWidthBlock]) -> FixedWidthBlock:
     return FixedWidthBlock(rows.ravel(), rows.shape[1] * 8, num_values)
 
 
-def compress(rows: FixedWidthBlock, bits_per_field: Sequence[int]) -> CompressedChunks:
-    """Cut rows into chunks."""
-    return replace(flat.compress(rows), encoding=PackedStructDecompressor(tuple(bits_per_field)).encoding)
+def compress(block: PackedStructBlock) -> CompressedChunks:
+    """Cut rows, which have a fixed width, into chunks."""
+    if not isinstance(block.rows, FixedWidthBlock):
+        raise TypeError("rows of any length are full-zip values")
+    return replace(flat.compress(block.rows), encoding=block.codec.encoding)

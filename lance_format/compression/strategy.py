@@ -8,7 +8,7 @@ signs leave bit packing nothing to save, their bytes are split and compressed by
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from lance_format.compression import (
     flat,
     fsst,
     general,
+    packed_struct,
     rle,
     variable,
 )
@@ -98,8 +99,7 @@ def compress_page(
     if isinstance(block, FixedSizeListBlock):
         return CompressedPage(fixed_size_list.compress(block), None)
     if isinstance(block, PackedStructBlock):
-        assert isinstance(block.rows, FixedWidthBlock)
-        return CompressedPage(replace(flat.compress(block.rows), encoding=block.codec.encoding), None)
+        return CompressedPage(packed_struct.compress(block), None)
     if isinstance(block, VariableWidthBlock):
         return _compress_byte_strings(block, options, version)
     if definition is not None:

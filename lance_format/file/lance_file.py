@@ -244,7 +244,6 @@ class LanceFileWriter:
         self._data_cache_bytes = data_cache_bytes
         self._max_page_bytes = max_page_bytes
         self._writer: FileWriter | None = None
-        self._num_rows: int | None = None
         self.closed = False
         self.size_bytes: int | None = None
         if schema is not None:

@@ -22,7 +22,7 @@ from lance_format.file.columns import is_packed
 from lance_format.file.leaf_arrays import bitmap, build_arrays, plain, shape_of, validity_of, values_of
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import DecodedRows
-from lance_format.structural.rep_def import LevelBuilder, LevelPair, Validity, unravel, visible
+from lance_format.structural.rep_def import LevelBuilder, LevelPair, Validity, unravel, visible_definition
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
@@ -282,11 +282,8 @@ def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, La
     array = plain(array)
     builder.add_items(validity_of(array))
     levels, stack = builder.finish()
-    valid = None
-    if levels.definition is not None:
-        seen = visible(levels.definition, stack)
-        valid = (levels.definition if seen is None else levels.definition[seen]) == 0
-    return values_of(array, valid), levels, stack
+    definition = visible_definition(levels, stack)
+    return values_of(array, None if definition is None else definition == 0), levels, stack
 
 
 def _shred_lists(array: pa.Array, validity: Validity | None, builder: LevelBuilder) -> pa.Array:

@@ -13,7 +13,7 @@ from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.mini_block import ALIGNMENT, LOG_BITS
 from lance_format.structural.page import EncodedPage
-from lance_format.structural.rep_def import LevelPair, visible
+from lance_format.structural.rep_def import LevelPair, visible, visible_definition
 from lance_format.version import FileVersion
 
 _FILL = 0xFE
@@ -55,11 +55,7 @@ def encode(
     TooLargeForMiniBlockError
     TooManyLevelsError
     """
-    definition = levels.definition
-    seen = visible(definition, stack)
-    if definition is not None and seen is not None:
-        definition = definition[seen]
-    page = strategy.compress_page(values, definition, options, version)
+    page = strategy.compress_page(values, visible_definition(levels, stack), options, version)
     chunks, large_chunks = page.chunks, version.has_large_chunks
     counts = _levels_of_chunks(levels, stack, chunks.num_values)
     if int(counts.max()) > _MAX_LEVELS:

@@ -84,6 +84,14 @@ def visible(definition: Levels | None, stack: LayerStack) -> Validity | None:
     return definition <= stack.max_visible
 
 
+def visible_definition(levels: LevelPair, stack: LayerStack) -> Levels | None:
+    """Return the definition levels of the entries that have a value, 0 where it is there; None if all are."""
+    if levels.definition is None:
+        return None
+    seen = visible(levels.definition, stack)
+    return levels.definition if seen is None else levels.definition[seen]
+
+
 def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> list[Layer]:
     """Turn the levels of whole rows into layers, innermost first.
 

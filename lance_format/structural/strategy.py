@@ -18,7 +18,7 @@ from lance_format.structural import constant, full_zip, mini_block_writer
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooLargeForMiniBlockError, TooManyLevelsError
 from lance_format.structural.page import EncodedPage
-from lance_format.structural.rep_def import LevelPair, Validity, visible
+from lance_format.structural.rep_def import LevelPair, Validity, visible_definition
 from lance_format.version import FileVersion
 
 _LARGE_VALUE_BYTES = 256
@@ -45,7 +45,8 @@ def encode_page(
     version : FileVersion
     options : CompressionOptions
     """
-    valid = _valid_values(levels, stack)
+    definition = visible_definition(levels, stack)
+    valid = None if definition is None else definition == 0
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
         return constant.encode_nulls(levels, stack, num_rows, compressed=version.has_constant_values)
     first = 0 if valid is None else int(np.argmax(valid))
@@ -110,15 +111,6 @@ def _whole_bytes(values: DataBlock | FixedSizeListBlock) -> DataBlock | FixedSiz
         return values
     bits = np.unpackbits(values.data, count=values.num_values, bitorder="little")
     return FixedWidthBlock(bits, 8, values.num_values)
-
-
-def _valid_values(levels: LevelPair, stack: LayerStack) -> Validity | None:
-    """Return which of the values are not null; None if all are."""
-    if levels.definition is None:
-        return None
-    seen = visible(levels.definition, stack)
-    valid: Validity = (levels.definition if seen is None else levels.definition[seen]) == 0
-    return valid
 
 
 def _constant_pays(values: DataBlock, levels: LevelPair) -> bool:

@@ -98,7 +98,7 @@ def test_lists_that_are_too_short_are_corrupt() -> None:
 def test_packed_structs_round_trip(widths: list[int], count: int, seed: int) -> None:
     fields = [blocks.fixed_block(bits, count, "random", seed + index) for index, bits in enumerate(widths)]
     rows = packed_struct.join_rows(fields)
-    chunks = packed_struct.compress(rows, widths)
+    chunks = packed_struct.compress(PackedStructBlock(rows, packed_struct.PackedStructDecompressor(tuple(widths))))
     back = decompress(chunks)
     assert isinstance(back, PackedStructBlock)
     for found, field in zip(back.codec.split_rows(back.rows), fields, strict=True):
