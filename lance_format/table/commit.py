@@ -2,7 +2,8 @@
 
 A version exists once its manifest does, and a manifest is only ever created, never replaced. A commit therefore
 
-1. loads the latest version, and checks the transaction against all that others committed since it was planned;
+1. loads the latest version, checks the transaction against all that others committed since it was planned, and rebases
+   it where both changed the same fragments;
 2. writes the transaction file, then creates the manifest of the next version;
 3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
    its work, so that "exists already" may well mean this very commit: only the content tells whose it is.
@@ -14,6 +15,7 @@ landed before, and committing it again changes nothing.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import json
 import random
@@ -34,11 +36,11 @@ from lance_format.errors import (
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.conflicts import check_conflict
 from lance_format.table.history import History, load_history
-from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, serialize_manifest
+from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
 from lance_format.table.naming import TRANSACTIONS_DIRECTORY, VERSION_HINT
-from lance_format.table.operations.append import apply_append
-from lance_format.table.operations.overwrite import apply_overwrite
-from lance_format.table.transaction import Append, Overwrite, Transaction, serialize_transaction
+from lance_format.table.operations import Delete, Operation, OtherOperation, Overwrite, Restore, Update
+from lance_format.table.rebase import rebase
+from lance_format.table.transaction import Transaction, serialize_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def commit(store: ObjectStore, root: str, transaction: Transaction, retry: Retry
     root : str
         The path of the table in the store.
     transaction : Transaction
-        An append or an overwrite, whose data files are written.
+        Of an operation that this library makes; the files it refers to are written.
     retry : RetryPolicy
 
     Returns
@@ -116,7 +118,8 @@ class _Commit:
         self._retry = retry
         self._checked = transaction.read_version
         self._num_absent = 0
-        self._transaction_written = False
+        self._rebased_files: list[str] = []
+        self._transaction_written: bytes | None = None
         self._transaction_path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
 
     def run(self) -> Manifest:
@@ -125,7 +128,8 @@ class _Commit:
         except CommitStateUnknownError:
             raise
         except LanceError:
-            if self._transaction_written:
+            self._delete_rebased_files()
+            if self._transaction_written is not None:
                 with contextlib.suppress(StorageError):
                     self._store.delete(self._transaction_path)
             raise
@@ -139,12 +143,14 @@ class _Commit:
             if landed is not None:
                 return landed
             successor = self._apply(history)
-            if not self._transaction_written:
-                self._transaction_written = True
-                self._store.put(self._transaction_path, serialize_transaction(self._transaction))
-            if self._create(history.manifest_path(successor.version), successor) is _Outcome.LANDED:
+            self._write_transaction(successor)
+            outcome = self._create(history.manifest_path(successor.version), successor)
+            if outcome is _Outcome.LANDED:
                 self._write_hint(successor.version)
                 return successor
+            if outcome is _Outcome.FOREIGN:
+                self._delete_rebased_files()
+            self._rebased_files.clear()
             elapsed = time.monotonic() - start
             first_attempt_seconds = first_attempt_seconds or elapsed
             pause = self._retry.pause(attempt, first_attempt_seconds)
@@ -191,14 +197,43 @@ class _Commit:
         current = history.load(history.latest) if history.names else None
         if current is not None:
             current.check_writable(f"the table {self._root}")
-        operation, now_ns = self._transaction.operation, time.time_ns()
-        if isinstance(operation, Overwrite):
-            return apply_overwrite(current, self._transaction, operation, now_ns)
-        if not isinstance(operation, Append):
+        operation = self._transaction.operation
+        if isinstance(operation, OtherOperation):
             raise TypeError(f"the operation {operation.name} cannot be committed")
+        read_version = self._transaction.read_version
+        if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
+            planned_on = history.load(read_version)
+            operation = rebase(self._store, self._root, operation, planned_on, current, self._rebased_files)
+        landing = dataclasses.replace(self._transaction, operation=operation)
+        return make_successor(
+            current,
+            self._apply_operation(operation, current, history),
+            transaction_file=self._transaction.file_name,
+            inline_transaction=serialize_transaction(landing),
+            now_ns=time.time_ns(),
+        )
+
+    def _apply_operation(self, operation: Operation, current: Manifest | None, history: History) -> Manifest:
+        if isinstance(operation, Overwrite) and current is None:
+            current = operation.create()
+        if isinstance(operation, Restore):
+            operation = dataclasses.replace(operation, restored=history.load(operation.version))
         if current is None:
-            raise DatasetNotFoundError(f"there is no Lance table at {self._root} to append to; it was deleted")
-        return apply_append(current, self._transaction, operation, now_ns)
+            raise DatasetNotFoundError(f"there is no Lance table at {self._root} to {operation.name}; it was deleted")
+        return operation.apply(current)
+
+    def _write_transaction(self, successor: Manifest) -> None:
+        """Write the transaction file; again, if a rebase changed it."""
+        content = successor.inline_transaction or b""
+        if content != self._transaction_written:
+            self._transaction_written = content
+            self._store.put(self._transaction_path, content)
+
+    def _delete_rebased_files(self) -> None:
+        """Delete the deletion files of an attempt that came to nothing."""
+        for path in self._rebased_files:
+            with contextlib.suppress(StorageError):
+                self._store.delete(path)
 
     def _create(self, path: str, successor: Manifest) -> _Outcome:
         """Create the manifest, and find out whether that worked."""
@@ -209,7 +244,7 @@ class _Commit:
         except StorageError as error:
             outcome = self._read_back(path, content, error)
             if outcome is _Outcome.ABSENT:
-                self._num_absent += 1
+                self._num_absent += 1  # Whether it still appears is not known: what it refers to is left alone.
                 if self._num_absent >= self._retry.max_absent:
                     raise
             return outcome

@@ -1,16 +1,22 @@
 """What may follow what: whether an operation planned on one version can land on top of others committed since.
 
 The matrix is data. Its rows are the operations that this library commits, its columns those that any writer may have
-committed meanwhile, under their names in the format.
+committed meanwhile, under their names in the format. Where the answer depends on what the two changed, the entry is a
+rule. That two operations are compatible does not mean that the later one can be applied as it was planned: deletions in
+one fragment are united by `lance_format.table.rebase`.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from typing import Any
 
 from lance_format.errors import CommitConflictError, RetryableCommitConflictError
-from lance_format.table.transaction import OtherOperation, Transaction
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.index_metadata import FRAGMENT_REUSE_INDEX
+from lance_format.table.operations import CreateIndex, DataReplacement, Delete, Merge, Overwrite, Update, UpdateConfig
+from lance_format.table.transaction import Transaction
 
 
 class Verdict(enum.Enum):
@@ -21,67 +27,314 @@ class Verdict(enum.Enum):
     INCOMPATIBLE = "cannot follow"
 
 
-Rule = Verdict | Callable[[Transaction, Transaction], Verdict]
+# Operations have a type each; which one a rule gets is settled by its place in the matrix.
+Rule = Verdict | Callable[[Any, Any], Verdict]
+
+_YES, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
 
 
-def _append_after_project(_own: Transaction, committed: Transaction) -> Verdict:
+def _retry_if(condition: bool) -> Verdict:
+    return _RETRY if condition else _YES
+
+
+def _same_fragments(own: Any, committed: Any) -> Verdict:
+    """Both change or remove the same fragment."""
+    return _retry_if(not own.changed_fragment_ids.isdisjoint(committed.changed_fragment_ids))
+
+
+def _same_rows(own: Delete | Update, committed: Delete | Update) -> Verdict:
+    """Deletions in one fragment can be united; what else happened to it cannot. Common rows are found by the rebase."""
+    gone = _removed(own) & committed.changed_fragment_ids | _removed(committed) & own.changed_fragment_ids
+    theirs = {fragment.id: fragment for fragment in committed.updated_fragments}
+    both = [(mine, theirs[mine.id]) for mine in own.updated_fragments if mine.id in theirs]
+    return _retry_if(bool(gone) or any(_differ_in_files(mine, other) for mine, other in both))
+
+
+def _removed(operation: Delete | Update) -> frozenset[int]:
+    return operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
+
+
+def _differ_in_files(one: FragmentMetadata, other: FragmentMetadata) -> bool:
+    return [file.name for file in one.files] != [file.name for file in other.files]
+
+
+def _needs_nullability(_own: Any, committed: Any) -> Verdict:
     """Rows that are already written may hold nulls where the changed schema forbids them."""
-    operation = committed.operation
-    preserved = isinstance(operation, OtherOperation) and operation.preserves_nullability
-    return Verdict.COMPATIBLE if preserved else Verdict.RETRYABLE
+    return _retry_if(not committed.preserves_nullability)
 
 
-def _append_after_merge(own: Transaction, committed: Transaction) -> Verdict:
+def _append_after_merge(own: Any, committed: Merge) -> Verdict:
     """A column that was cast is another field since: values written for the old one would be lost silently."""
-    operation = committed.operation
-    if isinstance(operation, OtherOperation) and not own.field_ids <= operation.field_ids:
-        return Verdict.RETRYABLE
-    return _append_after_project(own, committed)
+    written = frozenset[int]().union(*(fragment.field_ids for fragment in own.added_fragments))
+    return _retry_if(not (committed.preserves_nullability and written <= committed.field_ids))
 
 
-_COMPATIBLE, _RETRYABLE, _INCOMPATIBLE = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
+def _same_config_key(own: Overwrite | UpdateConfig, committed: Overwrite | UpdateConfig) -> Verdict:
+    """Both set one key of the configuration, or one sets what the other removes."""
+    (mine, mine_too), (theirs, theirs_too) = _config_keys(own), _config_keys(committed)
+    return _NO if mine & (theirs | theirs_too) or theirs & (mine | mine_too) else _YES
+
+
+def _config_keys(operation: Overwrite | UpdateConfig) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that an operation sets, and all that it touches."""
+    if isinstance(operation, Overwrite):
+        return frozenset(operation.config_upserts), frozenset(operation.config_upserts)
+    if operation.config is None:
+        return frozenset(), frozenset()
+    return operation.config.upserted, frozenset(operation.config.entries)
+
+
+def _overwrite_after_overwrite(own: Overwrite, committed: Overwrite) -> Verdict:
+    return _NO if _same_config_key(own, committed) is _NO else _RETRY
+
+
+def _config_after_overwrite(own: UpdateConfig, committed: Overwrite) -> Verdict:
+    """An overwrite brings a schema of its own, whose metadata are not those that were to change."""
+    if own.schema_metadata is not None or own.field_metadata:
+        return _NO
+    return _same_config_key(own, committed)
+
+
+def _config_after_config(own: UpdateConfig, committed: UpdateConfig) -> Verdict:
+    same_metadata = (own.schema_metadata is not None and committed.schema_metadata is not None) or not (
+        own.field_metadata.keys().isdisjoint(committed.field_metadata)
+    )
+    return _NO if same_metadata else _same_config_key(own, committed)
+
+
+def _index_on_fragments(index: CreateIndex, rewrite: Any) -> Verdict:
+    """The rows that an index refers to were moved. What is known of a fragment reuse index is too little to unite."""
+    built = [new for new in index.new_indices if new.name != FRAGMENT_REUSE_INDEX]
+    if len(built) < len(index.new_indices):
+        return _RETRY
+    return _retry_if(any(new.covers_any(rewrite.changed_fragment_ids) for new in built))
+
+
+def _rewrite_after_index(own: Any, committed: CreateIndex) -> Verdict:
+    return _index_on_fragments(committed, own)
+
+
+def _index_after_index(own: CreateIndex, committed: CreateIndex) -> Verdict:
+    """The later one would silently replace the other."""
+    mine = {index.name for index in own.new_indices} | {index.name for index in own.removed_indices}
+    return _retry_if(any(index.name in mine for index in (*committed.new_indices, *committed.removed_indices)))
+
+
+def _index_on_fields(index: CreateIndex, replacement: DataReplacement) -> Verdict:
+    return _retry_if(any(not replacement.field_ids.isdisjoint(new.fields) for new in index.new_indices))
+
+
+def _replacement_after_index(own: DataReplacement, committed: CreateIndex) -> Verdict:
+    return _index_on_fields(committed, own)
+
+
+def _same_cells(own: DataReplacement, committed: DataReplacement) -> Verdict:
+    mine = {(fragment_id, field_id) for fragment_id, file in own.files for field_id in file.fields}
+    theirs = {(fragment_id, field_id) for fragment_id, file in committed.files for field_id in file.fields}
+    return _retry_if(not mine.isdisjoint(theirs))
+
+
+def _replacement_after_delete(own: DataReplacement, committed: Delete) -> Verdict:
+    """Deleted rows may get other values; a fragment that is gone cannot."""
+    return _NO if own.changed_fragment_ids & _removed(committed) else _YES
+
+
+def _replacement_after_update(own: DataReplacement, committed: Update) -> Verdict:
+    if own.changed_fragment_ids & _removed(committed):
+        return _NO
+    return _same_fragments(own, committed)
+
+
+# What neither this library nor any rule here knows enough about.
+_UNKNOWN: dict[str, Rule] = {
+    "update_bases": _YES,
+    "clone": _YES,
+    "update_mem_wal_state": _NO,
+    "data_overlay": _NO,
+    "append_fri_transitions": _NO,
+    "unknown": _NO,
+}
 
 MATRIX: dict[str, dict[str, Rule]] = {
     "append": {
-        "append": _COMPATIBLE,
-        "delete": _COMPATIBLE,
-        "update": _COMPATIBLE,
-        "overwrite": _INCOMPATIBLE,
-        "rewrite": _COMPATIBLE,
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _NO,
+        "rewrite": _YES,
         "merge": _append_after_merge,
-        "project": _append_after_project,
-        "create_index": _COMPATIBLE,
-        "restore": _INCOMPATIBLE,
-        "update_config": _COMPATIBLE,
-        "data_replacement": _COMPATIBLE,
-        "reserve_fragments": _COMPATIBLE,
-        "update_bases": _COMPATIBLE,
-        "clone": _COMPATIBLE,
-        "update_mem_wal_state": _INCOMPATIBLE,
-        "data_overlay": _INCOMPATIBLE,
-        "append_fri_transitions": _INCOMPATIBLE,
-        "unknown": _INCOMPATIBLE,
+        "project": _needs_nullability,
+        "create_index": _YES,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _YES,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "delete": {
+        "append": _YES,
+        "delete": _same_rows,
+        "update": _same_rows,
+        "overwrite": _NO,
+        "rewrite": _same_fragments,
+        "merge": _RETRY,
+        "project": _YES,
+        "create_index": _YES,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _same_fragments,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "update": {
+        "append": _YES,
+        "delete": _same_rows,
+        "update": _same_rows,
+        "overwrite": _NO,
+        "rewrite": _same_fragments,
+        "merge": _RETRY,
+        "project": _needs_nullability,
+        "create_index": _YES,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _same_fragments,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
     },
     "overwrite": {
-        "append": _COMPATIBLE,
-        "delete": _COMPATIBLE,
-        "update": _COMPATIBLE,
-        "overwrite": _RETRYABLE,
-        "rewrite": _COMPATIBLE,
-        "merge": _COMPATIBLE,
-        "project": _COMPATIBLE,
-        "create_index": _COMPATIBLE,
-        "restore": _COMPATIBLE,
-        # They conflict on a common key only, and no overwrite of this library sets one.
-        "update_config": _COMPATIBLE,
-        "data_replacement": _COMPATIBLE,
-        "reserve_fragments": _COMPATIBLE,
-        "update_bases": _COMPATIBLE,
-        "clone": _COMPATIBLE,
-        "update_mem_wal_state": _INCOMPATIBLE,
-        "data_overlay": _INCOMPATIBLE,
-        "append_fri_transitions": _INCOMPATIBLE,
-        "unknown": _INCOMPATIBLE,
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _overwrite_after_overwrite,
+        "rewrite": _YES,
+        "merge": _YES,
+        "project": _YES,
+        "create_index": _YES,
+        "restore": _YES,
+        "update_config": _same_config_key,
+        "data_replacement": _YES,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "rewrite": {
+        "append": _YES,
+        "delete": _same_fragments,
+        "update": _same_fragments,
+        "overwrite": _NO,
+        "rewrite": _same_fragments,
+        "merge": _RETRY,
+        "project": _YES,
+        "create_index": _rewrite_after_index,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _same_fragments,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "merge": {
+        "append": _RETRY,
+        "delete": _RETRY,
+        "update": _RETRY,
+        "overwrite": _NO,
+        "rewrite": _RETRY,
+        "merge": _RETRY,
+        "project": _NO,
+        "create_index": _YES,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _RETRY,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "project": {
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _NO,
+        "rewrite": _YES,
+        "merge": _RETRY,
+        "project": _RETRY,
+        "create_index": _YES,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _YES,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "create_index": {
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _NO,
+        "rewrite": _index_on_fragments,
+        "merge": _YES,
+        "project": _YES,
+        "create_index": _index_after_index,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _index_on_fields,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "restore": {
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _YES,
+        "rewrite": _YES,
+        "merge": _YES,
+        "project": _YES,
+        "create_index": _YES,
+        "restore": _YES,
+        "update_config": _YES,
+        "data_replacement": _YES,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "update_config": {
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _config_after_overwrite,
+        "rewrite": _YES,
+        "merge": _YES,
+        "project": _YES,
+        "create_index": _YES,
+        "restore": _YES,
+        "update_config": _config_after_config,
+        "data_replacement": _YES,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "data_replacement": {
+        "append": _YES,
+        "delete": _replacement_after_delete,
+        "update": _replacement_after_update,
+        "overwrite": _NO,
+        "rewrite": _same_fragments,
+        "merge": _RETRY,
+        "project": _YES,
+        "create_index": _replacement_after_index,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _same_cells,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
+    },
+    "reserve_fragments": {
+        "append": _YES,
+        "delete": _YES,
+        "update": _YES,
+        "overwrite": _NO,
+        "rewrite": _YES,
+        "merge": _YES,
+        "project": _YES,
+        "create_index": _YES,
+        "restore": _NO,
+        "update_config": _YES,
+        "data_replacement": _YES,
+        "reserve_fragments": _YES,
+        **_UNKNOWN,
     },
 }
 
@@ -105,7 +358,7 @@ def check_conflict(own: Transaction, committed: Transaction, version: int) -> No
         If what was planned no longer makes sense.
     """
     rule = MATRIX[own.operation.name][committed.operation.name]
-    verdict = rule if isinstance(rule, Verdict) else rule(own, committed)
+    verdict = rule if isinstance(rule, Verdict) else rule(own.operation, committed.operation)
     if verdict is Verdict.COMPATIBLE:
         return
     cause = (

@@ -6,6 +6,7 @@ portable serialization.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 import numpy as np
@@ -15,10 +16,12 @@ import pyroaring
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.fragment import DeletionFileType, FragmentMetadata
+from lance_format.table.fragment import DeletionFile, DeletionFileType, FragmentMetadata
 
 RowOffsets = npt.NDArray[np.int64]
 
+_MAX_ARROW_ROWS = 5_000  # As the reference does; a bitmap is smaller from about there on.
+_ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _NO_ROWS: RowOffsets = np.zeros(0, dtype=np.int64)
 
 
@@ -55,7 +58,7 @@ def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata,
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(f"the deletion file {path} of fragment {fragment.id} is gone") from error
     rows = np.sort(_PARSERS[deletion.file_type](content, path, physical_rows))
-    if rows.size and (rows[-1] >= physical_rows or (np.diff(rows) == 0).any()):
+    if rows.size and (rows[0] < 0 or rows[-1] >= physical_rows or (np.diff(rows) == 0).any()):
         raise CorruptFileError(
             f"the deleted rows are not distinct offsets below the fragment's {physical_rows} rows", path=path
         )
@@ -77,7 +80,7 @@ def _parse_arrow(content: bytes, path: str, physical_rows: int) -> RowOffsets:
         types = table.schema.types
     except (pa.ArrowException, ValueError, OSError, MemoryError) as error:
         raise CorruptFileError(f"malformed Arrow file of deleted rows: {error}", path=path) from error
-    if types != [pa.uint32()] or table.num_rows > physical_rows or table.column(0).null_count:
+    if types not in ([pa.uint32()], [pa.int32()]) or table.num_rows > physical_rows or table.column(0).null_count:
         raise CorruptFileError(
             f"at most {physical_rows} uint32 are expected; {table.num_rows} rows of {types} are found", path=path
         )
@@ -98,3 +101,38 @@ _PARSERS: dict[DeletionFileType, Callable[[bytes, str, int], RowOffsets]] = {
     DeletionFileType.ARROW_ARRAY: _parse_arrow,
     DeletionFileType.BITMAP: _parse_bitmap,
 }
+
+
+def write_deleted_rows(
+    store: ObjectStore, root: str, fragment: FragmentMetadata, rows: RowOffsets, *, read_version: int
+) -> DeletionFile:
+    """Write which rows of a fragment are deleted, as an Arrow file or, where that is smaller, as a bitmap.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    fragment : FragmentMetadata
+    rows : int64 array
+        Offsets in the fragment, ascending and distinct; at least one.
+    read_version : int
+        The version that was read to find them; a part of the file's name.
+    """
+    file_type, content = _serialize(rows)
+    deletion = DeletionFile(file_type, read_version, secrets.randbits(63), rows.size)
+    store.put_if_absent(f"{root}/{deletion.path(fragment.id)}", content)
+    return deletion
+
+
+def _serialize(rows: RowOffsets) -> tuple[DeletionFileType, bytes]:
+    offsets = rows.astype(np.uint32)
+    if rows.size > _MAX_ARROW_ROWS:
+        bitmap = pyroaring.BitMap(offsets)
+        bitmap.run_optimize()
+        return DeletionFileType.BITMAP, bitmap.serialize()
+    batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _ARROW_SCHEMA) as writer:
+        writer.write_batch(batch)
+    return DeletionFileType.ARROW_ARRAY, sink.getvalue().to_pybytes()

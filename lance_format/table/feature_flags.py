@@ -32,7 +32,7 @@ _READABLE = int(
     | FeatureFlag.NO_TRANSACTION_FILE
     | FeatureFlag.MIXED_FILE_VERSIONS
 )
-_WRITABLE = _READABLE & ~int(FeatureFlag.STABLE_ROW_IDS)
+_WRITABLE = _READABLE
 
 
 def check_readable(flags: int, where: str) -> None:

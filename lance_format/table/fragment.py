@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from google.protobuf.json_format import MessageToJson, Parse, ParseError
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
-from lance_format.table.naming import DATA_DIRECTORY, DELETIONS_DIRECTORY, check_segment
+from lance_format.table.naming import DATA_DIRECTORY, DELETIONS_DIRECTORY, check_relative_path, check_segment
+
+TOMBSTONE = -2
+"""Stands for a field of a data file that another file holds since."""
 
 _MAX_ROWS = 2**32  # A row's address has 32 bits for its place in the fragment.
 
@@ -70,9 +74,35 @@ class DataFile:
     size_bytes: int
 
     @property
+    def is_dead(self) -> bool:
+        """Whether every field that it holds has since been replaced."""
+        return bool(self.fields) and all(field_id == TOMBSTONE for field_id in self.fields)
+
+    @property
     def path(self) -> str:
         """The path of the file, relative to the table."""
         return f"{DATA_DIRECTORY}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFile:
+    """A part of a file that several fragments share.
+
+    Parameters
+    ----------
+    path : str
+        Relative to the table.
+    offset, size : int
+        In bytes.
+    """
+
+    path: str
+    offset: int
+    size: int
+
+
+RowSequence: TypeAlias = bytes | ExternalFile
+"""Something about every row of a fragment, as protobuf: in the manifest itself, or in a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +117,28 @@ class FragmentMetadata:
     physical_rows : int
         The rows in its files, deleted ones included; 0 in tables of early releases, which do not say.
     deletion_file : DeletionFile, optional
+    row_ids : bytes or ExternalFile, optional
+        Of tables with stable row ids: the id of every physical row; see `lance_format.table.row_ids`. Fewer, while the
+        fragment is not part of a table: the commit makes ids for the rows that follow.
+    created_at, last_updated_at : bytes or ExternalFile, optional
+        Of such tables: the versions that made and last changed every row.
+    message : table_pb2.DataFragment, optional
+        What it was parsed from. Never changed: it is kept for what a newer writer put into it.
     """
 
     id: int
     files: tuple[DataFile, ...]
     physical_rows: int
     deletion_file: DeletionFile | None = None
+    row_ids: RowSequence | None = None
+    created_at: RowSequence | None = None
+    last_updated_at: RowSequence | None = None
+    message: table_pb2.DataFragment | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The fields that its files hold."""
+        return frozenset(field_id for file in self.files for field_id in file.fields if field_id >= 0)
 
     @property
     def num_rows(self) -> int | None:
@@ -104,31 +150,7 @@ class FragmentMetadata:
 
     def to_json(self) -> str:
         """Return the fragment as text; see `from_json`."""
-        deletion = self.deletion_file
-        return json.dumps(
-            {
-                "id": self.id,
-                "files": [
-                    {
-                        "path": file.name,
-                        "fields": file.fields,
-                        "column_indices": file.column_indices,
-                        "file_major_version": file.file_major_version,
-                        "file_minor_version": file.file_minor_version,
-                        "file_size_bytes": file.size_bytes,
-                    }
-                    for file in self.files
-                ],
-                "physical_rows": self.physical_rows,
-                "deletion_file": deletion
-                and {
-                    "file_type": deletion.file_type.value,
-                    "read_version": deletion.read_version,
-                    "id": deletion.id,
-                    "num_deleted_rows": deletion.num_deleted_rows,
-                },
-            }
-        )
+        return MessageToJson(serialize_fragment(self), preserving_proto_field_name=True, indent=None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> FragmentMetadata:
@@ -140,14 +162,15 @@ class FragmentMetadata:
             If the text is malformed.
         """
         try:
-            message = _message_from_json(json.loads(text))
-            return parse_fragment(message)
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            return parse_fragment(Parse(text, table_pb2.DataFragment()))
+        except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(f"malformed fragment metadata: {error}") from error
 
 
 def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
     """Build a fragment from its protobuf.
+
+    Data files that hold nothing anymore are left out.
 
     Raises
     ------
@@ -163,43 +186,53 @@ def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
         raise CorruptFileError(f"{where}: the id does not fit 32 bits")
     if not message.files:
         raise CorruptFileError(f"{where} has no data file")
-    files = tuple(_parse_data_file(file, where) for file in message.files)
+    files = tuple(parse_data_file(file, where) for file in message.files)
     live = [field for file in files for field in file.fields if field >= 0]
     if len(live) != len(set(live)):
         raise CorruptFileError(f"{where} has a field in two data files")
     deletion = None
     if message.HasField("deletion_file"):
         deletion = _parse_deletion_file(message.deletion_file, message.physical_rows, where)
-    return FragmentMetadata(message.id, files, message.physical_rows, deletion)
-
-
-def serialize_fragment(fragment: FragmentMetadata, *, fragment_id: int | None = None) -> table_pb2.DataFragment:
-    """Return the protobuf of a fragment, under another id if one is given."""
-    message = table_pb2.DataFragment(
-        id=fragment.id if fragment_id is None else fragment_id,
-        files=[
-            table_pb2.DataFile(
-                path=file.name,
-                fields=file.fields,
-                column_indices=file.column_indices,
-                file_major_version=file.file_major_version,
-                file_minor_version=file.file_minor_version,
-                file_size_bytes=file.size_bytes,
-            )
-            for file in fragment.files
-        ],
-        physical_rows=fragment.physical_rows,
+    return FragmentMetadata(
+        message.id,
+        tuple(file for file in files if not file.is_dead),
+        message.physical_rows,
+        deletion,
+        _parse_sequence(message, "row_id_sequence", where),
+        _parse_sequence(message, "created_at_version_sequence", where),
+        _parse_sequence(message, "last_updated_at_version_sequence", where),
+        message,
     )
-    if fragment.deletion_file is not None:
-        deletion = fragment.deletion_file
-        message.deletion_file.CopyFrom(
-            table_pb2.DeletionFile(
-                file_type=_DELETION_TYPE_NUMBERS[deletion.file_type],
-                read_version=deletion.read_version,
-                id=deletion.id,
-                num_deleted_rows=deletion.num_deleted_rows,
-            )
-        )
+
+
+def serialize_fragment(fragment: FragmentMetadata) -> table_pb2.DataFragment:
+    """Return the protobuf of a fragment."""
+    message = table_pb2.DataFragment()
+    if fragment.message is not None:
+        message.CopyFrom(fragment.message)
+    stored = {file.path: file for file in (fragment.message.files if fragment.message is not None else ())}
+    message.id, message.physical_rows = fragment.id, fragment.physical_rows
+    del message.files[:]
+    for file in fragment.files:
+        if file.name in stored:
+            message.files.append(stored[file.name])
+            _set_data_file(message.files[-1], file)
+        else:
+            _set_data_file(message.files.add(), file)
+    _set_deletion_file(message, fragment.deletion_file)
+    for sequence, inline, external in (
+        (fragment.row_ids, "inline_row_ids", "external_row_ids"),
+        (fragment.created_at, "inline_created_at_versions", "external_created_at_versions"),
+        (fragment.last_updated_at, "inline_last_updated_at_versions", "external_last_updated_at_versions"),
+    ):
+        if sequence is None:
+            message.ClearField(inline)
+            message.ClearField(external)
+        elif isinstance(sequence, bytes):
+            setattr(message, inline, sequence)
+        else:
+            shared = table_pb2.ExternalFile(path=sequence.path, offset=sequence.offset, size=sequence.size)
+            getattr(message, external).CopyFrom(shared)
     return message
 
 
@@ -219,7 +252,8 @@ _DELETION_TYPES = {
 _DELETION_TYPE_NUMBERS = {file_type: number for number, file_type in _DELETION_TYPES.items()}
 
 
-def _parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
+def parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
+    """Build a data file from its protobuf; see `parse_fragment`."""
     check_segment(message.path, f"a data file of {where}")
     if message.HasField("base_id"):
         raise NotSupportedError(f"{where} has a data file outside of the table (base path {message.base_id})")
@@ -238,6 +272,45 @@ def _parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
     )
 
 
+def serialize_data_file(file: DataFile) -> table_pb2.DataFile:
+    """Return the protobuf of a data file."""
+    message = table_pb2.DataFile()
+    _set_data_file(message, file)
+    return message
+
+
+def _set_data_file(message: table_pb2.DataFile, file: DataFile) -> None:
+    message.path = file.name
+    message.fields[:] = file.fields
+    message.column_indices[:] = file.column_indices
+    message.file_major_version, message.file_minor_version = file.file_major_version, file.file_minor_version
+    message.file_size_bytes = file.size_bytes
+
+
+def _set_deletion_file(message: table_pb2.DataFragment, deletion: DeletionFile | None) -> None:
+    if deletion is None:
+        message.ClearField("deletion_file")
+        return
+    stored = message.deletion_file
+    if (stored.read_version, stored.id) != (deletion.read_version, deletion.id):
+        stored.Clear()
+    stored.file_type = _DELETION_TYPE_NUMBERS[deletion.file_type]
+    stored.read_version, stored.id = deletion.read_version, deletion.id
+    stored.num_deleted_rows = deletion.num_deleted_rows
+    message.deletion_file.SetInParent()
+
+
+def _parse_sequence(message: table_pb2.DataFragment, kind: str, where: str) -> RowSequence | None:
+    member = message.WhichOneof(kind)
+    if member is None:
+        return None
+    value = getattr(message, member)
+    if isinstance(value, bytes):
+        return value
+    check_relative_path(value.path, f"{kind.replace('_', ' ')} of {where}")
+    return ExternalFile(value.path, value.offset, value.size)
+
+
 def _parse_deletion_file(message: table_pb2.DeletionFile, physical_rows: int, where: str) -> DeletionFile:
     file_type = _DELETION_TYPES.get(message.file_type)
     if file_type is None:
@@ -247,35 +320,3 @@ def _parse_deletion_file(message: table_pb2.DeletionFile, physical_rows: int, wh
     if physical_rows and message.num_deleted_rows > physical_rows:
         raise CorruptFileError(f"{where} has {physical_rows} rows, {message.num_deleted_rows} of them deleted")
     return DeletionFile(file_type, message.read_version, message.id, message.num_deleted_rows)
-
-
-def _message_from_json(value: Any) -> table_pb2.DataFragment:
-    _check_keys(value, {"id": int, "files": list, "physical_rows": int, "deletion_file": (dict, type(None))})
-    message = table_pb2.DataFragment(id=value["id"], physical_rows=value["physical_rows"])
-    for file in value["files"]:
-        _check_keys(file, _DATA_FILE_KEYS)
-        message.files.append(table_pb2.DataFile(**file))
-    deletion = value["deletion_file"]
-    if deletion is not None:
-        _check_keys(deletion, {"file_type": str, "read_version": int, "id": int, "num_deleted_rows": int})
-        number = _DELETION_TYPE_NUMBERS[DeletionFileType(deletion.pop("file_type"))]
-        message.deletion_file.CopyFrom(table_pb2.DeletionFile(file_type=number, **deletion))
-    return message
-
-
-_DATA_FILE_KEYS: dict[str, Any] = {
-    "path": str,
-    "fields": list,
-    "column_indices": list,
-    "file_major_version": int,
-    "file_minor_version": int,
-    "file_size_bytes": int,
-}
-
-
-def _check_keys(value: Any, kinds: dict[str, Any]) -> None:
-    if not isinstance(value, dict) or value.keys() != kinds.keys():
-        raise ValueError(f"an object of {', '.join(kinds)} is expected")
-    for key, kind in kinds.items():
-        if not isinstance(value[key], kind) or isinstance(value[key], bool):
-            raise ValueError(f"{key} is {value[key]!r}")

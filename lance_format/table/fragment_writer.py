@@ -16,6 +16,9 @@ from lance_format.table.naming import new_data_file_name
 from lance_format.table.write_schema import conform
 from lance_format.version import FileVersion
 
+DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
+DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
+
 _PIECES_PER_FILE = 8  # A batch is cut so that a file outgrows its limit by this fraction at most.
 
 

@@ -10,9 +10,13 @@ manifest, and is not known here, survives in its successors.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of_package
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -23,6 +27,7 @@ from lance_format.proto import table_pb2
 from lance_format.table import feature_flags
 from lance_format.table.feature_flags import FeatureFlag
 from lance_format.table.fragment import FragmentMetadata, check_unique_ids, parse_fragment, serialize_fragment
+from lance_format.table.index_metadata import IndexMetadata, parse_index_section, serialize_index_section
 from lance_format.version import STABLE, FileVersion
 
 MAX_MANIFEST_BYTES = 1 << 30
@@ -34,12 +39,19 @@ _MAGIC = b"LANC"
 _FORMAT_NUMBERS = (0, 2)
 _MAX_INLINE_TRANSACTION_BYTES = 20 << 20
 _WRITER_LIBRARY = "pyspark-lance"
-_WRITER_VERSION = "0.1.0"
+_V = TypeVar("_V", str, bytes)
+_REBUILT = (
+    "tag",
+    "version_aux_data",
+    "index_section",
+    "transaction_section",
+    "transaction_section_deprecated",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One version of a table.
+    """One version of a table, or, while an operation is applied, what it is to become.
 
     Parameters
     ----------
@@ -51,12 +63,20 @@ class Manifest:
         By ascending id.
     file_version : FileVersion
         What data files are to be unless the writer says otherwise.
+    max_fragment_id : int
+        The highest fragment id ever used, as far as is known; -1 if there is none.
+    indices : tuple of IndexMetadata
+    config, table_metadata : mapping of str to str
+    stable_row_ids : bool
+        Whether rows keep their ids when they move.
+    next_row_id : int
+        Of such tables, the id of the next new row.
+    branch : str or None
+        The branch that it belongs to; None for the main one.
     transaction_file : str
         The name of the transaction that made it; empty if it has no file.
     inline_transaction : bytes, optional
         The same transaction, where the manifest file has a copy.
-    index_section : bytes, optional
-        The indices, as protobuf.
     message : table_pb2.Manifest
         As stored. Never changed: successors start from a copy.
     """
@@ -66,16 +86,29 @@ class Manifest:
     schema: Schema
     fragments: tuple[FragmentMetadata, ...]
     file_version: FileVersion
-    transaction_file: str
-    inline_transaction: bytes | None
-    index_section: bytes | None
-    message: table_pb2.Manifest = field(repr=False, compare=False)
+    max_fragment_id: int = -1
+    indices: tuple[IndexMetadata, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
+    table_metadata: Mapping[str, str] = field(default_factory=dict)
+    stable_row_ids: bool = False
+    next_row_id: int = 0
+    branch: str | None = None
+    transaction_file: str = ""
+    inline_transaction: bytes | None = None
+    message: table_pb2.Manifest = field(default_factory=table_pb2.Manifest, repr=False, compare=False)
 
-    @property
-    def max_fragment_id(self) -> int:
-        """The highest fragment id ever used, as far as is known; -1 if there is none."""
-        stated = self.message.max_fragment_id if self.message.HasField("max_fragment_id") else -1
-        return max(stated, max((fragment.id for fragment in self.fragments), default=-1))
+    def fragment(self, fragment_id: int) -> FragmentMetadata | None:
+        """Return the fragment of an id, or None if there is none."""
+        return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
+
+    def with_new_fragments(self, added: Iterable[FragmentMetadata]) -> Manifest:
+        """Add fragments under new ids, which no fragment of the table ever had."""
+        fragments = list(self.fragments)
+        next_id = self.max_fragment_id + 1
+        for fragment in added:
+            fragments.append(dataclasses.replace(fragment, id=next_id))
+            next_id += 1
+        return dataclasses.replace(self, fragments=tuple(fragments), max_fragment_id=next_id - 1)
 
     def check_writable(self, where: str) -> None:
         """Raise `NotSupportedError` unless this library can write successors."""
@@ -117,9 +150,10 @@ def serialize_manifest(manifest: Manifest) -> bytes:
     message = table_pb2.Manifest()
     message.CopyFrom(manifest.message)
     content = bytearray()
-    if manifest.index_section is not None:
+    if manifest.indices:
+        indices = serialize_index_section(manifest.indices)
         message.index_section = len(content)
-        content += _SIZE.pack(len(manifest.index_section)) + manifest.index_section
+        content += _SIZE.pack(len(indices)) + indices
     transaction = manifest.inline_transaction
     if transaction is not None and len(transaction) <= _MAX_INLINE_TRANSACTION_BYTES:
         message.transaction_section = message.transaction_section_deprecated = len(content)
@@ -135,13 +169,15 @@ def serialize_manifest(manifest: Manifest) -> bytes:
     return bytes(content)
 
 
+def first_manifest(schema: Schema, file_version: FileVersion, *, stable_row_ids: bool = False) -> Manifest:
+    """Return a table without rows, and without a version yet."""
+    return Manifest(0, 0, schema, (), file_version, stable_row_ids=stable_row_ids)
+
+
 def make_successor(
     previous: Manifest | None,
+    state: Manifest,
     *,
-    fragments_kept: bool,
-    fragments_added: Sequence[FragmentMetadata],
-    schema: Schema | None = None,
-    file_version: FileVersion | None = None,
     transaction_file: str,
     inline_transaction: bytes,
     now_ns: int,
@@ -151,39 +187,52 @@ def make_successor(
     Parameters
     ----------
     previous : Manifest, optional
-    fragments_kept : bool
-        Whether the previous fragments, and with them the indices, stay.
-    fragments_added : sequence of FragmentMetadata
-        They get new ids, which no fragment of the table ever had.
-    schema : Schema, optional
-        The previous one if not given.
-    file_version : FileVersion, optional
-        The previous one if not given.
+    state : Manifest
+        What an operation made of the previous one, whose protobuf it need not know.
     transaction_file : str
     inline_transaction : bytes
     now_ns : int
         Nanoseconds since the epoch, UTC.
     """
     message = table_pb2.Manifest()
-    if previous is not None:
-        message.CopyFrom(previous.message)
-    for stale in ("tag", "version_aux_data", "index_section", "transaction_section", "transaction_section_deprecated"):
+    message.CopyFrom(state.message)
+    for stale in _REBUILT:
         message.ClearField(stale)
-    if not fragments_kept:
-        del message.fragments[:]
-    _add_fragments(message, fragments_added, 0 if previous is None else previous.max_fragment_id + 1)
-    if schema is not None:
-        _set_schema(message, schema)
-    format_version = file_version or (previous.file_version if previous else STABLE)
-    if file_version is not None or previous is None:
-        message.data_format.file_format, message.data_format.version = "lance", str(format_version)
+    fragments = tuple(sorted(state.fragments, key=lambda fragment: fragment.id))
+    based_on_previous = previous is not None and state.message is previous.message
+    _set_fragments(message, previous if based_on_previous else None, fragments)
+    if state.max_fragment_id >= 0:
+        message.max_fragment_id = state.max_fragment_id
+    if previous is None or not based_on_previous or state.schema != previous.schema:
+        _set_schema(message, state.schema)
+    if previous is None or not based_on_previous or state.file_version is not previous.file_version:
+        message.data_format.file_format, message.data_format.version = "lance", str(state.file_version)
+    _set_map(message.config, state.config)
+    _set_map(message.table_metadata, state.table_metadata)
+    message.next_row_id = state.next_row_id
     message.version = 1 if previous is None else previous.version + 1
     message.timestamp.seconds, message.timestamp.nanos = divmod(now_ns, 10**9)
     message.transaction_file = transaction_file
-    message.writer_version.CopyFrom(table_pb2.Manifest.WriterVersion(library=_WRITER_LIBRARY, version=_WRITER_VERSION))
-    _set_flags(message, format_version)
-    kept_indices = previous.index_section if previous is not None and fragments_kept else None
-    return _from_message(message, inline_transaction, kept_indices)
+    message.writer_version.CopyFrom(
+        table_pb2.Manifest.WriterVersion(library=_WRITER_LIBRARY, version=_library_version())
+    )
+    _set_flags(message, state)
+    return dataclasses.replace(
+        state,
+        version=message.version,
+        timestamp_ns=now_ns,
+        fragments=fragments,
+        transaction_file=transaction_file,
+        inline_transaction=inline_transaction,
+        message=message,
+    )
+
+
+def _library_version() -> str:
+    try:
+        return version_of_package(_WRITER_LIBRARY)
+    except PackageNotFoundError:  # The package is used without having been installed.
+        return "0.0.0"
 
 
 def _parse(data: bytes, path: str, version: int) -> Manifest:
@@ -206,14 +255,16 @@ def _parse(data: bytes, path: str, version: int) -> Manifest:
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
     if message.base_paths:
         raise NotSupportedError(f"{path}: the table has files outside of its directory (base paths)")
+    if message.blob_dataset_version:
+        raise NotSupportedError(f"{path}: the table keeps blobs in a second table (blob_dataset_version)")
     transaction = None
     if message.HasField("transaction_section"):
         transaction = _section(data, message.transaction_section, position, "transaction")
     elif message.HasField("transaction_section_deprecated"):
         transaction = _section(data, message.transaction_section_deprecated, position, "transaction")
-    indices = None
+    indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
-        indices = _section(data, message.index_section, position, "index section")
+        indices = parse_index_section(_section(data, message.index_section, position, "index section"))
     return _from_message(message, transaction, indices)
 
 
@@ -240,18 +291,27 @@ def _section(data: bytes, position: int, end: int, what: str) -> bytes:
     return data[start : start + size]
 
 
-def _from_message(message: table_pb2.Manifest, transaction: bytes | None, indices: bytes | None) -> Manifest:
+def _from_message(
+    message: table_pb2.Manifest, transaction: bytes | None, indices: tuple[IndexMetadata, ...]
+) -> Manifest:
     fragments = tuple(parse_fragment(fragment) for fragment in message.fragments)
     check_unique_ids(fragments)
+    stated = message.max_fragment_id if message.HasField("max_fragment_id") else -1
     return Manifest(
         version=message.version,
         timestamp_ns=message.timestamp.seconds * 10**9 + message.timestamp.nanos,
         schema=parse_schema(message.fields, message.schema_metadata),
         fragments=fragments,
         file_version=_parse_file_version(message),
+        max_fragment_id=max(stated, max((fragment.id for fragment in fragments), default=-1)),
+        indices=indices,
+        config=dict(message.config),
+        table_metadata=dict(message.table_metadata),
+        stable_row_ids=bool(message.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS),
+        next_row_id=message.next_row_id,
+        branch=message.branch if message.HasField("branch") else None,
         transaction_file=message.transaction_file,
         inline_transaction=transaction,
-        index_section=indices,
         message=message,
     )
 
@@ -277,29 +337,41 @@ def _file_version_of_early_release(message: table_pb2.Manifest) -> FileVersion:
     return STABLE
 
 
-def _add_fragments(message: table_pb2.Manifest, added: Iterable[FragmentMetadata], first_id: int) -> None:
-    fragment_id = first_id
-    for fragment in added:
-        message.fragments.append(serialize_fragment(fragment, fragment_id=fragment_id))
-        fragment_id += 1
-    if fragment_id > first_id:
-        message.max_fragment_id = fragment_id - 1
+def _set_fragments(
+    message: table_pb2.Manifest, previous: Manifest | None, fragments: tuple[FragmentMetadata, ...]
+) -> None:
+    """Write the fragments, of which all but a few usually stand in a copy of the previous message already."""
+    stored = previous.fragments if previous is not None and len(message.fragments) == len(previous.fragments) else ()
+    kept = 0
+    for before, after in zip(stored, fragments, strict=False):
+        if before is not after:
+            break
+        kept += 1
+    del message.fragments[kept:]
+    message.fragments.extend(serialize_fragment(fragment) for fragment in fragments[kept:])
 
 
 def _set_schema(message: table_pb2.Manifest, schema: Schema) -> None:
     del message.fields[:]
     message.fields.extend(serialize_fields(schema.fields))
-    message.schema_metadata.clear()
-    message.schema_metadata.update(serialize_metadata(schema.metadata))
+    _set_map(message.schema_metadata, serialize_metadata(schema.metadata))
 
 
-def _set_flags(message: table_pb2.Manifest, file_version: FileVersion) -> None:
+def _set_map(stored: MutableMapping[str, _V], values: Mapping[str, _V]) -> None:
+    if dict(stored) != values:
+        stored.clear()
+        stored.update(values)
+
+
+def _set_flags(message: table_pb2.Manifest, state: Manifest) -> None:
     """State what the table needs from now on; that its files are of several versions is never taken back."""
     flags = FeatureFlag(message.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS)
     if any(fragment.HasField("deletion_file") for fragment in message.fragments):
         flags |= FeatureFlag.DELETION_FILES
+    if state.stable_row_ids:
+        flags |= FeatureFlag.STABLE_ROW_IDS
     numbers = {(file.file_major_version, file.file_minor_version) for x in message.fragments for file in x.files}
-    if numbers - {file_version.manifest_numbers}:
+    if numbers - {state.file_version.manifest_numbers}:
         flags |= FeatureFlag.MIXED_FILE_VERSIONS
     message.reader_feature_flags = flags
     message.writer_feature_flags = flags | (FeatureFlag.TABLE_CONFIG if message.config else 0)

@@ -85,3 +85,17 @@ def check_segment(name: str, what: str) -> str:
     if not _SEGMENT.fullmatch(name):
         raise CorruptFileError(f"{what} is called {name[:300]!r}; letters, digits and . _ - are expected")
     return name
+
+
+def check_relative_path(path: str, what: str) -> str:
+    """Return the path of a file within the table, once it is shown to stay in the table.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is anything but plain segments.
+    """
+    segments = path.split("/")
+    if not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        raise CorruptFileError(f"the file for the {what} is called {path[:300]!r}; a path within the table is expected")
+    return path

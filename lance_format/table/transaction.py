@@ -4,69 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
-from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import DataFile, FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.naming import transaction_name
-from lance_format.version import FileVersion
+from lance_format.table.operations import OPERATIONS, Operation, OtherOperation
 
 _UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """Adds fragments; the rest stays."""
-
-    name = "append"
-    fragments: tuple[FragmentMetadata, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Overwrite:
-    """Replaces fragments and schema, or creates the table.
-
-    Parameters
-    ----------
-    fragments : tuple of FragmentMetadata
-    schema : Schema
-    file_version : FileVersion, optional
-        What the table's data files are to be from now on. Not part of the stored transaction.
-    config_keys : frozenset of str
-        The configuration keys that a transaction of another writer sets.
-    """
-
-    name = "overwrite"
-    fragments: tuple[FragmentMetadata, ...]
-    schema: Schema
-    file_version: FileVersion | None = None
-    config_keys: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class OtherOperation:
-    """An operation of another writer, known as far as conflicts with it depend on it.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the format, or "unknown".
-    preserves_nullability : bool
-        Of a change of schema: whether no column became required.
-    field_ids : frozenset of int
-        Of a merge: the fields of the schema that it made.
-    """
-
-    name: str
-    preserves_nullability: bool = False
-    field_ids: frozenset[int] = frozenset()
-
-
-Operation = Append | Overwrite | OtherOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +27,16 @@ class Transaction:
         0 if the table did not exist.
     uuid : str
         Made once; a commit that is tried again keeps it.
-    operation : Append, Overwrite or OtherOperation
+    operation : Operation
+        Or `OtherOperation`, if another library made it and this one cannot.
+    properties : mapping of str to str
+        Whatever the writer notes about it.
     """
 
     read_version: int
-    operation: Operation
+    operation: Operation | OtherOperation
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
@@ -93,34 +45,20 @@ class Transaction:
 
     @property
     def data_files(self) -> frozenset[str]:
-        """The names of the data files that it adds to the table."""
-        return frozenset(file.name for file in self._files())
-
-    @property
-    def field_ids(self) -> frozenset[int]:
-        """The fields that these files hold."""
-        return frozenset(field_id for file in self._files() for field_id in file.fields)
-
-    def _files(self) -> list[DataFile]:
+        """The names of the data files of the fragments that it adds to the table."""
         if isinstance(self.operation, OtherOperation):
-            return []
-        return [file for fragment in self.operation.fragments for file in fragment.files]
+            return frozenset()
+        return frozenset(file.name for fragment in self.operation.added_fragments for file in fragment.files)
 
 
 def serialize_transaction(transaction: Transaction) -> bytes:
     """Return the content of the transaction file."""
-    message = table_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid)
     operation = transaction.operation
-    if isinstance(operation, Append):
-        message.append.SetInParent()
-        message.append.fragments.extend(serialize_fragment(fragment) for fragment in operation.fragments)
-    elif isinstance(operation, Overwrite):
-        message.overwrite.SetInParent()
-        message.overwrite.fragments.extend(serialize_fragment(fragment) for fragment in operation.fragments)
-        message.overwrite.schema.extend(serialize_fields(operation.schema.fields))
-        message.overwrite.schema_metadata.update(serialize_metadata(operation.schema.metadata))
-    else:
+    if isinstance(operation, OtherOperation):
         raise TypeError(f"a transaction of the operation {operation.name} cannot be written")
+    message = table_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid)
+    message.transaction_properties.update(transaction.properties)
+    operation.serialize(message)
     return message.SerializeToString(deterministic=True)
 
 
@@ -138,24 +76,7 @@ def parse_transaction(data: bytes) -> Transaction:
         raise CorruptFileError(f"malformed transaction: {error}") from error
     if not _UUID.fullmatch(message.uuid):
         raise CorruptFileError(f"a transaction has the uuid {message.uuid[:100]!r}")
-    return Transaction(message.read_version, _parse_operation(message), message.uuid)
-
-
-def _parse_operation(message: table_pb2.Transaction) -> Operation:
-    name = message.WhichOneof("operation")
-    if name == "append":
-        return Append(tuple(parse_fragment(fragment) for fragment in message.append.fragments))
-    if name == "overwrite":
-        overwrite = message.overwrite
-        return Overwrite(
-            tuple(parse_fragment(fragment) for fragment in overwrite.fragments),
-            parse_schema(overwrite.schema, overwrite.schema_metadata),
-            config_keys=frozenset(overwrite.config_upsert_values),
-        )
-    if name == "merge":
-        return OtherOperation(
-            name, message.merge.preserves_nullability, frozenset(node.id for node in message.merge.schema)
-        )
-    if name == "project":
-        return OtherOperation(name, message.project.preserves_nullability)
-    return OtherOperation(name or "unknown")
+    member = message.WhichOneof("operation")
+    known = OPERATIONS.get(member or "")
+    operation = OtherOperation(member or "unknown") if known is None else known.parse(message)
+    return Transaction(message.read_version, operation, message.uuid, dict(message.transaction_properties))

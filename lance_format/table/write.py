@@ -19,12 +19,18 @@ from lance_format.errors import (
     DatasetExistsError,
     InvalidInputError,
     LanceError,
+    NotSupportedError,
 )
 from lance_format.file import FileWriter
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
 from lance_format.table.commit import commit
 from lance_format.table.fragment import FragmentMetadata
-from lance_format.table.fragment_writer import FragmentWriter, NullSink
+from lance_format.table.fragment_writer import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    FragmentWriter,
+    NullSink,
+)
 from lance_format.table.history import History, load_history
 from lance_format.table.manifest import Manifest
 from lance_format.table.naming import (
@@ -33,14 +39,12 @@ from lance_format.table.naming import (
     VERSIONS_DIRECTORY,
     is_data_file_of,
 )
-from lance_format.table.transaction import Append, Overwrite, Transaction
+from lance_format.table.operations import Append, Overwrite
+from lance_format.table.transaction import Transaction
 from lance_format.table.write_schema import plan_append
 from lance_format.version import STABLE, FileVersion
 
 MODES = ("create", "append", "overwrite")
-DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
-DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
-
 _MAX_ROWS_PER_FILE = 2**32 - 1
 
 
@@ -64,6 +68,8 @@ class TableWrite:
     max_rows_per_file : int
     max_bytes_per_file : int
     storage_options : mapping
+    stable_row_ids : bool
+        Whether a table that it creates keeps the ids of rows that move.
     new_directories : tuple of str
         Those that did not exist, innermost first; a write that comes to nothing takes them away again.
     """
@@ -77,6 +83,7 @@ class TableWrite:
     max_rows_per_file: int
     max_bytes_per_file: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    stable_row_ids: bool = False
     new_directories: tuple[str, ...] = field(default=(), repr=False)
 
     def write_fragments(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
@@ -180,7 +187,10 @@ class TableWrite:
     def _transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
         if self.mode == "append" and self.read_version:
             return Transaction(self.read_version, Append(tuple(fragments)), self.uuid)
-        return Transaction(self.read_version, Overwrite(tuple(fragments), self.schema, self.file_version), self.uuid)
+        operation = Overwrite(
+            tuple(fragments), self.schema, self.file_version, stable_row_ids=self.stable_row_ids or None
+        )
+        return Transaction(self.read_version, operation, self.uuid)
 
     def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
         planned = {node.id for node in self.schema.walk()}
@@ -211,6 +221,7 @@ def plan_write(
     data_storage_version: str | None = None,
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    enable_stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> TableWrite:
     """Check that data of a schema can be written to a table, and plan it. Nothing is written.
@@ -227,6 +238,9 @@ def plan_write(
         The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
     max_rows_per_file, max_bytes_per_file : int
         A data file is closed when it reaches either.
+    enable_stable_row_ids : bool
+        Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
+        created with.
     storage_options : mapping, optional
 
     Raises
@@ -271,6 +285,7 @@ def plan_write(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         storage_options=dict(storage_options or {}),
+        stable_row_ids=_choose_stable_row_ids(enable_stable_row_ids, current, root),
         new_directories=_absent_directories(store, root),
     )
 
@@ -292,6 +307,16 @@ def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, m
             f" {current.file_version}: overwrite the table, or write another one"
         )
     return version
+
+
+def _choose_stable_row_ids(wanted: bool, current: Manifest | None, root: str) -> bool:
+    if not isinstance(wanted, bool):
+        raise InvalidInputError(f"enable_stable_row_ids is {wanted!r}; True or False is needed")
+    if wanted and current is not None and not current.stable_row_ids:
+        raise NotSupportedError(
+            f"the table {root} was created without stable row ids, which cannot be enabled later; write another table"
+        )
+    return wanted
 
 
 def _check_storable(schema: Schema, version: FileVersion) -> None:

@@ -10,11 +10,8 @@ import pyarrow as pa
 
 from lance_format.errors import CommitStateUnknownError, InvalidInputError
 from lance_format.table.dataset import LanceDataset, dataset
-from lance_format.table.write import (
-    DEFAULT_MAX_BYTES_PER_FILE,
-    DEFAULT_MAX_ROWS_PER_FILE,
-    plan_write,
-)
+from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
+from lance_format.table.write import plan_write
 
 
 def write_dataset(
@@ -26,6 +23,7 @@ def write_dataset(
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_storage_version: str | None = None,
+    enable_stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> LanceDataset:
     """Write data to a table, as one version.
@@ -38,7 +36,7 @@ lists or list of dicts
     uri : str or path
     schema : pa.Schema, optional
         Needed with an iterable of batches.
-    mode, max_rows_per_file, max_bytes_per_file, data_storage_version, storage_options
+    mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, storage_options
         See `plan_write`.
 
     Returns
@@ -61,6 +59,7 @@ lists or list of dicts
         data_storage_version=data_storage_version,
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
+        enable_stable_row_ids=enable_stable_row_ids,
         storage_options=storage_options,
     )
     fragments = write.write_fragments(batches)

@@ -236,12 +236,29 @@ def test_a_stale_pylance_append_meets_ours(tmp_path: Path) -> None:
     assert assert_same(tmp_path).to_table() == data(0, 8)
 
 
-def test_stable_row_ids_are_read_but_not_written(tmp_path: Path) -> None:
-    lance.write_dataset(data(0, 10), str(tmp_path), enable_stable_row_ids=True).delete("a = 3")
-    assert_same(tmp_path)
-    for mode in ("append", "overwrite"):
-        with pytest.raises(NotSupportedError, match="stable row ids"):
-            lance_format.write_dataset(data(0, 1), tmp_path, mode=mode)
+LINEAGE = ["a", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+
+
+def test_stable_row_ids(tmp_path: Path) -> None:
+    """Both libraries append to a table of either, and rows get the ids and versions that pylance gives them."""
+    tables = [tmp_path / "ours", tmp_path / "theirs"]
+    lance_format.write_dataset(data(0, 10), tables[0], max_rows_per_file=4, enable_stable_row_ids=True)
+    lance.write_dataset(data(0, 10), str(tables[1]), max_rows_per_file=4, enable_stable_row_ids=True)
+    for path in tables:
+        lance.dataset(str(path)).delete("a = 3")
+        lance_format.write_dataset(data(10, 13), path, mode="append")
+        lance.write_dataset(data(13, 15), str(path), mode="append")
+        lance_format.write_dataset(data(15, 16), path, mode="append")
+        assert_same(path)
+        found = lance.dataset(str(path)).to_table(columns=LINEAGE).to_pydict()
+        assert found["_rowid"] == found["a"] == [n for n in range(16) if n != 3]
+        versions = [1] * 9 + [3] * 3 + [4] * 2 + [5]
+        assert found["_row_created_at_version"] == found["_row_last_updated_at_version"] == versions
+        lance_format.write_dataset(data(0, 2), path, mode="overwrite")
+        assert lance.dataset(str(path)).to_table(columns=LINEAGE).to_pydict()["_rowid"] == [16, 17]
+    lance_format.write_dataset(data(0, 1), tmp_path / "plain")
+    with pytest.raises(NotSupportedError, match="stable row ids"):
+        lance_format.write_dataset(data(0, 1), tmp_path / "plain", mode="overwrite", enable_stable_row_ids=True)
 
 
 def test_appends_that_pylance_refuses_or_takes(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from lance_format.datatypes import Schema
 from lance_format.object_store import ObjectStore, resolve
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.naming import new_data_file_name
-from lance_format.table.transaction import Append, Overwrite, Transaction
+from lance_format.table.operations import Append, Overwrite
+from lance_format.table.transaction import Transaction
 from lance_format.version import STABLE
 
 SCHEMA = pa.schema([pa.field("a", pa.int64()), pa.field("s", pa.string())])

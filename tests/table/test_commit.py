@@ -18,7 +18,8 @@ from lance_format.proto import table_pb2
 from lance_format.table.commit import RetryPolicy, commit
 from lance_format.table.history import load_history
 from lance_format.table.manifest import serialize_manifest
-from lance_format.table.transaction import Append, Transaction
+from lance_format.table.operations import Append
+from lance_format.table.transaction import Transaction
 from tests.table.builders import append, creation, data_files, open_store, some_fragment
 from tests.table.faults import Crash, FaultyStore, crash_at, error_at
 

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from lance_format.table.manifest import Manifest, make_successor
-from lance_format.table.transaction import Append, Transaction, serialize_transaction
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.manifest import Manifest
+from lance_format.table.row_lineage import add_rows
 
 
-def apply_append(manifest: Manifest, transaction: Transaction, operation: Append, now_ns: int) -> Manifest:
-    """Return the manifest that appending to a version makes."""
-    return make_successor(
-        manifest,
-        fragments_kept=True,
-        fragments_added=operation.fragments,
-        transaction_file=transaction.file_name,
-        inline_transaction=serialize_transaction(transaction),
-        now_ns=now_ns,
-    )
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Adds fragments; the rest stays."""
+
+    name: ClassVar[str] = "append"
+    fragments: tuple[FragmentMetadata, ...]
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return frozenset()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return self.fragments
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        return cls(tuple(parse_fragment(fragment) for fragment in message.append.fragments))
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        message.append.SetInParent()
+        message.append.fragments.extend(serialize_fragment(fragment) for fragment in self.fragments)
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        return add_rows(current, self.fragments)

@@ -2,19 +2,88 @@
 
 from __future__ import annotations
 
-from lance_format.table.manifest import Manifest, make_successor
-from lance_format.table.transaction import Overwrite, Transaction, serialize_transaction
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
+from lance_format.errors import NotSupportedError
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.manifest import Manifest, first_manifest
+from lance_format.table.row_lineage import add_rows
+from lance_format.version import STABLE, FileVersion
 
 
-def apply_overwrite(manifest: Manifest | None, transaction: Transaction, operation: Overwrite, now_ns: int) -> Manifest:
-    """Return the manifest that overwriting a version, or creating the table, makes."""
-    return make_successor(
-        manifest,
-        fragments_kept=False,
-        fragments_added=operation.fragments,
-        schema=operation.schema,
-        file_version=operation.file_version,
-        transaction_file=transaction.file_name,
-        inline_transaction=serialize_transaction(transaction),
-        now_ns=now_ns,
-    )
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Replaces fragments and schema, or creates the table.
+
+    Parameters
+    ----------
+    fragments : tuple of FragmentMetadata
+    schema : Schema
+    file_version : FileVersion, optional
+        What the table's data files are to be from now on. Not part of the stored transaction.
+    config_upserts : mapping of str to str
+        Entries of the table's configuration to set.
+    stable_row_ids : bool, optional
+        Whether a new table keeps the ids of rows that move. Not part of the stored transaction, and not of use to a
+        table that exists.
+    """
+
+    name: ClassVar[str] = "overwrite"
+    fragments: tuple[FragmentMetadata, ...]
+    schema: Schema
+    file_version: FileVersion | None = None
+    config_upserts: Mapping[str, str] = field(default_factory=dict)
+    stable_row_ids: bool | None = None
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`: all, whatever they are when it lands."""
+        return frozenset()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return self.fragments
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        stored = message.overwrite
+        return cls(
+            tuple(parse_fragment(fragment) for fragment in stored.fragments),
+            parse_schema(stored.schema, stored.schema_metadata),
+            config_upserts=dict(stored.config_upsert_values),
+        )
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        stored = message.overwrite
+        stored.SetInParent()
+        stored.fragments.extend(serialize_fragment(fragment) for fragment in self.fragments)
+        stored.schema.extend(serialize_fields(self.schema.fields))
+        stored.schema_metadata.update(serialize_metadata(self.schema.metadata))
+        stored.config_upsert_values.update(self.config_upserts)
+
+    def create(self) -> Manifest:
+        """Return the table that it creates: without rows, and without a version yet."""
+        version = self.file_version or STABLE
+        return first_manifest(self.schema, version, stable_row_ids=bool(self.stable_row_ids))
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        if self.stable_row_ids and not current.stable_row_ids:
+            raise NotSupportedError("stable row ids can only be enabled when a table is created, not by an overwrite")
+        emptied = dataclasses.replace(
+            current,
+            fragments=(),
+            schema=self.schema,
+            file_version=self.file_version or current.file_version,
+            indices=(),
+            config={**current.config, **self.config_upserts},
+        )
+        return add_rows(emptied, self.fragments)

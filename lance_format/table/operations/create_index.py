@@ -1,0 +1,60 @@
+"""Create index: indices are added to the table, replaced or removed; their files are written before."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.index_metadata import IndexMetadata, parse_index
+from lance_format.table.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """Adds and removes indices.
+
+    Parameters
+    ----------
+    new_indices : tuple of IndexMetadata
+        Those of the same name that are there make room, unless they are to stay beside the new ones.
+    removed_indices : tuple of IndexMetadata
+    """
+
+    name: ClassVar[str] = "create_index"
+    new_indices: tuple[IndexMetadata, ...]
+    removed_indices: tuple[IndexMetadata, ...] = ()
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return frozenset()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return ()
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        stored = message.create_index
+        return cls(
+            tuple(parse_index(index) for index in stored.new_indices),
+            tuple(parse_index(index) for index in stored.removed_indices),
+        )
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        message.create_index.SetInParent()
+        message.create_index.new_indices.extend(index.message for index in self.new_indices)
+        message.create_index.removed_indices.extend(index.message for index in self.removed_indices)
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        names = {index.name for index in self.new_indices}
+        removed = {index.uuid for index in self.removed_indices}
+        kept = [index for index in current.indices if index.name not in names and index.uuid not in removed]
+        return dataclasses.replace(current, indices=(*kept, *self.new_indices))

@@ -1,0 +1,77 @@
+"""Merge: columns are added to the fragments that are there, by further data files."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
+from lance_format.errors import InvalidInputError
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import fragment_ids, retain_indices
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Gives the table another schema, and its fragments the data files for it.
+
+    Parameters
+    ----------
+    fragments : tuple of FragmentMetadata
+        All of the table.
+    schema : Schema
+    preserves_nullability : bool
+        Whether no column became required, so that rows appended meanwhile still fit.
+    """
+
+    name: ClassVar[str] = "merge"
+    fragments: tuple[FragmentMetadata, ...]
+    schema: Schema
+    preserves_nullability: bool = False
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return fragment_ids(self.fragments)
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return ()
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The fields of the schema that it makes."""
+        return frozenset(field.id for field in self.schema.walk())
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        stored = message.merge
+        return cls(
+            tuple(parse_fragment(fragment) for fragment in stored.fragments),
+            parse_schema(stored.schema, stored.schema_metadata),
+            stored.preserves_nullability,
+        )
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        stored = message.merge
+        stored.SetInParent()
+        stored.fragments.extend(serialize_fragment(fragment) for fragment in self.fragments)
+        stored.schema.extend(serialize_fields(self.schema.fields))
+        stored.schema_metadata.update(serialize_metadata(self.schema.metadata))
+        stored.preserves_nullability = self.preserves_nullability
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        after = {fragment.id: fragment for fragment in self.fragments}
+        if after.keys() != fragment_ids(current.fragments):
+            raise InvalidInputError("the fragments of a merge are not those of the table")
+        for fragment in current.fragments:
+            if after[fragment.id].physical_rows != fragment.physical_rows:
+                raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
+        return retain_indices(dataclasses.replace(current, fragments=self.fragments, schema=self.schema))

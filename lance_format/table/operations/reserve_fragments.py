@@ -1,0 +1,43 @@
+"""Reserve fragments: ids are set aside for fragments whose rows are to be addressed before they are committed."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveFragments:
+    """Sets fragment ids aside: the `num_fragments` up to the highest of the version that it makes."""
+
+    name: ClassVar[str] = "reserve_fragments"
+    num_fragments: int
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return frozenset()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return ()
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        return cls(message.reserve_fragments.num_fragments)
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        message.reserve_fragments.num_fragments = self.num_fragments
+        message.reserve_fragments.SetInParent()
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        return dataclasses.replace(current, max_fragment_id=current.max_fragment_id + self.num_fragments)

@@ -1,0 +1,111 @@
+"""Update: rows are deleted where they are, and their new form, or rows that are new, added as fragments."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.proto import table_pb2
+from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.index_metadata import IndexMetadata
+from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import fragment_ids, retain_indices
+from lance_format.table.row_lineage import add_rows, has_all_row_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Replaces rows.
+
+    Parameters
+    ----------
+    removed_fragment_ids : frozenset of int
+    updated_fragments : tuple of FragmentMetadata
+        They have another deletion file than before, or other data files.
+    new_fragments : tuple of FragmentMetadata
+        In a table with stable row ids their `row_ids` and `created_at` are those of the rows that were replaced; rows
+        beyond them are new.
+    fields_modified : frozenset of int
+        Fields whose values in `updated_fragments` changed in place.
+    fields_rewritten : frozenset of int
+        Fields whose values in `new_fragments` differ from those of the rows that were replaced.
+    rewrites_rows : bool
+        Whether replaced rows stand in new fragments, rather than columns in new files of the same.
+    """
+
+    name: ClassVar[str] = "update"
+    removed_fragment_ids: frozenset[int]
+    updated_fragments: tuple[FragmentMetadata, ...]
+    new_fragments: tuple[FragmentMetadata, ...]
+    fields_modified: frozenset[int] = frozenset()
+    fields_rewritten: frozenset[int] = frozenset()
+    rewrites_rows: bool = True
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return fragment_ids(self.updated_fragments) | self.removed_fragment_ids
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return self.new_fragments
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        stored = message.update
+        return cls(
+            frozenset(stored.removed_fragment_ids),
+            tuple(parse_fragment(fragment) for fragment in stored.updated_fragments),
+            tuple(parse_fragment(fragment) for fragment in stored.new_fragments),
+            frozenset(stored.fields_modified),
+            frozenset(stored.fields_for_preserving_frag_bitmap),
+            stored.update_mode == table_pb2.Transaction.REWRITE_ROWS,
+        )
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        stored = message.update
+        stored.SetInParent()
+        stored.removed_fragment_ids.extend(sorted(self.removed_fragment_ids))
+        stored.updated_fragments.extend(serialize_fragment(fragment) for fragment in self.updated_fragments)
+        stored.new_fragments.extend(serialize_fragment(fragment) for fragment in self.new_fragments)
+        stored.fields_modified.extend(sorted(self.fields_modified))
+        stored.fields_for_preserving_frag_bitmap.extend(sorted(self.fields_rewritten))
+        mode = table_pb2.Transaction
+        stored.update_mode = mode.REWRITE_ROWS if self.rewrites_rows else mode.REWRITE_COLUMNS
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        updated = {fragment.id: fragment for fragment in self.updated_fragments}
+        kept = tuple(
+            updated.get(fragment.id, fragment)
+            for fragment in current.fragments
+            if fragment.id not in self.removed_fragment_ids
+        )
+        indices = tuple(self._uncover(index) for index in current.indices)
+        changed = add_rows(dataclasses.replace(current, fragments=kept, indices=indices), self.new_fragments)
+        if current.stable_row_ids and self.rewrites_rows:
+            added = zip(changed.fragments[len(kept) :], self.new_fragments, strict=True)
+            moved = [fragment.id for fragment, planned in added if has_all_row_ids(planned)]
+            indices = tuple(self._cover_moved(index, moved) for index in changed.indices)
+            changed = dataclasses.replace(changed, indices=indices)
+        return retain_indices(changed)
+
+    def _uncover(self, index: IndexMetadata) -> IndexMetadata:
+        """Take the fragments whose values changed in place out of an index on these values."""
+        if index.fragment_ids is None or self.fields_modified.isdisjoint(index.fields):
+            return index
+        return index.with_fragments(set(index.fragment_ids) - fragment_ids(self.updated_fragments))
+
+    def _cover_moved(self, index: IndexMetadata, moved: Iterable[int]) -> IndexMetadata:
+        """Let an index that knows all replaced rows by their ids, and whose values stayed, cover their new places."""
+        covered = index.fragment_ids
+        if covered is None or not self.fields_rewritten.isdisjoint(index.fields):
+            return index
+        if not all(fragment_id in covered for fragment_id in self.changed_fragment_ids):
+            return index
+        return index.with_fragments({*covered, *moved})

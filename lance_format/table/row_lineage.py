@@ -1,0 +1,72 @@
+"""What tables with stable row ids know of every row: its id, and the versions that made and last changed it.
+
+New rows get the ids that follow the last one given out. A row that an update moves to another fragment keeps its id and
+the version that made it. Ids and versions are settled by the commit, since other writers may have given out ids since
+the operation was planned.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from lance_format.errors import InvalidInputError
+from lance_format.table.fragment import FragmentMetadata, RowSequence
+from lance_format.table.manifest import Manifest
+from lance_format.table.row_ids import RowIdSequence, parse_partial_row_ids, serialize_row_ids
+from lance_format.table.row_versions import RowVersionSequence, parse_row_versions, serialize_row_versions
+
+
+def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest:
+    """Add fragments to a table.
+
+    Parameters
+    ----------
+    state : Manifest
+    fragments : iterable of FragmentMetadata
+        If some of their rows replace other ones, `row_ids` and `created_at` are those of the replaced rows. Rows
+        beyond them are new.
+    """
+    if not state.stable_row_ids:
+        return state.with_new_fragments(dataclasses.replace(x, row_ids=None, created_at=None) for x in fragments)
+    next_row_id = state.next_row_id
+    complete = []
+    for fragment in fragments:
+        kept = _kept_ids(fragment)
+        num_new = fragment.physical_rows - len(kept)
+        complete.append(_with_lineage(fragment, kept, next_row_id, num_new, state.version + 1))
+        next_row_id += num_new
+    return dataclasses.replace(state.with_new_fragments(complete), next_row_id=next_row_id)
+
+
+def has_all_row_ids(fragment: FragmentMetadata) -> bool:
+    """Return whether a fragment that is not part of a table yet brings the ids of all its rows along."""
+    return fragment.row_ids is not None and len(_kept_ids(fragment)) == fragment.physical_rows
+
+
+def _kept_ids(fragment: FragmentMetadata) -> RowIdSequence:
+    if fragment.row_ids is None:
+        return RowIdSequence.from_range(0, 0)
+    return parse_partial_row_ids(_inline(fragment.row_ids), fragment.physical_rows)
+
+
+def _with_lineage(
+    fragment: FragmentMetadata, kept: RowIdSequence, next_row_id: int, num_new: int, version: int
+) -> FragmentMetadata:
+    new_ids = RowIdSequence.from_range(next_row_id, next_row_id + num_new)
+    made = RowVersionSequence.constant(version, fragment.physical_rows)
+    if fragment.created_at is not None:
+        before = parse_row_versions(_inline(fragment.created_at), len(kept))
+        made = RowVersionSequence.concatenate([before, RowVersionSequence.constant(version, num_new)])
+    return dataclasses.replace(
+        fragment,
+        row_ids=serialize_row_ids(RowIdSequence.concatenate([kept, new_ids])),
+        created_at=serialize_row_versions(made),
+        last_updated_at=serialize_row_versions(RowVersionSequence.constant(version, fragment.physical_rows)),
+    )
+
+
+def _inline(sequence: RowSequence) -> bytes:
+    if not isinstance(sequence, bytes):
+        raise InvalidInputError("the row ids of a fragment that is to be added have to be part of the transaction")
+    return sequence

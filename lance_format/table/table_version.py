@@ -1,0 +1,179 @@
+"""One version of a table, as those see it who read it or plan a change of it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import CommitStateUnknownError, LanceError, RetryableCommitConflictError, StorageError
+from lance_format.object_store import ObjectStore
+from lance_format.table.commit import RetryPolicy, commit
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, FragmentWriter
+from lance_format.table.history import History, load_history
+from lance_format.table.manifest import Manifest
+from lance_format.table.naming import DATA_DIRECTORY, is_data_file_of
+from lance_format.table.operations import Operation
+from lance_format.table.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a table, and where it is.
+
+    Parameters
+    ----------
+    uri : str
+        Absolute.
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    manifest : Manifest
+    storage_options : mapping of str to str
+    """
+
+    uri: str
+    store: ObjectStore
+    root: str
+    manifest: Manifest
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def history(self) -> History:
+        """List the versions that the table has now."""
+        return load_history(self.store, self.root)
+
+    def latest(self) -> TableVersion:
+        """Return the latest version."""
+        history = self.history()
+        if history.latest == self.manifest.version:
+            return self
+        return dataclasses.replace(self, manifest=history.load(history.latest))
+
+    def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentScan:
+        """Return how some columns of a fragment are read."""
+        return FragmentScan(self.store, self.root, fragment, schema)
+
+    def commit(
+        self, operation: Operation, *, uuid: str | None = None, retry: RetryPolicy = RetryPolicy()
+    ) -> TableVersion:
+        """Make an operation, planned on this version, the next one; see `lance_format.table.commit.commit`."""
+        transaction = Transaction(self.manifest.version, operation)
+        if uuid is not None:
+            transaction = dataclasses.replace(transaction, uuid=uuid)
+        return dataclasses.replace(self, manifest=commit(self.store, self.root, transaction, retry))
+
+    def write_fragments(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        schema: Schema,
+        *,
+        uuid: str,
+        max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+        max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    ) -> list[FragmentMetadata]:
+        """Write rows into data files, which no reader sees before they are committed.
+
+        Parameters
+        ----------
+        batches : iterable of pa.RecordBatch
+            Consumed one by one.
+        schema : Schema
+            The columns, with the ids of their fields.
+        uuid : str
+            Of the transaction that is to commit them.
+        max_rows_per_file, max_bytes_per_file : int
+            A data file is closed when it reaches either.
+
+        Returns
+        -------
+        list of FragmentMetadata
+            Empty if there was no row. After an exception none of the files is left.
+        """
+        writer = FragmentWriter(
+            self.store,
+            f"{self.root}/{DATA_DIRECTORY}",
+            schema,
+            self.manifest.file_version,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            job=uuid,
+        )
+        try:
+            for batch in batches:
+                writer.write_batch(batch)
+            return writer.finish()
+        except BaseException:  # An interrupt must not leave files either.
+            writer.discard()
+            raise
+
+
+Attempt = Callable[[TableVersion], TableVersion]
+
+
+def change(table: TableVersion, attempt: Attempt, *, max_attempts: int = 10) -> TableVersion:
+    """Plan and commit a change, again on the latest version whenever another writer was faster.
+
+    Parameters
+    ----------
+    table : TableVersion
+        What the change is planned on first.
+    attempt : callable
+        Plans the change on a version, commits it, and returns what it made. It leaves no files when it fails.
+    max_attempts : int
+
+    Raises
+    ------
+    LanceError
+        What the last attempt raises.
+    """
+    for _ in range(max_attempts - 1):
+        try:
+            return attempt(table)
+        except RetryableCommitConflictError:
+            table = table.latest()
+    return attempt(table)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The files of a change that is not committed yet: a context manager that deletes them if it comes to nothing.
+
+    Parameters
+    ----------
+    table : TableVersion
+    uuid : str
+        Of the transaction. The names of its data files carry it.
+    paths : list of str
+        Files of other kinds, in the store.
+    """
+
+    table: TableVersion
+    uuid: str
+    paths: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is not None and not isinstance(error, CommitStateUnknownError):
+            self._discard()
+
+    def _discard(self) -> None:
+        """Delete the files, if it is certain that they are not part of the table."""
+        store, root = self.table.store, self.table.root
+        with contextlib.suppress(LanceError):
+            if self.table.history().find_transaction(self.uuid, self.table.manifest.version) is not None:
+                return
+            directory = f"{root}/{DATA_DIRECTORY}"
+            written = [
+                f"{directory}/{name}" for name in store.list_names(directory) if is_data_file_of(name, self.uuid)
+            ]
+            for path in (*written, *self.paths):
+                with contextlib.suppress(StorageError):
+                    store.delete(path)
