@@ -1,0 +1,74 @@
+"""Expressions and predicates over Arrow record batches.
+
+>>> import pyarrow as pa
+>>> from lance_format import expressions
+>>> batch = pa.record_batch({"name": ["owl", "emu"], "wings": [2, 2]})
+>>> bound = expressions.as_expression("name < 'f' AND wings = 2", batch.schema)
+>>> expressions.filter_mask(bound, batch).to_pylist()
+[False, True]
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.expressions.arrow import from_arrow
+from lance_format.expressions.binding import bind
+from lance_format.expressions.bound import BoundExpression
+from lance_format.expressions.evaluation import evaluate, filter_mask
+from lance_format.expressions.nodes import Column, Expression, Path, columns_of, conjunction, conjuncts, disjunction
+from lance_format.expressions.rendering import to_sql
+
+__all__ = [
+    "BoundExpression",
+    "Expression",
+    "Path",
+    "as_expression",
+    "bind",
+    "columns_of",
+    "conjunction",
+    "conjuncts",
+    "disjunction",
+    "evaluate",
+    "filter_mask",
+    "from_arrow",
+    "parse",
+    "to_sql",
+]
+
+
+def parse(text: str) -> Expression:
+    """Parse SQL; see `lance_format.expressions.sql`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text is no expression, or has something that is not supported.
+    """
+    # Importing sqlglot takes 0.12 s, which processes that are given no SQL text need not pay.
+    from lance_format.expressions import sql
+
+    return sql.parse(text)
+
+
+def as_expression(source: str | pc.Expression | Expression, schema: pa.Schema) -> BoundExpression:
+    """Fit an expression in any of its forms to a schema.
+
+    Parameters
+    ----------
+    source : str or pyarrow.compute.Expression or Expression
+        SQL, or an expression of pyarrow.
+    schema : pa.Schema
+
+    Raises
+    ------
+    InvalidInputError
+        See `parse`, `from_arrow` and `bind`.
+    """
+    if isinstance(source, str):
+        # as in the reference, text that is the name of a column stands for it, however odd the name
+        return bind(Column((source,)) if source in schema.names else parse(source), schema)
+    if isinstance(source, pc.Expression):
+        return bind(from_arrow(source, schema), schema)
+    return bind(source, schema)

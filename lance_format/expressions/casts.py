@@ -1,0 +1,92 @@
+"""Casts, which give what the reference's give and fail where they fail."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, null_on_failure: bool = False) -> pa.Array | pa.Scalar:
+    """Convert values to another type.
+
+    Fractions are cut off when numbers become integers, and rounded half away from zero when decimals lose digits; finer
+    units of time are cut off; a value that is out of the type's range is an error.
+
+    Parameters
+    ----------
+    values : pa.Array or pa.Scalar
+    to : pa.DataType
+    null_on_failure : bool
+        Whether values that cannot be converted become null.
+
+    Raises
+    ------
+    pa.ArrowInvalid
+        If a value cannot be converted.
+    pa.ArrowNotImplementedError
+        If no values of the type can.
+    """
+    if values.type == to:
+        return values
+    if isinstance(values, pa.Scalar):
+        array = pa.repeat(values, 1) if values.is_valid else pa.nulls(1, values.type)
+        return cast(array, to, null_on_failure=null_on_failure)[0]
+    return _cast_or_null(values, to) if null_on_failure else _cast(values, to)
+
+
+def _cast_or_null(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Halve an array that does not convert until the values are found that do not."""
+    try:
+        return _cast(values, to)
+    except pa.ArrowInvalid:
+        if len(values) <= 1:
+            return pa.nulls(len(values), to)
+    middle = len(values) // 2
+    return pa.concat_arrays([_cast_or_null(values[:middle], to), _cast_or_null(values[middle:], to)])
+
+
+def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
+    source = values.type
+    if pa.types.is_dictionary(source):
+        return _cast(pc.cast(values, source.value_type), to)
+    if pa.types.is_string(to) or pa.types.is_large_string(to):
+        values = _text(values)
+    elif pa.types.is_integer(to) and (pa.types.is_floating(source) or pa.types.is_decimal(source)):
+        values = pc.trunc(values)
+    elif pa.types.is_decimal(to) and pa.types.is_decimal(source) and to.scale < source.scale:
+        values = pc.round(values, to.scale, round_mode="half_towards_infinity")
+    elif pa.types.is_timestamp(to) and pa.types.is_timestamp(source) and to.tz and not source.tz:
+        values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
+    elif pa.types.is_timestamp(to) and pa.types.is_string(source):
+        values = _timestamps(values, to)
+    options = pc.CastOptions(
+        to,
+        allow_time_truncate=True,
+        allow_decimal_truncate=True,
+        allow_float_truncate=not pa.types.is_integer(to),
+    )
+    return pc.cast(values, options=options)
+
+
+def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
+    """Parse ISO 8601 with as many digits of a second, and with or without a zone, as the texts have."""
+    for unit in (to.unit, "us", "ns"):
+        for zone in (to.tz, None if to.tz else "UTC"):
+            try:
+                return pc.cast(texts, pa.timestamp(unit, zone))
+            except pa.ArrowInvalid as error:
+                failure = error
+    raise failure
+
+
+def _text(values: pa.Array) -> pa.Array:
+    source = values.type
+    if pa.types.is_floating(source):
+        texts = pc.cast(values, pa.string())
+        texts = pc.replace_substring(texts, "nan", "NaN")
+        texts = pc.replace_substring(texts, "e+", "e")
+        return pc.replace_substring_regex(texts, r"^(-?\d+)(e.*)?$", r"\1.0\2")
+    if pa.types.is_timestamp(source) and source.tz is None:
+        texts = pc.replace_substring(pc.cast(values, pa.string()), " ", "T")
+        return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"\.(\d*?)(000)*$", r".\1"), r"\.$", "")
+    return values

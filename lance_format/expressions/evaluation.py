@@ -1,0 +1,263 @@
+"""Computing bound expressions over record batches.
+
+Every node is one function of the values of its children, which are Arrow arrays, or scalars where they are the same for
+every row. `binding` runs the same functions over arrays without rows to learn the type of a result, and over scalars to
+fold constants, so that there is one definition of what a node means.
+
+The meaning is the reference's, and it is Spark's as well:
+
+* three-valued logic: `AND`, `OR` and `NOT` are Kleene's, a comparison with null is null;
+* floating-point numbers have a total order in which NaN equals itself and exceeds all others, and -0.0 equals 0.0;
+* `+`, `-` and `*` of integers wrap around; `/` truncates towards zero; `%` has the sign of the dividend; an integer
+  divided by zero is an error, a floating-point number is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import nodes
+from lance_format.expressions.bound import BoundExpression
+from lance_format.expressions.casts import cast
+from lance_format.expressions.functions import FUNCTIONS
+from lance_format.expressions.nodes import ArithmeticOperator, ComparisonOperator, Expression
+from lance_format.expressions.rendering import name_to_sql, to_sql
+
+Value: TypeAlias = pa.Array | pa.Scalar
+"""The values of an expression: one for each row, or one for all of them."""
+
+_NULL = pa.scalar(None, pa.bool_())
+
+
+def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
+    """Compute an expression for every row.
+
+    Parameters
+    ----------
+    bound : BoundExpression
+    batch : pa.RecordBatch
+        Holds at least `bound.columns`, found by name, so that it may have others, and structs fewer fields.
+
+    Returns
+    -------
+    pa.Array
+        Of type `bound.type`, as long as the batch.
+
+    Raises
+    ------
+    InvalidInputError
+        If the batch lacks a column, or values have no result: an integer divided by zero, text that is no number.
+    """
+    try:
+        value = _value(bound.expression, batch)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"{to_sql(bound.expression)} has no value for some row: {error}") from error
+    return _as_array(value, batch.num_rows)
+
+
+def filter_mask(bound: BoundExpression, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Return for every row whether a predicate holds.
+
+    Parameters
+    ----------
+    bound : BoundExpression
+        Of type boolean.
+    batch : pa.RecordBatch
+        See `evaluate`.
+
+    Returns
+    -------
+    pa.BooleanArray
+        Without nulls: where the predicate is unknown it does not hold.
+
+    Raises
+    ------
+    InvalidInputError
+        If the expression is not a predicate, and as `evaluate` does.
+    """
+    bound.require_predicate()
+    mask = evaluate(bound, batch)
+    return pc.fill_null(mask, False) if mask.null_count else mask
+
+
+def apply(node: Expression, values: list[Value]) -> Value:
+    """Compute a node from the values of its children."""
+    return _APPLY[type(node)](node, values)
+
+
+def _value(node: Expression, batch: pa.RecordBatch) -> Value:
+    match node:
+        case nodes.Literal(value):
+            return value
+        case nodes.Column(path):
+            return _column(path, batch)
+        case nodes.Case():
+            return _case(node, batch)
+    return apply(node, [_value(child, batch) for child in node.children])
+
+
+def _as_array(value: Value, num_rows: int) -> pa.Array:
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, num_rows) if value.is_valid else pa.nulls(num_rows, value.type)
+    return value
+
+
+def _column(path: nodes.Path, batch: pa.RecordBatch) -> pa.Array:
+    index = batch.schema.get_field_index(path[0])
+    if index < 0:
+        raise InvalidInputError(f"the batch has no column {name_to_sql(path)}; it has {', '.join(batch.schema.names)}")
+    values = batch.column(index)
+    for name in path[1:]:
+        values = pc.struct_field(_storage(values), name)
+    return _storage(values)
+
+
+def _storage(values: pa.Array) -> pa.Array:
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
+    """Compute each branch only for the rows that take it: the others may have no value there."""
+    left = np.arange(batch.num_rows)
+    rows, parts = [], []
+    for condition, branch in zip(node.conditions, node.values, strict=True):
+        rest = batch.take(pa.array(left))
+        holds = pc.fill_null(_as_array(_value(condition, rest), len(left)), False)
+        taken = holds.to_numpy(zero_copy_only=False)
+        parts.append(_as_array(_value(branch, rest.filter(holds)), int(taken.sum())))
+        rows.append(left[taken])
+        left = left[~taken]
+    parts.append(_as_array(_value(node.default, batch.take(pa.array(left))), len(left)))
+    rows.append(left)
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows), kind="stable")))
+
+
+_COMPARE: dict[ComparisonOperator, Callable[[Any, Any], Value]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _comparison(node: Any, values: list[Value]) -> Value:
+    left, right = values
+    if pa.types.is_floating(left.type):
+        return _compare_floats(node.operator, left, right)
+    return _COMPARE[node.operator](left, right)
+
+
+def _compare_floats(operator: ComparisonOperator, left: Value, right: Value) -> Value:
+    """Compare in the total order, of which the IEEE comparison is false wherever NaN is involved."""
+    match operator:
+        case "!=":
+            return pc.invert(_compare_floats("=", left, right))
+        case ">" | ">=":
+            return _compare_floats(nodes.MIRRORED[operator], right, left)
+    result = _COMPARE[operator](left, right)
+    if not (_has_nan(right) and (operator != "=" or _has_nan(left))):
+        return result
+    right_is_nan = pc.is_nan(right)
+    match operator:
+        case "=":
+            return pc.or_kleene(result, pc.and_(pc.is_nan(left), right_is_nan))
+        case "<":
+            return pc.or_(result, pc.and_(pc.invert(pc.is_nan(left)), right_is_nan))
+    return pc.or_(result, right_is_nan)
+
+
+def _has_nan(value: Value) -> bool:
+    return (
+        bool(pc.any(pc.is_nan(value)).as_py()) if not isinstance(value, pa.Scalar) else bool(pc.is_nan(value).as_py())
+    )
+
+
+def _null_safe_equal(node: Any, values: list[Value]) -> Value:  # noqa: ARG001
+    left, right = values
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    compare = _compare_floats if pa.types.is_floating(left.type) else _compare
+    return pc.or_(pc.fill_null(compare("=", left, right), False), both_null)
+
+
+def _compare(operator: ComparisonOperator, left: Value, right: Value) -> Value:
+    return _COMPARE[operator](left, right)
+
+
+def _connective(kernel: Callable[[Any, Any], Value]) -> Callable[[Any, list[Value]], Value]:
+    def fold(node: Any, values: list[Value]) -> Value:  # noqa: ARG001
+        result = values[0]
+        for value in values[1:]:
+            result = kernel(result, value)
+        return result
+
+    return fold
+
+
+def _in(node: Any, values: list[Value]) -> Value:
+    (value,) = values
+    found = pc.is_in(value, value_set=node.values.drop_null())
+    unknown = pc.is_null(value)
+    if node.values.null_count:
+        unknown = pc.or_(unknown, pc.invert(found))
+    return pc.if_else(unknown, _NULL, found)
+
+
+def _like(node: Any, values: list[Value]) -> Value:
+    return pc.match_like(values[0], node.pattern, ignore_case=node.ignore_case)
+
+
+_WRAPPING: dict[ArithmeticOperator, Callable[[Any, Any], Value]] = {
+    "+": pc.add,
+    "-": pc.subtract,
+    "*": pc.multiply,
+}
+
+
+def _arithmetic(node: Any, values: list[Value]) -> Value:
+    left, right = values
+    if node.operator in _WRAPPING:
+        return _WRAPPING[node.operator](left, right)
+    if node.operator == "/":
+        return pc.divide(left, right) if pa.types.is_floating(left.type) else pc.divide_checked(left, right)
+    return _remainder(left, right)
+
+
+def _remainder(left: Value, right: Value) -> Value:
+    """Return what C's `%` and `fmod` give; Arrow has no such kernel."""
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return _remainder(_as_array(left, 1), _as_array(right, 1))[0]
+    num_rows = len(right) if isinstance(left, pa.Scalar) else len(left)
+    left, right = _as_array(left, num_rows), _as_array(right, num_rows)
+    valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+    dividend = pc.fill_null(left, 0).to_numpy(zero_copy_only=False)
+    divisor = pc.fill_null(right, 1).to_numpy(zero_copy_only=False)
+    if pa.types.is_integer(left.type) and bool(np.any((divisor == 0) & valid.to_numpy(zero_copy_only=False))):
+        raise pa.ArrowInvalid("divide by zero")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        remainder = np.fmod(dividend, divisor)
+    return pc.if_else(valid, pa.array(remainder, left.type), pa.scalar(None, left.type))
+
+
+_APPLY: dict[type[Expression], Callable[[Any, list[Value]], Value]] = {
+    nodes.Not: lambda _, values: pc.invert(values[0]),
+    nodes.IsNull: lambda _, values: pc.is_null(values[0]),
+    nodes.Negate: lambda _, values: pc.negate(values[0]),
+    nodes.Comparison: _comparison,
+    nodes.NullSafeEqual: _null_safe_equal,
+    nodes.And: _connective(pc.and_kleene),
+    nodes.Or: _connective(pc.or_kleene),
+    nodes.In: _in,
+    nodes.Like: _like,
+    nodes.Arithmetic: _arithmetic,
+    nodes.Cast: lambda node, values: cast(values[0], node.type, null_on_failure=node.null_on_failure),
+    nodes.Call: lambda node, values: FUNCTIONS[node.name].apply(*values),
+    nodes.GetField: lambda node, values: pc.struct_field(values[0], node.name),
+}

@@ -1,0 +1,344 @@
+"""Expressions as trees of small values.
+
+A tree says what to compute and nothing of how. `binding` turns one into a tree whose types all fit, and `evaluation`
+computes that over record batches. There are fewer kinds of nodes than SQL has forms, so that whoever reasons about
+predicates (pruning, pushdown) meets few of them: `BETWEEN` is two comparisons, `IS TRUE` is `NullSafeEqual` to true,
+`NOT IN` is `Not` of `In`, and a chain of `AND` is one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+import pyarrow as pa
+
+Path: TypeAlias = tuple[str, ...]
+"""The names that lead to a column: its own, and below a struct those of the fields."""
+
+ComparisonOperator: TypeAlias = OneOf["=", "!=", "<", "<=", ">", ">="]
+ArithmeticOperator: TypeAlias = OneOf["+", "-", "*", "/", "%"]
+
+MIRRORED: dict[ComparisonOperator, ComparisonOperator] = {
+    "=": "=",
+    "!=": "!=",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+"""The operator that holds once the sides are swapped."""
+
+NEGATED: dict[ComparisonOperator, ComparisonOperator] = {
+    "=": "!=",
+    "!=": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+}
+"""The operator that holds exactly where the other does not; so with NaN too, which is ordered."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Expression:
+    """What all nodes have in common."""
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The nodes right below this one, in the order in which `with_children` takes them."""
+        return ()
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:  # noqa: ARG002
+        """Return the same node over other children."""
+        return self
+
+    def __repr__(self) -> str:
+        from lance_format.expressions.rendering import to_sql  # it needs the nodes
+
+        return f"{type(self).__name__}({to_sql(self)})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Column(Expression):
+    """The values of a column, or of a field below struct columns."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Literal(Expression):
+    """A constant with its type; the scalar of type null is the untyped `NULL`."""
+
+    value: pa.Scalar
+
+    @property
+    def is_null(self) -> bool:
+        """Whether the constant is NULL, typed or not."""
+        return not self.value.is_valid
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Unary(Expression):
+    operand: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return type(self)(*children)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Not(_Unary):
+    """SQL's negation: unknown stays unknown."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNull(_Unary):
+    """Whether a value is null; never null itself. NaN is a value."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Negate(_Unary):
+    """Unary minus."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Expression):
+    """A comparison; null if a side is."""
+
+    operator: ComparisonOperator
+    left: Expression
+    right: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return Comparison(self.operator, *children)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NullSafeEqual(Expression):
+    """Equality for which null equals null (`IS NOT DISTINCT FROM`); never null itself."""
+
+    left: Expression
+    right: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return NullSafeEqual(*children)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Arithmetic(Expression):
+    """`+`, `-`, `*`, `/` or `%`."""
+
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return Arithmetic(self.operator, *children)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Connective(Expression):
+    operands: tuple[Expression, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return type(self)(children)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class And(_Connective):
+    """All operands hold, in Kleene's logic; of two operands or more."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Or(_Connective):
+    """Some operand holds, in Kleene's logic; of two operands or more."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class In(Expression):
+    """Whether a value is among constants.
+
+    A null value gives null, and so does a value that is not found if one of the constants is null.
+
+    Parameters
+    ----------
+    operand : Expression
+    values : pa.Array
+        Any number of constants, of one type.
+    """
+
+    operand: Expression
+    values: pa.Array = field(hash=False)
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return In(children[0], self.values)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Like(Expression):
+    r"""Whether a string matches a pattern as a whole, in which `%` stands for any characters and `_` for one.
+
+    Parameters
+    ----------
+    operand : Expression
+    pattern : str
+        `\` takes the next character for itself, whatever escape character the SQL text named.
+    ignore_case : bool
+    """
+
+    operand: Expression
+    pattern: str
+    ignore_case: bool = False
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return Like(children[0], self.pattern, self.ignore_case)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cast(Expression):
+    """A value in another type.
+
+    Parameters
+    ----------
+    operand : Expression
+    type : pa.DataType
+    null_on_failure : bool
+        Whether values that the type cannot hold become null (`TRY_CAST`) rather than an error.
+    """
+
+    operand: Expression
+    type: pa.DataType
+    null_on_failure: bool = False
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return Cast(children[0], self.type, self.null_on_failure)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Case(Expression):
+    """The value of the first branch whose condition holds, else the default.
+
+    Parameters
+    ----------
+    conditions : tuple of Expression
+    values : tuple of Expression
+        As many as conditions.
+    default : Expression
+    """
+
+    conditions: tuple[Expression, ...]
+    values: tuple[Expression, ...]
+    default: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (*self.conditions, *self.values, self.default)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        count = len(self.conditions)
+        return Case(children[:count], children[count:-1], children[-1])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Call(Expression):
+    """A function of the table in `functions`, by its name there."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return Call(self.name, children)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GetField(Expression):
+    """A field of a struct that is computed; of a column it is a longer path."""
+
+    operand: Expression
+    name: str
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return GetField(children[0], self.name)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield a node and all below it, parents first."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Rebuild a tree from its leaves up, `change` replacing each node once its children are replaced."""
+    children = tuple(transform(child, change) for child in expression.children)
+    return change(expression.with_children(children) if children else expression)
+
+
+def columns_of(expression: Expression) -> tuple[Path, ...]:
+    """Return the columns that an expression reads, each once, in the order in which they appear."""
+    return tuple(dict.fromkeys(node.path for node in walk(expression) if isinstance(node, Column)))
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """Split a predicate into the terms that all must hold for it to hold."""
+    if isinstance(expression, And):
+        return tuple(term for operand in expression.operands for term in conjuncts(operand))
+    return (expression,)
+
+
+def conjunction(terms: tuple[Expression, ...]) -> Expression:
+    """Join predicates by AND; the inverse of `conjuncts`. No terms at all hold always."""
+    if not terms:
+        return Literal(pa.scalar(True))
+    return terms[0] if len(terms) == 1 else And(terms)
+
+
+def disjunction(terms: tuple[Expression, ...]) -> Expression:
+    """Join predicates by OR; no terms at all hold never."""
+    if not terms:
+        return Literal(pa.scalar(False))
+    return terms[0] if len(terms) == 1 else Or(terms)

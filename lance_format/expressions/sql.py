@@ -1,0 +1,501 @@
+"""SQL text to expressions.
+
+The text is parsed by sqlglot, in a dialect made here after the one that the reference's users write: names are quoted by
+backticks and strings by either kind of quote, `==` is `=`, and every function keeps the name that it was called by.
+
+| construct | example |
+|---|---|
+| names | `a`, `a.b`, `` `odd name` ``, `a['b']`, `items[1]` (from 1, or from -1 backwards) |
+| constants | `1`, `2.5`, `'text'`, `"text"`, `X'ab'`, `TRUE`, `NULL`, `[1, 2]` |
+| typed constants | `date '2020-01-01'`, `timestamp(3) '…'`, `decimal(10, 2) '1.50'`, `interval '2 days'` |
+| comparisons | `= == != <> < <= > >= <=>`, `BETWEEN`, `IN`, `IS [NOT] NULL / TRUE / FALSE / UNKNOWN / DISTINCT FROM` |
+| patterns | `LIKE`, `ILIKE`, with `ESCAPE` |
+| others | `AND OR NOT + - * / %`, `\\|\\|`, `CASE`, `CAST`, `TRY_CAST`, `::`, functions |
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
+from sqlglot.tokens import Tokenizer
+
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import nodes
+from lance_format.expressions.casts import cast
+from lance_format.expressions.nodes import Expression, Literal, NullSafeEqual
+from lance_format.expressions.rendering import to_sql
+
+_PREFIX = "SELECT "
+_AGGREGATES = frozenset({"avg", "count", "max", "mean", "median", "min", "stddev", "sum", "var"})
+_WHOLE_NUMBER = re.compile(r"\d+")
+_MOST_INT64, _MOST_UINT64 = 2**63 - 1, 2**64 - 1
+
+
+class LanceSQL(Dialect):
+    """The dialect, as sqlglot wants it described."""
+
+    class Tokenizer(Tokenizer):  # noqa: D106
+        IDENTIFIERS = ["`"]
+        QUOTES = ["'", '"']
+        HEX_STRINGS = [("x'", "'"), ("X'", "'")]
+        STRING_ESCAPES = ["'", '"']
+
+    class Parser(Parser):  # noqa: D106
+        FUNCTIONS: dict[str, Any] = {}
+
+
+def parse(text: str) -> Expression:
+    """Parse SQL text to an expression, whose names and types nobody has looked at yet.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text is no expression, or has something that is not supported; the message says what and where.
+    """
+    try:
+        return _convert(_parse_tree(text))
+    except SqlglotError as error:
+        raise InvalidInputError(f"{text!r} is no SQL expression: {_reason(error)}") from error
+    except _UnsupportedError as error:
+        raise InvalidInputError(f"{error.args[0]} not supported in SQL expressions{_position(error.args[1])}") from None
+    except RecursionError:
+        raise InvalidInputError("the SQL expression is nested too deeply; split it into several") from None
+
+
+def _parse_tree(text: str) -> exp.Expression:
+    dialect = LanceSQL()
+    if not dialect.tokenize(text):
+        raise InvalidInputError(f"{text!r} is no SQL expression: it is empty")
+    statements = dialect.parse(_PREFIX + text)
+    (select, *others) = statements
+    if others or not isinstance(select, exp.Select) or len(select.expressions) != 1:
+        raise InvalidInputError(f"{text!r} is not one SQL expression but several; give one")
+    for name, clause in select.args.items():
+        if name != "expressions" and clause:
+            raise InvalidInputError(
+                f"{text!r} is more than a SQL expression: it has a clause {name.rstrip('_').upper()}"
+            )
+    tree: exp.Expression = select.expressions[0]
+    return tree
+
+
+class _UnsupportedError(Exception):
+    """A construct and where it is; becomes an `InvalidInputError`."""
+
+
+def _unsupported(what: str, node: exp.Expression) -> _UnsupportedError:
+    return _UnsupportedError(what, node)
+
+
+def _position(node: exp.Expression) -> str:
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return f", at character {min(starts) - len(_PREFIX) + 1}: {node.sql()}" if starts else f": {node.sql()}"
+
+
+def _reason(error: SqlglotError) -> str:
+    details = getattr(error, "errors", None)
+    if not details:
+        return str(error).removeprefix(f"Error tokenizing '{_PREFIX}").strip()
+    first = details[0]
+    where = f"line {first['line']}, near {first['highlight']!r}"
+    description = re.sub(r"<class '[\w.]*\.(\w+)'>", r"\1", first["description"])
+    return f"{description} ({where})"
+
+
+def _convert(node: exp.Expression) -> Expression:
+    convert = _CONVERT.get(type(node))
+    if convert is None:
+        raise _unsupported(f"{_construct(node)} is", node)
+    return convert(node)
+
+
+def _construct(node: exp.Expression) -> str:
+    return _CONSTRUCTS.get(type(node).__name__, f"the construct {type(node).__name__}")
+
+
+_CONSTRUCTS = {
+    "Window": "a window function",
+    "Subquery": "a subquery",
+    "Select": "a subquery",
+    "Exists": "a subquery",
+    "Star": "*",
+    "Alias": "an alias",
+    "Placeholder": "a placeholder",
+    "Parameter": "a parameter",
+}
+
+
+def _column(node: Any) -> Expression:
+    parts = node.parts
+    if any(not isinstance(part, exp.Identifier) for part in parts):
+        raise _unsupported("* is", node)
+    return nodes.Column(tuple(part.this for part in parts))
+
+
+def _dot(node: Any) -> Expression:
+    operand = _convert(node.this)
+    if not isinstance(node.expression, exp.Identifier):
+        raise _unsupported("a method call is", node)
+    return _get_field(operand, node.expression.this)
+
+
+def _get_field(operand: Expression, name: str) -> Expression:
+    if isinstance(operand, nodes.Column):
+        return nodes.Column((*operand.path, name))
+    return nodes.GetField(operand, name)
+
+
+def _bracket(node: Any) -> Expression:
+    operand = _convert(node.this)
+    for index in node.expressions:
+        if isinstance(index, exp.Slice):
+            raise _unsupported("a slice of a list is", node)
+        if isinstance(index, exp.Literal) and index.is_string:
+            operand = _get_field(operand, index.this)
+        else:
+            operand = nodes.Call("array_element", (operand, _convert(index)))
+    return operand
+
+
+def _literal(node: Any) -> Expression:
+    return Literal(pa.scalar(node.this) if node.is_string else _number(node.this))
+
+
+def _number(text: str) -> pa.Scalar:
+    if not _WHOLE_NUMBER.fullmatch(text.lstrip("-")):
+        return pa.scalar(float(text))
+    number = int(text)
+    if -_MOST_INT64 - 1 <= number <= _MOST_INT64:
+        return pa.scalar(number, pa.int64())
+    if 0 <= number <= _MOST_UINT64:
+        return pa.scalar(number, pa.uint64())
+    digits = len(text.lstrip("-"))
+    return pa.scalar(Decimal(text), pa.decimal256(digits, 0)) if digits <= 76 else pa.scalar(float(text))
+
+
+def _negate(node: Any) -> Expression:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return Literal(_number("-" + node.this.this))
+    return nodes.Negate(_convert(node.this))
+
+
+def _hex(node: Any) -> Expression:
+    digits = node.this
+    try:
+        return Literal(pa.scalar(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)))
+    except ValueError:
+        raise InvalidInputError(f"X'{digits}' is no hexadecimal constant") from None
+
+
+def _array(node: Any) -> Expression:
+    values = [_convert(item) for item in node.expressions]
+    return _array_of(values, node)
+
+
+def _array_of(values: list[Expression], node: exp.Expression) -> Expression:
+    scalars = [value.value for value in values if isinstance(value, Literal)]
+    if len(scalars) < len(values):
+        raise _unsupported("a list of anything but constants is", node)
+    types = {scalar.type for scalar in scalars if scalar.is_valid}
+    if len(types) > 1 and not types <= {pa.int64(), pa.float64(), pa.uint64()}:
+        raise InvalidInputError(f"the list {node.sql()} has values of several types; cast them to one")
+    arrow_type = pa.null() if not types else types.pop() if len(types) == 1 else pa.float64()
+    return Literal(pa.scalar([scalar.as_py() for scalar in scalars], pa.list_(arrow_type)))
+
+
+def _chain(node: Any) -> Expression:
+    """Gather a chain of one connective, which sqlglot nests as deeply as it is long."""
+    operands, kind = [], type(node)
+    while isinstance(node, (kind, exp.Paren)):
+        if isinstance(node, exp.Paren):
+            if not isinstance(node.unnest(), kind):
+                break
+            node = node.unnest()
+            continue
+        operands.append(node.expression)
+        node = node.this
+    operands.append(node)
+    joined = nodes.And if kind is exp.And else nodes.Or
+    return joined(tuple(_convert(operand) for operand in reversed(operands)))
+
+
+def _comparison(operator: nodes.ComparisonOperator) -> Callable[[Any], Expression]:
+    def convert(node: Any) -> Expression:
+        return nodes.Comparison(operator, _convert(node.this), _convert(node.expression))
+
+    return convert
+
+
+def _arithmetic(operator: nodes.ArithmeticOperator) -> Callable[[Any], Expression]:
+    def convert(node: Any) -> Expression:
+        return nodes.Arithmetic(operator, _convert(node.this), _convert(node.expression))
+
+    return convert
+
+
+def _is(node: Any) -> Expression:
+    operand, test = _convert(node.this), node.expression
+    if isinstance(test, exp.Null):
+        return nodes.IsNull(operand)
+    if isinstance(test, exp.Boolean):
+        return NullSafeEqual(operand, Literal(pa.scalar(bool(test.this))))
+    raise _unsupported("IS with anything but NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM is", node)
+
+
+def _between(node: Any) -> Expression:
+    operand = _convert(node.this)
+    low = nodes.Comparison(">=", operand, _convert(node.args["low"]))
+    return nodes.And((low, nodes.Comparison("<=", operand, _convert(node.args["high"]))))
+
+
+def _in(node: Any) -> Expression:
+    if node.args.get("query") or node.args.get("field") or node.args.get("unnest"):
+        raise _unsupported("IN with anything but a list of values is", node)
+    if not node.expressions:
+        raise InvalidInputError(f"{node.sql()} has no values")
+    operand = _convert(node.this)
+    by_type: dict[pa.DataType, list[pa.Scalar]] = {}
+    terms: list[Expression] = []
+    for item in node.expressions:
+        value = _convert(item)
+        if isinstance(value, Literal):
+            by_type.setdefault(value.value.type, []).append(value.value)
+        else:
+            terms.append(nodes.Comparison("=", operand, value))
+    nulls = by_type.pop(pa.null(), []) if len(by_type) > 1 else []
+    for arrow_type, scalars in by_type.items():
+        values = pa.array([scalar.as_py() for scalar in scalars + nulls], arrow_type)
+        terms.append(nodes.In(operand, values))
+    return nodes.disjunction(tuple(terms))
+
+
+def _like(node: Any, escape: str = "\\") -> Expression:
+    operand, pattern = _convert(node.this), _convert(node.expression)
+    if not isinstance(pattern, Literal) or not (pattern.is_null or pa.types.is_string(pattern.value.type)):
+        raise _unsupported("LIKE with a pattern that is not a constant is", node)
+    if pattern.is_null:
+        return Literal(pa.scalar(None, pa.bool_()))
+    text = _with_backslashes(pattern.value.as_py(), escape)
+    like: Expression = nodes.Like(operand, text, isinstance(node, exp.ILike))
+    return nodes.Not(like) if node.args.get("negate") else like
+
+
+def _escape(node: Any) -> Expression:
+    escape = _convert(node.expression)
+    negated = isinstance(node.this, exp.Not)
+    like = node.this.this if negated else node.this
+    if (
+        not isinstance(escape, Literal)
+        or len(str(escape.value.as_py())) != 1
+        or not isinstance(like, (exp.Like, exp.ILike))
+    ):
+        raise InvalidInputError(f"{node.sql()} needs one character to escape by")
+    converted = _like(like, str(escape.value.as_py()))
+    return nodes.Not(converted) if negated else converted
+
+
+def _with_backslashes(pattern: str, escape: str) -> str:
+    """Return a pattern that escapes by backslashes, whatever it escaped by."""
+    if escape == "\\":
+        return pattern
+    parts, characters = [], iter(pattern)
+    for character in characters:
+        if character == escape:
+            parts.append("\\" + next(characters, escape))
+        else:
+            parts.append("\\\\" if character == "\\" else character)
+    return "".join(parts)
+
+
+def _cast(node: Any) -> Expression:
+    arrow_type = _type(node.args["to"])
+    null_on_failure = isinstance(node, exp.TryCast)
+    operand = _convert(node.this)
+    if not isinstance(operand, Literal):
+        return nodes.Cast(operand, arrow_type, null_on_failure)
+    try:
+        return Literal(cast(operand.value, arrow_type, null_on_failure=null_on_failure))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInputError(f"{to_sql(operand)} is no {arrow_type}: {error}") from error
+
+
+_TYPES: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "UTINYINT": pa.uint8(),
+    "USMALLINT": pa.uint16(),
+    "UINT": pa.uint32(),
+    "UBIGINT": pa.uint64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "TEXT": pa.string(),
+    "VARCHAR": pa.string(),
+    "BINARY": pa.binary(),
+    "VARBINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
+}
+_UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+
+
+def _type(node: Any) -> pa.DataType:
+    name = node.this.name
+    try:
+        parameters = [int(parameter.name) for parameter in node.expressions]
+    except ValueError:
+        raise _unsupported(f"the type {node.sql()} is", node) from None
+    if name in ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME") and (not parameters or parameters[0] in _UNITS):
+        return pa.timestamp(_UNITS[parameters[0]] if parameters else "us")
+    if name == "DECIMAL" and len(parameters) == 2 and 0 < parameters[0] <= 76 and parameters[1] <= parameters[0]:
+        return (pa.decimal128 if parameters[0] <= 38 else pa.decimal256)(*parameters)
+    if name not in _TYPES or parameters:
+        raise _unsupported(f"the type {node.sql()} is", node)
+    return _TYPES[name]
+
+
+def _case(node: Any) -> Expression:
+    branches = node.args["ifs"]
+    conditions = [_convert(branch.this) for branch in branches]
+    if node.this is not None:
+        operand = _convert(node.this)
+        conditions = [nodes.Comparison("=", operand, value) for value in conditions]
+    default = node.args.get("default")
+    values = tuple(_convert(branch.args["true"]) for branch in branches)
+    return nodes.Case(tuple(conditions), values, _convert(default) if default else Literal(pa.scalar(None)))
+
+
+_MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+
+
+def _interval(node: Any) -> Expression:
+    unit = str(node.args["unit"].name if node.args.get("unit") else "").upper().removesuffix("S")
+    value = node.this.name if isinstance(node.this, exp.Literal) else ""
+    if unit not in _MICROSECONDS or not re.fullmatch(r"[+-]?\d+(\.\d+)?", value):
+        raise _unsupported("an interval of anything but one number of weeks or smaller units is", node)
+    microseconds = Decimal(value) * _MICROSECONDS[unit]
+    return Literal(pa.scalar(int(microseconds), pa.duration("us")))
+
+
+def _function(node: Any) -> Expression:
+    name = node.name.lower()
+    if name in _AGGREGATES:
+        raise _unsupported(f"the aggregate {name} is", node)
+    arguments = tuple(_convert(argument) for argument in node.expressions)
+    if name in ("is_valid", "isnotnull") and len(arguments) == 1:
+        return nodes.Not(nodes.IsNull(arguments[0]))
+    if name == "get_field" and len(arguments) == 2 and isinstance(arguments[1], Literal):
+        return _get_field(arguments[0], str(arguments[1].value.as_py()))
+    if name == "make_array":
+        return _array_of(list(arguments), node)
+    if name in _NOW and not arguments:
+        return _NOW[name]()
+    return nodes.Call(name, arguments)
+
+
+def _now() -> Expression:
+    return Literal(pa.scalar(time.time_ns(), pa.int64()).cast(pa.timestamp("ns")))
+
+
+def _today() -> Expression:
+    return Literal(pa.scalar(time.time_ns() // 86_400_000_000_000, pa.int32()).cast(pa.date32()))
+
+
+_NOW: dict[str, Callable[[], Expression]] = {
+    "now": _now,
+    "current_timestamp": _now,
+    "current_date": _today,
+    "today": _today,
+}
+
+
+def _named(name: str, *arguments: str) -> Callable[[Any], Expression]:
+    """Return what turns a node that sqlglot has a class for into a call; other parts than those named are refused."""
+
+    def convert(node: Any) -> Expression:
+        given = {key: value for key, value in node.args.items() if value}
+        if set(given) - set(arguments):
+            raise _unsupported(f"this form of {name} is", node)
+        return nodes.Call(name, tuple(_convert(given[key]) for key in arguments if key in given))
+
+    return convert
+
+
+def _extract(node: Any) -> Expression:
+    return nodes.Call("date_part", (Literal(pa.scalar(node.this.name.lower())), _convert(node.expression)))
+
+
+def _if(node: Any) -> Expression:
+    default = node.args.get("false")
+    value = _convert(node.args["true"])
+    return nodes.Case((_convert(node.this),), (value,), _convert(default) if default else Literal(pa.scalar(None)))
+
+
+_CONVERT: dict[type[exp.Expression], Callable[[Any], Expression]] = {
+    exp.Paren: lambda node: _convert(node.unnest()),
+    exp.Column: _column,
+    exp.Dot: _dot,
+    exp.Bracket: _bracket,
+    exp.Literal: _literal,
+    exp.Neg: _negate,
+    exp.Null: lambda _: Literal(pa.scalar(None)),
+    exp.Boolean: lambda node: Literal(pa.scalar(bool(node.this))),
+    exp.HexString: _hex,
+    exp.Array: _array,
+    exp.And: _chain,
+    exp.Or: _chain,
+    exp.Not: lambda node: nodes.Not(_convert(node.this)),
+    exp.EQ: _comparison("="),
+    exp.NEQ: _comparison("!="),
+    exp.LT: _comparison("<"),
+    exp.LTE: _comparison("<="),
+    exp.GT: _comparison(">"),
+    exp.GTE: _comparison(">="),
+    exp.NullSafeEQ: lambda node: NullSafeEqual(_convert(node.this), _convert(node.expression)),
+    exp.NullSafeNEQ: lambda node: nodes.Not(NullSafeEqual(_convert(node.this), _convert(node.expression))),
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _escape,
+    exp.Add: _arithmetic("+"),
+    exp.Sub: _arithmetic("-"),
+    exp.Mul: _arithmetic("*"),
+    exp.Div: _arithmetic("/"),
+    exp.Mod: _arithmetic("%"),
+    exp.DPipe: lambda node: nodes.Call("||", (_convert(node.this), _convert(node.expression))),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Interval: _interval,
+    exp.Anonymous: _function,
+    exp.CurrentDate: lambda _: _today(),
+    exp.CurrentTimestamp: lambda _: _now(),
+    exp.Extract: _extract,
+    exp.Floor: _named("floor", "this"),
+    exp.Ceil: _named("ceil", "this"),
+    exp.Trim: _named("btrim", "this", "expression"),
+    exp.Substring: _named("substr", "this", "start", "length"),
+    exp.StrPosition: _named("strpos", "this", "substr"),
+}
