@@ -69,7 +69,10 @@ class RetryPolicy:
         return random.randrange(slots) * 1.1 * first_attempt_seconds
 
 
-def commit(store: ObjectStore, root: str, transaction: Transaction, retry: RetryPolicy = RetryPolicy()) -> Manifest:
+DEFAULT_RETRY = RetryPolicy()
+
+
+def commit(store: ObjectStore, root: str, transaction: Transaction, retry: RetryPolicy = DEFAULT_RETRY) -> Manifest:
     """Make a transaction the next version of a table.
 
     Parameters

@@ -6,7 +6,7 @@ deleted rows are skipped. Callers speak of live rows.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.file import ColumnProjection, FileReader
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
 from lance_format.table.fragment import DataFile, FragmentMetadata
 
@@ -66,7 +67,7 @@ class FragmentScan:
             return np.zeros(0, dtype=np.int64)
         return read_deleted_rows(self.store, self.root, self.fragment, self.physical_rows())
 
-    def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
+    def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.
 
         Parameters
@@ -75,24 +76,37 @@ class FragmentScan:
             Half-open; within the live rows.
         batch_size : int
             No batch is larger; deleted rows make some smaller.
+
+        Yields
+        ------
+        batch : pa.RecordBatch
+        offsets : int64[num_rows]
+            Which physical rows these are.
         """
         if start >= stop:
             return
         deleted = self.deleted_rows()
-        first, last = _to_physical(np.array([start, stop - 1], dtype=np.int64), deleted)
+        first, last = to_physical(np.array([start, stop - 1], dtype=np.int64), deleted)
         row = int(first)
         for batch in self._read_physical(row, int(last) + 1, batch_size):
+            offsets = np.arange(row, row + batch.num_rows, dtype=np.int64)
             gone = deleted[slice(*np.searchsorted(deleted, [row, row + batch.num_rows]))] - row
             row += batch.num_rows
-            kept = _without(batch, gone) if gone.size else batch
-            if kept.num_rows:
-                yield kept
+            if gone.size:
+                kept = np.ones(batch.num_rows, dtype=np.bool_)
+                kept[gone] = False
+                batch, offsets = filter_rows(batch, pa.array(kept)), offsets[kept]
+            if batch.num_rows:
+                yield batch, offsets
 
     def take(self, rows: RowOffsets) -> pa.RecordBatch:
         """Read live rows by their place, in the order given; places may repeat."""
+        return self.take_physical(to_physical(rows, self.deleted_rows()))
+
+    def take_physical(self, physical: RowOffsets) -> pa.RecordBatch:
+        """Read physical rows, deleted or not, in the order given; they may repeat."""
         if not self.schema.fields:
-            return empty_columns_batch(rows.size)
-        physical = _to_physical(rows, self.deleted_rows())
+            return empty_columns_batch(physical.size)
         order = np.argsort(physical, kind="stable")
         batch = self._take_physical(physical[order])
         if (order[:-1] < order[1:]).all():
@@ -103,16 +117,19 @@ class FragmentScan:
 
     def _read_physical(self, start: int, stop: int, batch_size: int) -> Iterator[pa.RecordBatch]:
         parts = self._split_by_file()
-        streams = [self._read_file(file, columns, start, stop, batch_size) for file, columns in parts]
+        streams = [
+            self._read_file(file, [part.projection for part in held], start, stop, batch_size)
+            for file, held in parts.items()
+        ]
         if not streams:
             for row in range(start, stop, batch_size):
-                yield self._assemble([], min(batch_size, stop - row))
+                yield self._assemble(parts, [], min(batch_size, stop - row))
             return
         num_rows = 0
         try:
             for pieces in _in_step(streams):
                 num_rows += pieces[0].num_rows
-                yield self._assemble(pieces, pieces[0].num_rows)
+                yield self._assemble(parts, pieces, pieces[0].num_rows)
         finally:
             for stream in streams:
                 stream.close()
@@ -126,49 +143,37 @@ class FragmentScan:
             yield from reader.read(columns, start, stop, batch_size=batch_size)
 
     def _take_physical(self, rows: RowOffsets) -> pa.RecordBatch:
+        parts = self._split_by_file()
         pieces = []
-        for file, columns in self._split_by_file():
+        for file, held in parts.items():
             with _OpenFile(self, file) as reader:
-                pieces.append(reader.take(columns, rows))
-        return self._assemble(pieces, rows.size)
+                pieces.append(reader.take([part.projection for part in held], rows))
+        return self._assemble(parts, pieces, rows.size)
 
-    def _split_by_file(self) -> list[tuple[DataFile, list[ColumnProjection]]]:
-        """Return which data file holds which of the columns; no file holds those that are all null."""
-        parts: dict[DataFile, list[ColumnProjection]] = {}
+    def _split_by_file(self) -> _Parts:
+        """Return which data file holds what of the columns."""
+        parts: _Parts = {}
         for field in self.schema.fields:
-            located = self._locate(field)
-            if located is not None:
-                parts.setdefault(located[0], []).append(ColumnProjection(field, located[1]))
-        return list(parts.items())
+            for part in split_column(field, self.fragment.files):
+                parts.setdefault(part.file, []).append(part)
+        return parts
 
-    def _locate(self, field: Field) -> tuple[DataFile, Mapping[int, int]] | None:
-        ids = {node.id for node in field.walk()}
-        holders = [file for file in self.fragment.files if not ids.isdisjoint(file.fields)]
-        if not holders:
-            return None
-        if len(holders) > 1:
-            raise NotSupportedError(
-                f"fragment {self.fragment.id} has parts of column {field.name!r} in {len(holders)} data files,"
-                " which cannot be read yet"
-            )
-        file = holders[0]
-        columns = file.column_indices or (-1,) * len(file.fields)
-        return file, {node: column for node, column in zip(file.fields, columns, strict=True) if node in ids}
-
-    def _assemble(self, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+    def _assemble(self, parts: _Parts, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
         """Put the columns of several files, and those of none, in order."""
-        found = {name: piece.column(index) for piece in pieces for index, name in enumerate(piece.schema.names)}
         if not self.schema.fields:
             return empty_columns_batch(num_rows)
-        arrays = [found[f.name] if f.name in found else self._nulls(f, num_rows) for f in self.schema.fields]
+        found: dict[int, list[tuple[Field, pa.Array]]] = {field.id: [] for field in self.schema.fields}
+        for held, piece in zip(parts.values(), pieces, strict=False):
+            for part, array in zip(held, piece.columns, strict=True):
+                found[part.projection.field.id].append((part.projection.field, array))
+        try:
+            arrays = [combine_parts(field, found[field.id], num_rows) for field in self.schema.fields]
+        except CorruptFileError as error:
+            raise CorruptFileError(f"fragment {self.fragment.id}: {error.what}") from error
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema.to_arrow())
 
-    def _nulls(self, field: Field, num_rows: int) -> pa.Array:
-        if not field.nullable:
-            raise CorruptFileError(
-                f"fragment {self.fragment.id} has no data file for column {field.name!r}, which cannot be null"
-            )
-        return pa.nulls(num_rows, field.to_arrow_type())
+
+_Parts = dict[DataFile, list[ColumnPart]]
 
 
 def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
@@ -207,18 +212,17 @@ class _OpenFile:
         self._reader.close()
 
 
-def _to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
+def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
     """Return which physical rows are the live rows of these places."""
     # Deleted row number i has deleted[i] - i live rows before it.
     return live + np.searchsorted(deleted - np.arange(deleted.size), live, side="right")
 
 
-def _without(batch: pa.RecordBatch, rows: RowOffsets) -> pa.RecordBatch:
-    kept = np.ones(batch.num_rows, dtype=np.bool_)
-    kept[rows] = False
+def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of a batch, possibly one without columns, for which a mask without nulls is true."""
     if not batch.num_columns:
-        return empty_columns_batch(int(kept.sum()))
-    return batch.filter(pa.array(kept))
+        return empty_columns_batch(mask.true_count)
+    return batch.filter(mask)
 
 
 def _in_step(streams: Sequence[_Stream]) -> Iterator[list[pa.RecordBatch]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.errors import CommitStateUnknownError, LanceError, RetryableCommitConflictError, StorageError
 from lance_format.object_store import ObjectStore
-from lance_format.table.commit import RetryPolicy, commit
+from lance_format.table.commit import DEFAULT_RETRY, RetryPolicy, commit
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, FragmentWriter
@@ -60,7 +60,7 @@ class TableVersion:
         return FragmentScan(self.store, self.root, fragment, schema)
 
     def commit(
-        self, operation: Operation, *, uuid: str | None = None, retry: RetryPolicy = RetryPolicy()
+        self, operation: Operation, *, uuid: str | None = None, retry: RetryPolicy = DEFAULT_RETRY
     ) -> TableVersion:
         """Make an operation, planned on this version, the next one; see `lance_format.table.commit.commit`."""
         transaction = Transaction(self.manifest.version, operation)

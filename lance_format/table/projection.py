@@ -1,0 +1,168 @@
+"""Projections: what a read of a table is to return, and what has to be read for it.
+
+Columns are stored fields, fields below them (`a.b`), SQL expressions over them, and what the table knows of every row
+(`lance_format.table.row_columns`). Filters see the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate
+from lance_format.expressions.nodes import Column
+from lance_format.table.fragment_scan import empty_columns_batch
+from lance_format.table.row_columns import ROW_COLUMNS, LiveRows, row_column
+
+Columns: TypeAlias = Sequence[str] | Mapping[str, str]
+Filter: TypeAlias = str | pc.Expression | Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result."""
+
+    name: str
+    value: BoundExpression
+
+    @property
+    def copied(self) -> str | None:
+        """The top-level column that it is a copy of; None if it is computed."""
+        expression = self.value.expression
+        return expression.path[0] if isinstance(expression, Column) and len(expression.path) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What is to be returned; see `plan_projection`.
+
+    Parameters
+    ----------
+    outputs : tuple of Output
+    filter : BoundExpression, optional
+    source : Schema
+        The stored columns that outputs and filter need.
+    row_columns : tuple of str
+        The row columns that they need.
+    schema : pa.Schema
+        Of the result.
+    """
+
+    outputs: tuple[Output, ...]
+    filter: BoundExpression | None
+    source: Schema
+    row_columns: tuple[str, ...]
+    schema: pa.Schema
+
+    def complete(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
+        """Add the row columns that are needed to the stored ones."""
+        if not self.row_columns:
+            return batch
+        arrays = [*batch.columns, *(row_column(name, rows) for name in self.row_columns)]
+        return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *self.row_columns])
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what is wanted of a completed batch."""
+        if not self.outputs:
+            return empty_columns_batch(batch.num_rows)
+        arrays = []
+        for output in self.outputs:
+            name = output.copied
+            arrays.append(evaluate(output.value, batch) if name is None else batch.column(name))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        """Return applied batches as a table; one without columns keeps its number of rows."""
+        if self.outputs:
+            return pa.Table.from_batches(batches, schema=self.schema)
+        found = list(batches)
+        return pa.Table.from_batches(found) if found else pa.schema([]).empty_table()
+
+
+def plan_projection(
+    stored: Schema,
+    columns: Columns | None,
+    filter: Filter | None = None,
+    *,
+    extra: Sequence[str] = (),
+) -> Projection:
+    """Find out what a read has to return and to look at.
+
+    Parameters
+    ----------
+    stored : Schema
+        Of the table.
+    columns : sequence of str, or mapping of str to str, optional
+        See `LanceDataset.scanner`; all stored columns if not given.
+    filter : str, pyarrow.compute.Expression or Expression, optional
+    extra : sequence of str
+        Columns to add unless they are there.
+
+    Raises
+    ------
+    InvalidInputError
+        If a column does not exist, or an expression makes no sense.
+    """
+    visible = _visible_schema(stored)
+    outputs = _bind_outputs(columns, stored, visible)
+    present = {output.name for output in outputs}
+    outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
+    predicate = None if filter is None else as_expression(filter, visible).require_predicate()
+    bound = [output.value for output in outputs] + ([] if predicate is None else [predicate])
+    used = {path[0] for expression in bound for path in expression.columns}
+    return Projection(
+        outputs=tuple(outputs),
+        filter=predicate,
+        source=Schema(tuple(field for field in stored.fields if field.name in used), stored.metadata),
+        row_columns=tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names),
+        schema=pa.schema([_output_field(output, visible) for output in outputs], metadata=visible.metadata),
+    )
+
+
+def _output_field(output: Output, visible: pa.Schema) -> pa.Field:
+    name = output.copied
+    return pa.field(output.name, output.value.type) if name is None else visible.field(name).with_name(output.name)
+
+
+def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -> list[Output]:
+    if columns is None:
+        return [Output(name, as_expression(Column((name,)), visible)) for name in stored.names]
+    if isinstance(columns, Mapping):
+        return [Output(name, as_expression(text, visible)) for name, text in columns.items()]
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise InvalidInputError(f"columns is {columns!r}; a list of column names is needed")
+    if len(set(columns)) < len(columns):
+        raise InvalidInputError(f"columns is {list(columns)!r}; a column can be asked for only once")
+    return [Output(name, _as_column(name, visible)) for name in columns]
+
+
+def _visible_schema(stored: Schema) -> pa.Schema:
+    """Return all columns that expressions can name."""
+    arrow = stored.to_arrow()
+    hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
+    return pa.schema([*arrow, *hidden], metadata=arrow.metadata)
+
+
+def _as_column(name: str, visible: pa.Schema) -> BoundExpression:
+    """Bind the name of a column, or a dotted path to a field below one."""
+    if name in visible.names:
+        return as_expression(Column((name,)), visible)
+    try:
+        bound = as_expression(name, visible)
+    except InvalidInputError as error:
+        if "." in name or "`" in name:
+            raise
+        bound = None
+        cause: InvalidInputError | None = error
+    else:
+        cause = None
+    if bound is None or not isinstance(bound.expression, Column) or bound.expression.path[0] not in visible.names:
+        known = ", ".join(name for name in visible.names if name not in ROW_COLUMNS)
+        raise InvalidInputError(f"there is no column {name!r}; the columns are {known or '(none)'}") from cause
+    return bound

@@ -1,0 +1,155 @@
+"""Scans: reading some rows and columns of a table, in order, as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import filter_mask, to_sql
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_scan import FragmentScan, filter_rows
+from lance_format.table.projection import Columns, Filter, plan_projection
+from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows
+from lance_format.table.table_version import TableVersion
+
+DEFAULT_BATCH_SIZE = 8192
+_MAX_BATCH_SIZE = 2**31 - 1
+
+
+class LanceScanner:
+    """Reads some rows and columns of a table; see `LanceDataset.scanner`.
+
+    Parameters
+    ----------
+    table : TableVersion
+    columns : sequence of str, or mapping of str to str, optional
+        Names of columns, of fields below them, and of row columns; or SQL expressions by the names of their results.
+        All columns of the table if not given.
+    filter : str, pyarrow.compute.Expression or Expression, optional
+        Which rows: SQL, or an expression of pyarrow.
+    limit, offset : int, optional
+        How many of these rows at most, and how many to skip before.
+    batch_size : int, optional
+        The most rows that a batch has; 8192 if not given.
+    fragments : sequence of FragmentMetadata, optional
+        Of the table; all if not given.
+    with_row_id, with_row_address : bool
+        Whether to add these columns.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        table: TableVersion,
+        *,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        fragments: Sequence[FragmentMetadata] | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> None:
+        self._table = table
+        self._fragments = table.manifest.fragments if fragments is None else tuple(fragments)
+        self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
+        extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
+        self._projection = plan_projection(table.manifest.schema, columns, filter, extra=extra)
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return self._projection.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return self._table.manifest.schema.to_arrow()
+
+    @property
+    def filter_text(self) -> str:
+        """The filter as SQL; empty if there is none."""
+        predicate = self._projection.filter
+        return "" if predicate is None else to_sql(predicate.expression)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the rows in order, as a stream."""
+        for batch, _ in self._matching():
+            yield self._projection.apply(batch)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Read the rows in order, as a stream that tells its schema."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """Read the rows into memory."""
+        return self._projection.to_table(self.to_batches())
+
+    def count_rows(self) -> int:
+        """Count the rows."""
+        if self._projection.filter is not None:
+            return sum(batch.num_rows for batch, _ in self._matching())
+        total = max(sum(self._scan(fragment).num_rows() for fragment in self._fragments) - self._offset, 0)
+        return total if self._limit is None else min(total, self._limit)
+
+    def matching_rows(self) -> Iterator[LiveRows]:
+        """Find the rows, without their values, fragment by fragment and in order."""
+        for _, rows in self._matching():
+            yield rows
+
+    def _matching(self) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
+        """Read the rows that pass the filter and the window, with all columns that are used."""
+        to_skip, left = self._offset, self._limit
+        first = 0
+        for fragment in () if left == 0 else self._fragments:
+            scan = self._scan(fragment)
+            num_rows = scan.num_rows()
+            begin, stop = 0, num_rows
+            if self._projection.filter is None:  # Rows outside of the window need not be read.
+                begin = min(to_skip, num_rows)
+                to_skip -= begin
+                stop = num_rows if left is None else min(num_rows, begin + left)
+            for batch, rows in self._read(scan, first, begin, stop):
+                skipped = min(to_skip, batch.num_rows)
+                to_skip -= skipped
+                num_kept = batch.num_rows - skipped if left is None else min(batch.num_rows - skipped, left)
+                if num_kept:
+                    yield batch.slice(skipped, num_kept), rows.slice(skipped, num_kept)
+                if left is not None:
+                    left -= num_kept
+                if left == 0:
+                    return
+            first += num_rows
+
+    def _read(self, scan: FragmentScan, first: int, begin: int, stop: int) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
+        place = first + begin
+        for batch, offsets in scan.read(begin, stop, batch_size=self._batch_size):
+            rows = LiveRows(scan, offsets, np.arange(place, place + batch.num_rows))
+            place += batch.num_rows
+            batch = self._projection.complete(batch, rows)
+            if self._projection.filter is not None:
+                mask = filter_mask(self._projection.filter, batch)
+                if mask.true_count < batch.num_rows:
+                    batch, rows = filter_rows(batch, mask), rows.filter(mask)
+            yield batch, rows
+
+    def _scan(self, fragment: FragmentMetadata) -> FragmentScan:
+        return self._table.scan(fragment, self._projection.source)
+
+
+def _check_window(limit: int | None, offset: int | None, batch_size: int | None) -> tuple[int | None, int, int]:
+    """Return limit, offset and batch size once they are shown to make sense, defaults filled in."""
+    batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+    offset = 0 if offset is None else offset
+    for name, value, minimum in (("limit", limit, 0), ("offset", offset, 0), ("batch_size", batch_size, 1)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < minimum):
+            raise InvalidInputError(f"{name} is {value!r}; a whole number from {minimum} on is needed")
+    return limit, offset, min(batch_size, _MAX_BATCH_SIZE)
