@@ -20,6 +20,7 @@ from lance_format.table.projection import Columns, Filter
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion, change
 from lance_format.table.take import Indices, take_places, take_row_ids
+from lance_format.table.update_rows import update_rows
 
 
 def dataset(
@@ -242,6 +243,35 @@ class LanceDataset:
 
         self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
         return {"num_deleted_rows": num_rows}
+
+    def update(
+        self, updates: Mapping[str, str], where: Filter | None = None, *, conflict_retries: int = 10
+    ) -> dict[str, int]:
+        """Change values of the rows for which a predicate is true.
+
+        Parameters
+        ----------
+        updates : mapping of str to str
+            SQL expressions over the old values of a row, by the columns that they replace.
+        where : str or pyarrow.compute.Expression, optional
+            Which rows; all if not given.
+        conflict_retries : int
+            How often to start again when other writers change the same rows first.
+
+        Returns
+        -------
+        dict
+            `num_rows_updated`.
+        """
+        num_rows = 0
+
+        def attempt(table: TableVersion) -> TableVersion:
+            nonlocal num_rows
+            made, num_rows = update_rows(table, updates, where)
+            return made
+
+        self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
+        return {"num_rows_updated": num_rows}
 
     def restore(self) -> None:
         """Make the version that this object shows the latest again."""

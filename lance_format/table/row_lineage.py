@@ -39,11 +39,6 @@ def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest
     return dataclasses.replace(state.with_new_fragments(complete), next_row_id=next_row_id)
 
 
-def has_all_row_ids(fragment: FragmentMetadata) -> bool:
-    """Return whether a fragment that is not part of a table yet brings the ids of all its rows along."""
-    return fragment.row_ids is not None and len(_kept_ids(fragment)) == fragment.physical_rows
-
-
 def _kept_ids(fragment: FragmentMetadata) -> RowIdSequence:
     if fragment.row_ids is None:
         return RowIdSequence.from_range(0, 0)

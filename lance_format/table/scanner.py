@@ -82,7 +82,7 @@ class LanceScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in order, as a stream."""
-        for batch, _ in self._matching():
+        for batch, _ in self.matching():
             yield self._projection.apply(batch)
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -96,16 +96,16 @@ class LanceScanner:
     def count_rows(self) -> int:
         """Count the rows."""
         if self._projection.filter is not None:
-            return sum(batch.num_rows for batch, _ in self._matching())
+            return sum(batch.num_rows for batch, _ in self.matching())
         total = max(sum(self._scan(fragment).num_rows() for fragment in self._fragments) - self._offset, 0)
         return total if self._limit is None else min(total, self._limit)
 
     def matching_rows(self) -> Iterator[LiveRows]:
         """Find the rows, without their values, fragment by fragment and in order."""
-        for _, rows in self._matching():
+        for _, rows in self.matching():
             yield rows
 
-    def _matching(self) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
+    def matching(self) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
         """Read the rows that pass the filter and the window, with all columns that are used."""
         to_skip, left = self._offset, self._limit
         first = 0

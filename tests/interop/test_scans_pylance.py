@@ -1,5 +1,6 @@
 """Scans and deletions: what pylance answers, over tables of either library, is what we answer."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def test_deletions_of_the_same_row_are_planned_again(path: Path) -> None:
     stale = lance_format.dataset(path)
     lance.dataset(str(path)).delete("id = 15")
     files = sorted((path / "_deletions").iterdir())
-    with pytest.raises(RetryableCommitConflictError, match="row .* of fragment"):
+    with pytest.raises(RetryableCommitConflictError, match=r"row .* of fragment"):
         delete_rows(stale._table, "id = 15 or id = 16")
     assert sorted((path / "_deletions").iterdir()) == files
     assert stale.delete("id = 15 or id = 16") == {"num_deleted_rows": 2}
@@ -181,3 +182,57 @@ def test_restore(path: Path) -> None:
     assert assert_same(path).to_table() == before
     lance_format.write_dataset(people(5), path, mode="append")
     assert_same(path)
+
+
+LINEAGE = ["id", "name", "x", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+
+
+@pytest.mark.parametrize(
+    ("updates", "where"),
+    [
+        ({"name": "'new'"}, "id % 3 = 0"),
+        ({"name": "upper(name)", "x": "id * 2"}, "id > 20 and id < 70"),
+        ({"id": "id + 1000"}, None),
+        ({"x": "null"}, "name is null"),
+        ({"name": "'never'"}, "false"),
+        ({"name": "'a fragment'"}, "id >= 30 and id < 60"),
+    ],
+)
+def test_updates(path: Path, tmp_path: Path, updates: dict[str, str], where: str | None) -> None:
+    """Ours does to one copy of a table what pylance's does to another."""
+    shutil.copytree(path, tmp_path / "copy")
+    reference = lance.dataset(str(tmp_path / "copy"))
+    assert lance_format.dataset(path).update(updates, where) == reference.update(updates, where)
+    assert_same(path)
+    ours = lance.dataset(str(path))
+    assert ours.version == reference.version
+    lineage = LINEAGE if ours.has_stable_row_ids else LINEAGE[:3]
+    order = [("id", "ascending"), ("name", "ascending")]
+    assert ours.to_table(columns=lineage).sort_by(order) == reference.to_table(columns=lineage).sort_by(order)
+    reference = lance.dataset(str(path))
+    reference.update({"name": "'twice'"}, "id % 5 = 0")
+    lance_format.dataset(path).update({"name": "'thrice'"}, "id % 7 = 0")
+    assert_same(path)
+    if ours.has_stable_row_ids:
+        assert lance_format.dataset(path).to_table(lineage) == lance.dataset(str(path)).to_table(columns=lineage)
+
+
+@pytest.mark.parametrize(
+    ("updates", "where"),
+    [
+        ({}, None),
+        ({"nope": "1"}, None),
+        ({"nam": "1"}, None),
+        ({"id": "'text'"}, None),
+        ({"id": "nope"}, None),
+        ({"id": "id / 0"}, None),
+        ({"home.city": "'x'"}, None),
+        ({"id": 5}, None),
+        ({"id": "1"}, "id"),
+    ],
+)
+def test_updates_that_make_no_sense(path: Path, updates: dict[str, Any], where: str | None) -> None:
+    before = sorted(path.rglob("*"))
+    with pytest.raises(InvalidInputError):
+        lance_format.dataset(path).update(updates, where)
+    assert sorted(path.rglob("*")) == before

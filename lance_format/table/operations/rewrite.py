@@ -114,13 +114,13 @@ _Replaced = tuple[frozenset[int], tuple[int, ...]]  # The ids of the old fragmen
 
 
 def _remap(index: IndexMetadata, groups: Sequence[_Replaced], *, by_id: bool) -> IndexMetadata:
-    """Let an index cover the new fragments, if it refers to rows by stable ids; what it says of old ones goes."""
+    """Let an index cover the new fragments, if it knows rows by stable ids; what it says of old ones goes."""
     covered = index.fragment_ids
     if covered is None or index.is_system:
         return index
     after = set(covered)
     for old, new in groups:
         after -= old
-        if by_id and all(fragment_id in covered for fragment_id in old):
+        if by_id and index.knows_rows_by_id and all(fragment_id in covered for fragment_id in old):
             after.update(new)
     return index if after == set(covered) else index.with_fragments(after)

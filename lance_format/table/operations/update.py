@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -12,7 +11,7 @@ from lance_format.table.fragment import FragmentMetadata, parse_fragment, serial
 from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import fragment_ids, retain_indices
-from lance_format.table.row_lineage import add_rows, has_all_row_ids
+from lance_format.table.row_lineage import add_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,8 @@ class Update:
     fields_modified : frozenset of int
         Fields whose values in `updated_fragments` changed in place.
     fields_rewritten : frozenset of int
-        Fields whose values in `new_fragments` differ from those of the rows that were replaced.
+        Fields whose values in `new_fragments` may differ from those of the rows that were replaced. Indices on other
+        fields do not cover the new fragments either: some know rows by their place.
     rewrites_rows : bool
         Whether replaced rows stand in new fragments, rather than columns in new files of the same.
     """
@@ -87,25 +87,11 @@ class Update:
             if fragment.id not in self.removed_fragment_ids
         )
         indices = tuple(self._uncover(index) for index in current.indices)
-        changed = add_rows(dataclasses.replace(current, fragments=kept, indices=indices), self.new_fragments)
-        if current.stable_row_ids and self.rewrites_rows:
-            added = zip(changed.fragments[len(kept) :], self.new_fragments, strict=True)
-            moved = [fragment.id for fragment, planned in added if has_all_row_ids(planned)]
-            indices = tuple(self._cover_moved(index, moved) for index in changed.indices)
-            changed = dataclasses.replace(changed, indices=indices)
-        return retain_indices(changed)
+        state = dataclasses.replace(current, fragments=kept, indices=indices)
+        return retain_indices(add_rows(state, self.new_fragments))
 
     def _uncover(self, index: IndexMetadata) -> IndexMetadata:
         """Take the fragments whose values changed in place out of an index on these values."""
         if index.fragment_ids is None or self.fields_modified.isdisjoint(index.fields):
             return index
         return index.with_fragments(set(index.fragment_ids) - fragment_ids(self.updated_fragments))
-
-    def _cover_moved(self, index: IndexMetadata, moved: Iterable[int]) -> IndexMetadata:
-        """Let an index that knows all replaced rows by their ids, and whose values stayed, cover their new places."""
-        covered = index.fragment_ids
-        if covered is None or not self.fields_rewritten.isdisjoint(index.fields):
-            return index
-        if not all(fragment_id in covered for fragment_id in self.changed_fragment_ids):
-            return index
-        return index.with_fragments({*covered, *moved})
