@@ -135,9 +135,10 @@ class Field:
             extension_name=metadata.get(_EXTENSION_NAME, b"").decode(errors="replace"),
         )
 
-    def _with_ids(self, ids: Iterator[int], parent_id: int) -> Field:
+    def with_ids(self, ids: Iterator[int], parent_id: int) -> Field:
+        """Return the field with ids for it and all below it, taken from an iterator in depth-first pre-order."""
         field_id = next(ids)
-        children = tuple(child._with_ids(ids, field_id) for child in self.children)
+        children = tuple(child.with_ids(ids, field_id) for child in self.children)
         return dataclasses.replace(self, id=field_id, parent_id=parent_id, children=children)
 
 
@@ -193,7 +194,7 @@ class Schema:
         ids = iter(range(first_id, 2**31))
         fields = [Field.from_arrow(field) for field in schema]
         _check_unique_names(fields, "the schema")
-        return cls(tuple(field._with_ids(ids, TOP_LEVEL_PARENT) for field in fields), dict(schema.metadata or {}))
+        return cls(tuple(field.with_ids(ids, TOP_LEVEL_PARENT) for field in fields), dict(schema.metadata or {}))
 
 
 def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:

@@ -61,7 +61,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
     Raises
     ------
     CorruptFileError
-        If no file holds something that cannot be null, or the parts of a struct are null in different rows.
+        If no file holds something that cannot be null.
     NotSupportedError
         If the parts of a list's items are in different files.
     """
@@ -73,9 +73,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         return parts[0][1]
     if field.logical_type != "struct":
         return _combine_items(field, parts)
-    first = parts[0][1]
-    if any(array.is_null() != first.is_null() for _, array in parts[1:]):
-        raise CorruptFileError(f"the parts of column {field.name!r} in different data files are null in different rows")
+    first = parts[0][1]  # All parts are null in the same rows, but for deleted ones, which may hold anything.
     children = []
     for child in field.children:
         held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.object_store import absolute_uri, resolve
+from lance_format.table.add_columns import NewColumns, add_columns
+from lance_format.table.alter_columns import alter_columns, drop_columns
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
@@ -18,7 +20,7 @@ from lance_format.table.history import load_history, summarize
 from lance_format.table.operations import Restore
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scanner import LanceScanner
-from lance_format.table.table_version import TableVersion, change
+from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.update_rows import update_rows
 
@@ -241,7 +243,7 @@ class LanceDataset:
             made, num_rows = delete_rows(table, predicate)
             return made
 
-        self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
+        self._change(attempt, conflict_retries)
         return {"num_deleted_rows": num_rows}
 
     def update(
@@ -270,8 +272,53 @@ class LanceDataset:
             made, num_rows = update_rows(table, updates, where)
             return made
 
-        self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
+        self._change(attempt, conflict_retries)
         return {"num_rows_updated": num_rows}
+
+    def add_columns(
+        self,
+        transforms: NewColumns,
+        read_columns: Sequence[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Add columns.
+
+        Parameters
+        ----------
+        transforms : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema or callable
+            SQL expressions over the other columns, by the names of the new ones; or fields, whose values become null;
+            or a function from record batches to record batches of as many rows.
+        read_columns : sequence of str, optional
+            The columns that a function gets; all if not given.
+        reader_schema : pa.Schema, optional
+            What a function returns; found out by calling it on the first rows if not given.
+        batch_size : int, optional
+            The most rows that are computed at once; 8192 if not given.
+        """
+        self._change(
+            lambda table: add_columns(
+                table, transforms, read_columns=read_columns, output_schema=reader_schema, batch_size=batch_size
+            )
+        )
+
+    def drop_columns(self, columns: Sequence[str]) -> None:
+        """Drop columns, or fields below structs (`a.b`); their values stay in the files until these are rewritten."""
+        self._change(lambda table: drop_columns(table, columns))
+
+    def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
+        """Rename columns, change their types, allow or forbid nulls.
+
+        Parameters
+        ----------
+        *alterations : mapping
+            Each with the `path` of a column (its name, or a dotted path of a field below structs), and what is to
+            change: `name`, `nullable`, `data_type`. Nulls can be forbidden where there are none.
+        """
+        self._change(lambda table: alter_columns(table, alterations))
+
+    def _change(self, attempt: Attempt, conflict_retries: int = 10) -> None:
+        self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
 
     def restore(self) -> None:
         """Make the version that this object shows the latest again."""

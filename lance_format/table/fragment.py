@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -234,6 +235,12 @@ def serialize_fragment(fragment: FragmentMetadata) -> table_pb2.DataFragment:
             shared = table_pb2.ExternalFile(path=sequence.path, offset=sequence.offset, size=sequence.size)
             getattr(message, external).CopyFrom(shared)
     return message
+
+
+def without_dropped_files(fragment: FragmentMetadata, field_ids: Set[int]) -> FragmentMetadata:
+    """Return a fragment without the data files that hold none of some fields."""
+    files = tuple(file for file in fragment.files if not field_ids.isdisjoint(file.fields))
+    return fragment if len(files) == len(fragment.files) else dataclasses.replace(fragment, files=files)
 
 
 def check_unique_ids(fragments: Sequence[FragmentMetadata]) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata, without_dropped_files
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import retain_indices
 
@@ -53,12 +53,6 @@ class Project:
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
         left = {field.id for field in self.schema.walk()}
-        fragments = tuple(_without_dropped_files(fragment, left) for fragment in current.fragments)
+        fragments = tuple(without_dropped_files(fragment, left) for fragment in current.fragments)
         schema = Schema(self.schema.fields, current.schema.metadata)
         return retain_indices(dataclasses.replace(current, fragments=fragments, schema=schema))
-
-
-def _without_dropped_files(fragment: FragmentMetadata, left: set[int]) -> FragmentMetadata:
-    """Drop the data files of a fragment of which no field is left."""
-    files = tuple(file for file in fragment.files if not left.isdisjoint(file.fields))
-    return fragment if len(files) == len(fragment.files) else dataclasses.replace(fragment, files=files)

@@ -1,0 +1,205 @@
+"""Adding columns: every fragment gets one more data file, with the new columns of all its rows.
+
+A data file holds deleted rows as well. Values are only ever computed for the others; what stands in their place does not
+matter, and repeats the row before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.expressions import as_expression, evaluate
+from lance_format.table.deletion_vector import RowOffsets
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.operations import Merge
+from lance_format.table.table_version import Draft, TableVersion
+
+BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
+NewColumns: TypeAlias = Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction
+
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSource:
+    """Where new columns come from.
+
+    Parameters
+    ----------
+    reads : Schema
+        The stored columns that are needed.
+    makes : pa.Schema
+        The new columns.
+    compute : callable, optional
+        From a batch of `reads` to one of `makes`, row by row; nulls if not given.
+    """
+
+    reads: Schema
+    makes: pa.Schema
+    compute: BatchFunction | None
+
+
+def add_columns(
+    table: TableVersion,
+    new: NewColumns,
+    *,
+    read_columns: Sequence[str] | None = None,
+    output_schema: pa.Schema | None = None,
+    batch_size: int | None = None,
+) -> TableVersion:
+    """Add columns to a table, and commit that.
+
+    Parameters
+    ----------
+    table : TableVersion
+    new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema or callable
+        SQL expressions by the names of the new columns; or fields, whose values become null; or a function from record
+        batches to record batches of as many rows.
+    read_columns : sequence of str, optional
+        The columns that a function gets; all if not given.
+    output_schema : pa.Schema, optional
+        What a function returns; found out by calling it on the first rows if not given.
+    batch_size : int, optional
+        The most rows that are computed at once.
+
+    Raises
+    ------
+    InvalidInputError
+        If a column exists already, or an expression makes no sense.
+    SchemaMismatchError
+        If a function returns something else than it should.
+    """
+    schema = table.manifest.schema
+    source = _plan_source(table, new, read_columns, output_schema)
+    taken = [name for name in source.makes.names if name in schema.names]
+    if taken or not source.makes.names:
+        raise InvalidInputError(
+            f"column {taken[0]!r} exists already; drop it first, or choose another name" if taken else "no column given"
+        )
+    added = Schema.from_arrow(source.makes.remove_metadata(), first_id=next_field_id(table))
+    merged = Schema((*schema.fields, *added.fields), schema.metadata)
+    with Draft(table, str(uuid.uuid4())) as draft:
+        fragments = table.manifest.fragments
+        if source.compute is not None:
+            fragments = tuple(
+                add_data_file(draft, fragment, source, added, batch_size or _BATCH_ROWS) for fragment in fragments
+            )
+        nullable = all(field.nullable for field in added.fields)
+        return table.commit(Merge(fragments, merged, preserves_nullability=nullable), uuid=draft.uuid)
+
+
+def next_field_id(table: TableVersion) -> int:
+    """Return an id that no field of the table has, nor one that its files still hold."""
+    manifest = table.manifest
+    known = [field.id for field in manifest.schema.walk()]
+    known += [field_id for fragment in manifest.fragments for field_id in fragment.field_ids]
+    return max(known, default=-1) + 1
+
+
+def add_data_file(
+    draft: Draft, fragment: FragmentMetadata, source: ColumnSource, schema: Schema, batch_size: int = _BATCH_ROWS
+) -> FragmentMetadata:
+    """Write the new columns of one fragment, and return it with the data file that holds them.
+
+    Parameters
+    ----------
+    draft : Draft
+    fragment : FragmentMetadata
+    source : ColumnSource
+        With a function.
+    schema : Schema
+        The new columns, with the ids of their fields.
+    batch_size : int
+    """
+    scan = draft.table.scan(fragment, source.reads)
+    written = draft.table.write_fragments(
+        _computed(scan, source, schema, batch_size), schema, uuid=draft.uuid, max_rows_per_file=2**32 - 1
+    )
+    files = tuple(file for part in written for file in part.files)
+    if len(files) != 1 or written[0].physical_rows != scan.physical_rows():
+        raise SchemaMismatchError(f"the new columns of fragment {fragment.id} do not fit one data file")
+    return dataclasses.replace(fragment, files=(*fragment.files, *files), physical_rows=scan.physical_rows())
+
+
+def _plan_source(
+    table: TableVersion, new: NewColumns, read_columns: Sequence[str] | None, output_schema: pa.Schema | None
+) -> ColumnSource:
+    schema = table.manifest.schema
+    if isinstance(new, Mapping):
+        return _from_expressions(schema, new)
+    if callable(new):
+        reads = schema if read_columns is None else schema.select(read_columns)
+        return ColumnSource(reads, output_schema or _infer_schema(table, new, reads), new)
+    fields = [new] if isinstance(new, pa.Field) else list(new)
+    if not all(isinstance(field, pa.Field) for field in fields):
+        raise InvalidInputError(f"{type(new).__name__} is no description of columns; give expressions or fields")
+    if required := [field.name for field in fields if not field.nullable]:
+        raise InvalidInputError(f"column {required[0]!r} has no values and cannot be null; make its field nullable")
+    return ColumnSource(schema.select([]), pa.schema(fields), None)
+
+
+def _from_expressions(schema: Schema, texts: Mapping[str, str]) -> ColumnSource:
+    arrow = schema.to_arrow()
+    bound = {name: as_expression(text, arrow) for name, text in texts.items()}
+    used = {path[0] for value in bound.values() for path in value.columns}
+    reads = Schema(tuple(field for field in schema.fields if field.name in used), schema.metadata)
+    makes = pa.schema([pa.field(name, value.type) for name, value in bound.items()])
+
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([evaluate(value, batch) for value in bound.values()], schema=makes)
+
+    return ColumnSource(reads, makes, compute)
+
+
+def _infer_schema(table: TableVersion, function: BatchFunction, reads: Schema) -> pa.Schema:
+    for fragment in table.manifest.fragments:
+        scan = table.scan(fragment, reads)
+        for batch, _ in scan.read(0, min(_BATCH_ROWS, scan.num_rows()), batch_size=_BATCH_ROWS):
+            return _checked(function(batch), batch.num_rows).schema
+    raise InvalidInputError("the table has no row to find out what the function returns; give output_schema")
+
+
+def _checked(made: object, num_rows: int) -> pa.RecordBatch:
+    if not isinstance(made, pa.RecordBatch):
+        raise SchemaMismatchError(f"the function for new columns returned {type(made).__name__}, not a RecordBatch")
+    if made.num_rows != num_rows:
+        raise SchemaMismatchError(f"the function for new columns returned {made.num_rows} rows for {num_rows}")
+    return made
+
+
+def _computed(scan: FragmentScan, source: ColumnSource, schema: Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Yield the new columns of all physical rows of a fragment."""
+    if source.compute is None:
+        raise TypeError("there is nothing to compute")
+    arrow = schema.to_arrow()
+    row = 0
+    last: pa.RecordBatch | None = None
+    for batch, offsets in scan.read(0, scan.num_rows(), batch_size=batch_size):
+        made = _checked(source.compute(batch), batch.num_rows)
+        if made.schema.names != arrow.names:
+            raise SchemaMismatchError(f"the function for new columns returned {made.schema.names}, not {arrow.names}")
+        stop = int(offsets[-1]) + 1
+        yield _filled(made, offsets - row, stop - row)
+        row, last = stop, made.slice(made.num_rows - 1)
+    if last is not None and row < scan.physical_rows():
+        for start in range(row, scan.physical_rows(), batch_size):
+            yield _filled(last, np.zeros(1, np.int64), min(batch_size, scan.physical_rows() - start))
+
+
+def _filled(made: pa.RecordBatch, places: RowOffsets, num_rows: int) -> pa.RecordBatch:
+    """Put rows in their places, and copies of them into the gaps between."""
+    if places.size == num_rows:
+        return made
+    is_live = np.zeros(num_rows, np.int64)
+    is_live[places] = 1
+    return made.take(pa.array(np.maximum(np.cumsum(is_live) - 1, 0)))

@@ -1,0 +1,148 @@
+"""Columns that come, go and change: ours does to one copy of a table what pylance does to another."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_format
+from lance_format import InvalidInputError, LanceError, SchemaMismatchError
+from tests.interop.test_scans_pylance import people
+from tests.interop.test_table_pylance import assert_same
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    table = lance.write_dataset(
+        people(100), str(tmp_path / "t"), max_rows_per_file=30, enable_stable_row_ids=request.param
+    )
+    table.delete("id % 10 = 3 or id = 0 or id = 29 or id > 95")
+    table.insert(people(20))
+    return tmp_path / "t"
+
+
+def tripled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch({"t": pc.multiply(batch["id"], 3), "l": [[str(n)] for n in batch["id"].to_pylist()]})
+
+
+tripled_by_pylance = lance.batch_udf(output_schema=pa.schema({"t": pa.int64(), "l": pa.list_(pa.string())}))(tripled)
+
+CHANGES: dict[str, list[Callable[[Any, bool], None]]] = {
+    "expressions": [lambda table, _: table.add_columns({"y": "x * 2", "c": "home.city", "n": "name < 'name 3'"})],
+    "division by zero in a deleted row": [lambda table, _: table.add_columns({"y": "1 / (id - 97)"})],
+    "nulls": [
+        lambda table, _: table.add_columns(pa.field("z", pa.list_(pa.int32()))),
+        lambda table, _: table.add_columns(pa.schema([pa.field("z2", pa.struct([pa.field("q", pa.string())]))])),
+    ],
+    "function": [lambda table, ours: table.add_columns(tripled if ours else tripled_by_pylance, read_columns=["id"])],
+    "drop": [lambda table, _: table.drop_columns(["name", "x"])],
+    "drop nested": [lambda table, _: table.drop_columns(["home.floor"])],
+    "rename": [
+        lambda table, _: table.alter_columns({"path": "name", "name": "alias"}, {"path": "home.city", "name": "town"})
+    ],
+    "cast": [lambda table, _: table.alter_columns({"path": "id", "data_type": pa.int32()})],
+    "cast nested": [lambda table, _: table.alter_columns({"path": "home.floor", "data_type": pa.int16()})],
+    "cast and rename": [
+        lambda table, _: table.alter_columns({"path": "name", "name": "alias", "data_type": pa.large_string()})
+    ],
+    "require": [
+        lambda table, _: table.alter_columns({"path": "id", "nullable": False}),
+        lambda table, _: table.alter_columns({"path": "id", "nullable": True}),
+    ],
+    "all": [
+        lambda table, _: table.add_columns({"y": "x * 2"}),
+        lambda table, _: table.drop_columns(["x"]),
+        lambda table, _: table.alter_columns({"path": "y", "data_type": pa.float32(), "name": "x"}),
+        lambda table, _: table.update({"x": "5"}, "id < 50"),
+        lambda table, _: table.add_columns({"y": "x + id"}),
+        lambda table, _: table.delete("id % 7 = 0"),
+        lambda table, _: table.drop_columns(["home"]),
+        lambda table, _: table.add_columns({"home": "id"}),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes(path: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(path, tmp_path / "copy")
+    ours, reference = lance_format.dataset(path), lance.dataset(str(tmp_path / "copy"))
+    for change in CHANGES[name]:
+        change(ours, True)
+        change(reference, False)
+        assert_same(path)
+        assert ours.schema == reference.schema
+        assert ours.version == reference.version
+        key = ours.schema.names[0]
+        sort = [(key, "ascending")] if name == "all" else []
+        tables = [lance.dataset(str(path)).to_table(), reference.to_table(), ours.to_table()]
+        assert tables[2] == tables[0]
+        if sort:
+            order = [pc.sort_indices(table, sort_keys=sort) for table in tables]
+            assert tables[0].take(order[0])[key] == tables[1].take(order[1])[key]
+        else:
+            assert tables[0] == tables[1]
+    # Both go on with the table of the other.
+    lance.dataset(str(path)).add_columns({"later": f"{ours.schema.names[0]} is null"})
+    assert_same(path)
+    lance_format.dataset(tmp_path / "copy").add_columns({"later": f"{ours.schema.names[0]} is null"})
+    assert_same(tmp_path / "copy")
+
+
+def test_appends_go_on(path: Path) -> None:
+    lance_format.dataset(path).add_columns({"y": "x * 2"})
+    lance_format.write_dataset(people(5), path, mode="append")
+    assert lance_format.dataset(path).to_table(["y"])["y"].null_count == 5
+    lance.dataset(str(path)).insert(people(5).append_column("y", pa.array([1.0] * 5)))
+    assert_same(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.add_columns({"id": "x"}),
+        lambda table: table.add_columns({"y": "nope"}),
+        lambda table: table.add_columns({}),
+        lambda table: table.add_columns(pa.field("y", pa.int32(), nullable=False)),
+        lambda table: table.add_columns(lambda batch: batch.slice(1)),
+        lambda table: table.add_columns(lambda _: None),
+        lambda table: table.add_columns({"y": "1 / (id - 5)"}),
+        lambda table: table.drop_columns(["nope"]),
+        lambda table: table.drop_columns(["home.nope"]),
+        lambda table: table.drop_columns([]),
+        lambda table: table.drop_columns("id"),
+        lambda table: table.drop_columns(table.schema.names),
+        lambda table: table.alter_columns(),
+        lambda table: table.alter_columns({"path": "nope", "name": "x"}),
+        lambda table: table.alter_columns({"path": "id"}),
+        lambda table: table.alter_columns({"path": "id", "name": "x"}),
+        lambda table: table.alter_columns({"path": "id", "name": ""}),
+        lambda table: table.alter_columns({"path": "id", "type": "int"}),
+        lambda table: table.alter_columns({"path": "id", "nullable": "no"}),
+        lambda table: table.alter_columns({"path": "name", "nullable": False}),
+        lambda table: table.alter_columns({"path": "name", "data_type": pa.int32()}),
+        lambda table: table.alter_columns({"path": "home", "data_type": pa.int32()}),
+    ],
+)
+def test_nonsense_changes_nothing(path: Path, change: Callable[[Any], None]) -> None:
+    table = lance_format.dataset(path)
+    before = sorted(path.rglob("*"))
+    with pytest.raises((InvalidInputError, SchemaMismatchError)):
+        change(table)
+    assert sorted(path.rglob("*")) == before
+
+
+def test_a_column_with_an_index_is_not_cast(path: Path) -> None:
+    lance.dataset(str(path)).create_scalar_index("id", "BTREE")
+    table = lance_format.dataset(path)
+    with pytest.raises(LanceError, match="id_idx"):
+        table.alter_columns({"path": "id", "data_type": pa.int32()})
+    table.alter_columns({"path": "id", "name": "number"})
+    assert lance.dataset(str(path)).to_table(filter="number = 41", columns=["x"]).num_rows == 1
+    table.drop_columns(["number"])
+    assert lance.dataset(str(path)).describe_indices() == []
+    assert_same(path)
