@@ -1,7 +1,7 @@
 """Adding columns: every fragment gets one more data file, with the new columns of all its rows.
 
-A data file holds deleted rows as well. Values are only ever computed for the others; what stands in their place does not
-matter, and repeats the row before.
+A data file holds deleted rows as well. Values are only ever computed for the others; what stands in their place does
+not matter, and repeats the row before.
 """
 
 from __future__ import annotations

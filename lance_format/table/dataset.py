@@ -17,6 +17,13 @@ from lance_format.table.delete_rows import delete_rows
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.history import load_history, summarize
+from lance_format.table.metadata_updates import (
+    Values,
+    update_config,
+    update_field_metadata,
+    update_schema_metadata,
+    update_table_metadata,
+)
 from lance_format.table.operations import Restore
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scanner import LanceScanner
@@ -319,6 +326,50 @@ class LanceDataset:
 
     def _change(self, attempt: Attempt, conflict_retries: int = 10) -> None:
         self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
+
+    def config(self) -> dict[str, str]:
+        """Return the table's configuration."""
+        return dict(self._table.manifest.config)
+
+    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set entries of the table's configuration; those given as None go, and all others if `replace`.
+
+        Returns
+        -------
+        dict
+            The configuration since.
+        """
+        self._change(lambda table: update_config(table, values, replace=replace))
+        return self.config()
+
+    def delete_config_keys(self, keys: Sequence[str]) -> None:
+        """Remove entries of the table's configuration, so far as there are."""
+        self.update_config(dict.fromkeys(keys))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The table's metadata."""
+        return dict(self._table.manifest.table_metadata)
+
+    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set entries of the table's metadata, and return them; see `update_config`."""
+        self._change(lambda table: update_table_metadata(table, values, replace=replace))
+        return self.metadata
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """The metadata of the schema."""
+        metadata = self._table.manifest.schema.metadata
+        return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
+
+    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set entries of the schema's metadata, and return them; see `update_config`."""
+        self._change(lambda table: update_schema_metadata(table, values, replace=replace))
+        return self.schema_metadata
+
+    def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
+        """Set entries of the metadata of fields, which are given by their paths; see `update_config`."""
+        self._change(lambda table: update_field_metadata(table, field_updates, replace=replace))
 
     def restore(self) -> None:
         """Make the version that this object shows the latest again."""
