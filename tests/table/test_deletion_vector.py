@@ -15,7 +15,7 @@ from lance_format import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store.local import LocalStore
 from lance_format.table.deletion_vector import read_deleted_rows
 from lance_format.table.fragment import DeletionFile, DeletionFileType, FragmentMetadata
-from lance_format.table.fragment_scan import _to_physical
+from lance_format.table.fragment_scan import to_physical
 from tests.table.builders import some_fragment
 
 ARROW, BITMAP = DeletionFileType.ARROW_ARRAY, DeletionFileType.BITMAP
@@ -95,5 +95,5 @@ def test_arrow_files_with_something_else(tmp_path: Path) -> None:
 @given(st.sets(st.integers(0, 60)))
 def test_live_rows_skip_the_deleted(deleted: set[int]) -> None:
     live = [row for row in range(61) if row not in deleted]
-    found = _to_physical(np.arange(len(live), dtype=np.int64), np.array(sorted(deleted), dtype=np.int64))
+    found = to_physical(np.arange(len(live), dtype=np.int64), np.array(sorted(deleted), dtype=np.int64))
     assert found.tolist() == live
