@@ -55,8 +55,8 @@ def from_arrow(expression: pc.Expression, schema: pa.Schema | None = None) -> Ex
 def _metadata_items(schema: pa.Schema) -> list[tuple[str, str]]:
     """Return the metadata of a schema in order.
 
-    `pa.Schema.metadata` is a dict, which keeps one value a key; the C data interface has all of them. There the metadata
-    is the third pointer of the struct, and consists of an int32 count, and each key and value after its int32 length.
+    `pa.Schema.metadata` is a dict, which keeps one value a key; the C data interface has all of them. There the
+    metadata is the third pointer of the struct, and is an int32 count, then each key and value after its int32 length.
     """
     capsule = schema.__arrow_c_schema__()
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer

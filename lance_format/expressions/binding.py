@@ -7,6 +7,7 @@ exactly (see `coercion`), where the reference refuses it.
 from __future__ import annotations
 
 import difflib
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.coercion import (
+    as_decimal,
     axis_of,
     common_type,
     is_bytes,
@@ -27,8 +29,6 @@ from lance_format.expressions.evaluation import apply
 from lance_format.expressions.functions import FUNCTIONS
 from lance_format.expressions.nodes import Expression, Literal
 from lance_format.expressions.rendering import name_to_sql, to_sql
-
-_MOST_LEVELS = 200
 
 
 def bind(expression: Expression, schema: pa.Schema) -> BoundExpression:
@@ -47,7 +47,7 @@ def bind(expression: Expression, schema: pa.Schema) -> BoundExpression:
         If a column or function does not exist, or types do not fit each other.
     """
     try:
-        typed = _Binder(schema).bind(expression)
+        typed = _Binder(schema).bind_root(expression)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidInputError(f"{to_sql(expression)} makes no sense: {error}") from error
     except RecursionError:
@@ -68,6 +68,14 @@ class _Binder:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
+    def bind_root(self, node: Expression) -> _Typed:
+        """Bind the whole expression: of a column and a constant alone, the result has the type of the column."""
+        if isinstance(node, nodes.Arithmetic):
+            left, right = self.bind(node.left), self.bind(node.right)
+            left, right = _adopt(left, right, node.left), _adopt(right, left, node.right)
+            return _arithmetic(node.operator, left, right)
+        return self.bind(node)
+
     def bind(self, node: Expression) -> _Typed:
         match node:
             case Literal(value):
@@ -76,8 +84,8 @@ class _Binder:
                 return _plain(self._column(path))
             case nodes.And() | nodes.Or() | nodes.Not():
                 return _typed(node, [self._boolean(child) for child in node.children])
-            case nodes.IsNull(nodes.Call("regexp_match", arguments)):
-                return _typed(node, [self.bind(nodes.Call("regexp_match", arguments))])
+            case nodes.IsNull(nodes.Call("regexp_match") as call):
+                return self.bind(nodes.Not(call))  # the call tells whether the text matches, and is never null
             case nodes.Comparison(operator, left, right):
                 return _comparison(operator, self.bind(left), self.bind(right))
             case nodes.NullSafeEqual(left, right):
@@ -130,7 +138,6 @@ class _Binder:
         bound_conditions = [self._boolean(condition) for condition in conditions]
         branches = _unify([self.bind(value) for value in (*values, default)], "the branches of CASE")
         expressions = [typed.expression for typed in bound_conditions + branches]
-        node = nodes.Case((), (), default)
         count = len(conditions)
         node = nodes.Case(tuple(expressions[:count]), tuple(expressions[count:-1]), expressions[-1])
         return _Typed(node, branches[0].type)
@@ -298,24 +305,54 @@ def _with_both_zeros(values: pa.Array) -> pa.Array:
 
 
 def _arithmetic(operator: nodes.ArithmeticOperator, left: _Typed, right: _Typed) -> _Typed:
-    if not (pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type)):
-        if not (_is_operand(left.type) and _is_operand(right.type)):
+    wide = pa.types.is_decimal256(left.type) or pa.types.is_decimal256(right.type)
+    if pa.types.is_date(left.type) and pa.types.is_date(right.type):
+        left, right = _days(left), _days(right)
+    elif not (pa.types.is_temporal(left.type) or pa.types.is_temporal(right.type)):
+        left, right = _meet_in_number(operator, left, right)
+    typed = _typed(nodes.Arithmetic(operator, left.expression, right.expression), [left, right])
+    if pa.types.is_decimal256(typed.type) and typed.type.scale <= 38 and not wide:
+        return _cast(typed, pa.decimal128(38, typed.type.scale))
+    return typed
+
+
+def _meet_in_number(operator: nodes.ArithmeticOperator, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
+    for side in (left, right):
+        if not (is_number(side.type) or pa.types.is_null(side.type)):
             raise InvalidInputError(
-                f"{to_sql(left.expression)} {operator} {to_sql(right.expression)} computes with {left.type} and "
-                f"{right.type}, which are not both numbers; cast them"
+                f"{to_sql(left.expression)} {operator} {to_sql(right.expression)} computes with {side.type}; cast it"
             )
-        arrow_type = common_type(left.type, right.type)
-        assert arrow_type is not None
-        if pa.types.is_null(arrow_type):
-            arrow_type = pa.int64()
-        if pa.types.is_decimal(arrow_type) and operator in ("/", "%"):
-            raise InvalidInputError(f"{operator} of decimals is not supported; cast them to double")
-        left, right = _cast(left, arrow_type), _cast(right, arrow_type)
-    return _typed(nodes.Arithmetic(operator, left.expression, right.expression), [left, right])
+    arrow_type = common_type(left.type, right.type)
+    assert arrow_type is not None
+    if pa.types.is_null(arrow_type):
+        arrow_type = pa.int64()
+    if not pa.types.is_decimal(arrow_type):
+        return _cast(left, arrow_type), _cast(right, arrow_type)
+    if operator in ("/", "%"):
+        raise InvalidInputError(f"{operator} of decimals is not supported; cast them to double")
+    types = [as_decimal(arrow_type if pa.types.is_null(side.type) else side.type) for side in (left, right)]
+    if sum(decimal.precision for decimal in types) >= 38:  # the result may have more digits than 128 bits hold
+        types = [pa.decimal256(decimal.precision, decimal.scale) for decimal in types]
+    return _cast(left, types[0]), _cast(right, types[1])
 
 
-def _is_operand(arrow_type: pa.DataType) -> bool:
-    return is_number(arrow_type) or bool(pa.types.is_null(arrow_type))
+def _days(typed: _Typed) -> _Typed:
+    return _cast(_cast(_cast(typed, pa.date32()), pa.int32()), pa.int64())
+
+
+def _adopt(typed: _Typed, other: _Typed, node: Expression) -> _Typed:
+    """Give a constant the type of the column that it is computed with, if that can hold it."""
+    columnar = isinstance(other.expression, (nodes.Column, nodes.Cast))
+    if not isinstance(node, Literal) or not columnar or not is_number(typed.type) or not is_number(other.type):
+        return typed
+    if pa.types.is_floating(other.type):
+        return _cast(typed, other.type)
+    axis, position = axis_of(other.type), position_of(node.value, other.type)
+    if axis is None or not isinstance(position, Fraction) or position.denominator != 1:
+        return typed
+    if pa.types.is_floating(typed.type) or not axis.lowest <= position <= axis.highest:
+        return typed
+    return _Typed(Literal(axis.scalar(int(position))), other.type)
 
 
 def _negate(operand: _Typed) -> _Typed:

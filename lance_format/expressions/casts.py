@@ -54,7 +54,7 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
     elif pa.types.is_integer(to) and (pa.types.is_floating(source) or pa.types.is_decimal(source)):
         values = pc.trunc(values)
     elif pa.types.is_decimal(to) and pa.types.is_decimal(source) and to.scale < source.scale:
-        values = pc.round(values, to.scale, round_mode="half_towards_infinity")
+        values = round_decimals(values, to.scale)
     elif pa.types.is_timestamp(to) and pa.types.is_timestamp(source) and to.tz and not source.tz:
         values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
     elif pa.types.is_timestamp(to) and pa.types.is_string(source):
@@ -66,6 +66,24 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         allow_float_truncate=not pa.types.is_integer(to),
     )
     return pc.cast(values, options=options)
+
+
+def round_decimals(values: pa.Array | pa.Scalar, scale: int) -> pa.Array | pa.Scalar:
+    """Round decimals half away from zero to fewer digits after the point; the precision stays.
+
+    Raises
+    ------
+    pa.ArrowInvalid
+        If a result has too many digits.
+    """
+    source = values.type
+    if scale >= source.scale:
+        return values
+    # of its own accord Arrow gives 0 where 9.99 rounds to 10.0, which takes a digit more
+    wide = pc.cast(values, pa.decimal256(min(source.precision + 1, 76), source.scale))
+    rounded = pc.round(wide, scale, round_mode="half_towards_infinity")
+    to = (pa.decimal128 if pa.types.is_decimal128(source) else pa.decimal256)(source.precision, scale)
+    return pc.cast(rounded, to, safe=True)
 
 
 def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
@@ -86,7 +104,14 @@ def _text(values: pa.Array) -> pa.Array:
         texts = pc.replace_substring(texts, "nan", "NaN")
         texts = pc.replace_substring(texts, "e+", "e")
         return pc.replace_substring_regex(texts, r"^(-?\d+)(e.*)?$", r"\1.0\2")
-    if pa.types.is_timestamp(source) and source.tz is None:
-        texts = pc.replace_substring(pc.cast(values, pa.string()), " ", "T")
-        return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"\.(\d*?)(000)*$", r".\1"), r"\.$", "")
+    if pa.types.is_timestamp(source):
+        # ISO 8601, with as many thousands of a second as there are
+        texts = pc.replace_substring(pc.cast(values, pa.string()), " ", "T", max_replacements=1)
+        for pattern, replacement in (
+            (r"\.(\d*?)(?:000)*(Z|[+-]\d{4})?$", r".\1\2"),
+            (r"\.(Z|[+-]\d{4})?$", r"\1"),
+            (r"([+-]\d\d)(\d\d)$", r"\1:\2"),
+        ):
+            texts = pc.replace_substring_regex(texts, pattern, replacement)
+        return texts
     return values

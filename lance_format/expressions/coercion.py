@@ -209,7 +209,7 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         decimal = pa.types.is_decimal(left) or pa.types.is_decimal(right)
         return pa.float64() if decimal or pa.float64() in floats else pa.float32()
     if pa.types.is_decimal(left) or pa.types.is_decimal(right):
-        return _common_decimal(_as_decimal(left), _as_decimal(right))
+        return _common_decimal(as_decimal(left), as_decimal(right))
     signed = pa.types.is_signed_integer(left)
     if signed == pa.types.is_signed_integer(right):
         return max(left, right, key=lambda t: t.bit_width)
@@ -221,7 +221,8 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.decimal128(20, 0)
 
 
-def _as_decimal(arrow_type: Any) -> Any:
+def as_decimal(arrow_type: Any) -> Any:
+    """Return the decimal type that holds all values of an integer type; a decimal type itself."""
     if pa.types.is_decimal(arrow_type):
         return arrow_type
     return pa.decimal128({8: 3, 16: 5, 32: 10}.get(arrow_type.bit_width, 20), 0)

@@ -26,7 +26,8 @@ from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.casts import cast
 from lance_format.expressions.functions import FUNCTIONS
-from lance_format.expressions.nodes import ArithmeticOperator, ComparisonOperator, Expression
+from lance_format.expressions.nodes import ArithmeticOperator, Expression
+from lance_format.expressions.order import compare
 from lance_format.expressions.rendering import name_to_sql, to_sql
 
 Value: TypeAlias = pa.Array | pa.Scalar
@@ -138,57 +139,10 @@ def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows), kind="stable")))
 
 
-_COMPARE: dict[ComparisonOperator, Callable[[Any, Any], Value]] = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-
-
-def _comparison(node: Any, values: list[Value]) -> Value:
-    left, right = values
-    if pa.types.is_floating(left.type):
-        return _compare_floats(node.operator, left, right)
-    return _COMPARE[node.operator](left, right)
-
-
-def _compare_floats(operator: ComparisonOperator, left: Value, right: Value) -> Value:
-    """Compare in the total order, of which the IEEE comparison is false wherever NaN is involved."""
-    match operator:
-        case "!=":
-            return pc.invert(_compare_floats("=", left, right))
-        case ">" | ">=":
-            return _compare_floats(nodes.MIRRORED[operator], right, left)
-    result = _COMPARE[operator](left, right)
-    if not (_has_nan(right) and (operator != "=" or _has_nan(left))):
-        return result
-    right_is_nan = pc.is_nan(right)
-    match operator:
-        case "=":
-            return pc.or_kleene(result, pc.and_(pc.is_nan(left), right_is_nan))
-        case "<":
-            return pc.or_(result, pc.and_(pc.invert(pc.is_nan(left)), right_is_nan))
-    return pc.or_(result, right_is_nan)
-
-
-def _has_nan(value: Value) -> bool:
-    return (
-        bool(pc.any(pc.is_nan(value)).as_py()) if not isinstance(value, pa.Scalar) else bool(pc.is_nan(value).as_py())
-    )
-
-
 def _null_safe_equal(node: Any, values: list[Value]) -> Value:  # noqa: ARG001
     left, right = values
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    compare = _compare_floats if pa.types.is_floating(left.type) else _compare
     return pc.or_(pc.fill_null(compare("=", left, right), False), both_null)
-
-
-def _compare(operator: ComparisonOperator, left: Value, right: Value) -> Value:
-    return _COMPARE[operator](left, right)
 
 
 def _connective(kernel: Callable[[Any, Any], Value]) -> Callable[[Any, list[Value]], Value]:
@@ -211,7 +165,9 @@ def _in(node: Any, values: list[Value]) -> Value:
 
 
 def _like(node: Any, values: list[Value]) -> Value:
-    return pc.match_like(values[0], node.pattern, ignore_case=node.ignore_case)
+    slashes = len(node.pattern) - len(node.pattern.rstrip("\\"))
+    pattern = node.pattern + "\\" if slashes % 2 else node.pattern  # one at the end stands for itself
+    return pc.match_like(values[0], pattern, ignore_case=node.ignore_case)
 
 
 _WRAPPING: dict[ArithmeticOperator, Callable[[Any, Any], Value]] = {
@@ -250,7 +206,7 @@ _APPLY: dict[type[Expression], Callable[[Any, list[Value]], Value]] = {
     nodes.Not: lambda _, values: pc.invert(values[0]),
     nodes.IsNull: lambda _, values: pc.is_null(values[0]),
     nodes.Negate: lambda _, values: pc.negate(values[0]),
-    nodes.Comparison: _comparison,
+    nodes.Comparison: lambda node, values: compare(node.operator, *values),
     nodes.NullSafeEqual: _null_safe_equal,
     nodes.And: _connective(pc.and_kleene),
     nodes.Or: _connective(pc.or_kleene),

@@ -1,14 +1,31 @@
-"""The functions that expressions call, by the names that SQL has for them."""
+"""The functions that expressions call, by the names that SQL has for them.
+
+A function is a row of `FUNCTIONS`: how to compute it, and what its arguments must be.
+
+| argument | is |
+|---|---|
+| `any` | anything |
+| `string` | a string, or bytes that are one |
+| `text` | anything, turned into a string |
+| `number`, `float`, `integer` | a number; one turned into a float; an integer |
+| `temporal` | a date, time, timestamp or duration |
+| `list` | a list |
+| `constant` | a constant of whatever type |
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
+from lance_format.expressions import lists
+from lance_format.expressions.casts import round_decimals
+from lance_format.expressions.order import compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +58,310 @@ class Function:
         Raises
         ------
         InvalidInputError
-            So that.
+            Naming the function and what it takes.
         """
-        least = len(self.arguments) if self.required is None else self.required
-        if count < least or (count > len(self.arguments) and not self.variadic):
-            most = "or more" if self.variadic else f"to {len(self.arguments)}" if least < len(self.arguments) else ""
-            raise InvalidInputError(f"{name} takes {f'{least} {most}'.strip()} arguments, and is given {count}")
+        most = len(self.arguments)
+        least = most if self.required is None else self.required
+        if count < least or (count > most and not self.variadic):
+            takes = f"{least} or more" if self.variadic else f"{least} to {most}" if least < most else str(most)
+            raise InvalidInputError(f"{name} takes {takes} arguments, and is given {count}")
 
     def kinds(self, count: int) -> tuple[str, ...]:
         """Return what each of `count` arguments must be."""
         return (self.arguments + self.arguments[-1:] * count)[:count]
 
 
+def _over_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of arrays take scalars too."""
+
+    def apply(*values: Any) -> Any:
+        lengths = [len(value) for value in values if not isinstance(value, pa.Scalar)]
+        arrays = [_repeat(value, lengths[0] if lengths else 1) for value in values]
+        return function(*arrays) if lengths else function(*arrays)[0]
+
+    return apply
+
+
+def _of_list(function: Callable[[pa.Array, pa.Scalar], Any]) -> Callable[..., Any]:
+    """Let a function of an array and a constant take a scalar for the array."""
+
+    def apply(values: Any, constant: Any) -> Any:
+        return (
+            function(_repeat(values, 1), constant)[0] if isinstance(values, pa.Scalar) else function(values, constant)
+        )
+
+    return apply
+
+
+def _repeat(value: Any, count: int) -> pa.Array:
+    if not isinstance(value, pa.Scalar):
+        return value
+    return pa.repeat(value, count) if value.is_valid else pa.nulls(count, value.type)
+
+
+def _text_of(constant: pa.Scalar, what: str) -> str:
+    if not constant.is_valid or not isinstance(constant.as_py(), str):
+        raise InvalidInputError(f"{what} must be a text, and is {constant}")
+    return str(constant.as_py())
+
+
+def _integer_of(constant: pa.Scalar, what: str) -> int:
+    if not constant.is_valid or not pa.types.is_integer(constant.type):
+        raise InvalidInputError(f"{what} must be an integer, and is {constant}")
+    return int(constant.as_py())
+
+
+def _match(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(values: Any, pattern: pa.Scalar) -> Any:
+        if not pattern.is_valid:
+            return pc.if_else(True, pa.scalar(None, pa.bool_()), pc.is_null(values))
+        return kernel(values, pattern=_text_of(pattern, "the pattern"))
+
+    return apply
+
+
+def _regexp_like(values: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Any:
+    text = "" if flags is None else _text_of(flags, "the flags of regexp_like")
+    if set(text) - {"i"}:
+        raise InvalidInputError(f"regexp_like knows the flag 'i' only, and is given {text!r}")
+    if not pattern.is_valid:
+        return _match(pc.match_substring_regex)(values, pattern)
+    return pc.match_substring_regex(values, pattern=_text_of(pattern, "the pattern"), ignore_case="i" in text)
+
+
+def _regexp_match(values: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Any:
+    return pc.fill_null(_regexp_like(values, pattern, flags), False)
+
+
+def _concat(*values: Any, nulls: str = "replace") -> Any:
+    large = any(pa.types.is_large_string(value.type) for value in values)
+    arrow_type = pa.large_string() if large else pa.string()
+    texts = [pc.cast(value, arrow_type) for value in values]
+    return pc.binary_join_element_wise(*texts, pa.scalar("", arrow_type), null_handling=nulls, null_replacement="")
+
+
+def _position(values: Any, pattern: pa.Scalar) -> Any:
+    """Return where a text begins in others: in characters, from 1, or 0. Arrow counts bytes."""
+    text = _text_of(pattern, "the text to find")
+    found = pc.match_substring(values, text)
+    before = (
+        pc.list_element(pc.split_pattern(values, text, max_splits=1), 0)
+        if text
+        else pc.utf8_slice_codeunits(values, 0, 0)
+    )
+    return pc.if_else(found, pc.cast(pc.add(pc.utf8_length(before), 1), pa.int32()), pa.scalar(0, pa.int32()))
+
+
+def _substr(values: Any, start: pa.Scalar, length: pa.Scalar | None = None) -> Any:
+    first = _integer_of(start, "the start of substr") - 1
+    if length is None:
+        return pc.utf8_slice_codeunits(values, max(first, 0))
+    count = _integer_of(length, "the length of substr")
+    if count < 0:
+        raise InvalidInputError(f"the length of substr must not be negative, and is {count}")
+    return pc.utf8_slice_codeunits(values, max(first, 0), max(first + count, 0))
+
+
+def _left(values: Any, count: pa.Scalar) -> Any:
+    return pc.utf8_slice_codeunits(values, 0, _integer_of(count, "the length of left"))
+
+
+def _right(values: Any, count: pa.Scalar) -> Any:
+    number = _integer_of(count, "the length of right")
+    return pc.utf8_slice_codeunits(values, -number) if number else pc.utf8_slice_codeunits(values, 0, 0)
+
+
+def _trim(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(values: Any, characters: pa.Scalar | None = None) -> Any:
+        return kernel(values, characters=" " if characters is None else _text_of(characters, "what to trim"))
+
+    return apply
+
+
+def _replace(values: Any, old: pa.Scalar, new: pa.Scalar) -> Any:
+    return pc.replace_substring(values, _text_of(old, "what to replace"), _text_of(new, "the replacement"))
+
+
+def _round(values: Any, digits: pa.Scalar | None = None) -> Any:
+    count = 0 if digits is None else _integer_of(digits, "the number of digits of round")
+    if pa.types.is_integer(values.type):
+        values = pc.cast(values, pa.float64(), safe=False)
+    if pa.types.is_decimal(values.type):
+        return round_decimals(values, max(count, 0))
+    return pc.round(values, ndigits=count, round_mode="half_towards_infinity")
+
+
+def _abs(values: Any) -> Any:
+    return pc.abs_checked(values) if pa.types.is_integer(values.type) else pc.abs(values)
+
+
+def _nullif(left: Any, right: Any) -> Any:
+    return pc.if_else(pc.fill_null(compare("=", left, right), False), pa.scalar(None, left.type), left)
+
+
+def _extreme(operator: Any) -> Callable[..., Any]:
+    def better(best: Any, value: Any) -> Any:
+        return pc.if_else(pc.fill_null(compare(operator, value, best), pc.is_null(best)), value, best)
+
+    return lambda *values: reduce(better, values)
+
+
+def _date_part(part: pa.Scalar, values: Any) -> Any:
+    name = _text_of(part, "the part of date_part").lower()
+    if name == "epoch":
+        return _epoch(values)
+    kernel = _DATE_PARTS.get(name)
+    if kernel is None:
+        raise InvalidInputError(f"date_part has no part {name!r}; it has {', '.join(_DATE_PARTS)} and epoch")
+    return pc.cast(kernel(values), pa.int32())
+
+
+def _epoch(values: Any) -> Any:
+    if pa.types.is_date(values.type):
+        values = pc.cast(values, pa.timestamp("s"))
+    if not pa.types.is_timestamp(values.type):
+        raise InvalidInputError(f"date_part('epoch', …) takes a date or a timestamp, not {values.type}")
+    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[values.type.unit]
+    return pc.divide(pc.cast(pc.cast(values, pa.int64()), pa.float64(), safe=False), per_second)
+
+
+def _below_second(per_second: int) -> Callable[[Any], Any]:
+    def part(values: Any) -> Any:
+        result = pc.add(
+            pc.multiply(pc.second(values), per_second), pc.multiply(pc.millisecond(values), per_second // 1000)
+        )
+        return pc.add(result, pc.microsecond(values)) if per_second == 1_000_000 else result
+
+    return part
+
+
+_DATE_PARTS: dict[str, Callable[[Any], Any]] = {
+    "year": pc.year,
+    "quarter": pc.quarter,
+    "month": pc.month,
+    "week": pc.iso_week,
+    "day": pc.day,
+    "dow": lambda values: pc.day_of_week(values, count_from_zero=True, week_start=7),
+    "doy": pc.day_of_year,
+    "hour": pc.hour,
+    "minute": pc.minute,
+    "second": pc.second,
+    "millisecond": _below_second(1_000),
+    "microsecond": _below_second(1_000_000),
+}
+
+
+def _date_trunc(part: pa.Scalar, values: Any) -> Any:
+    name = _text_of(part, "the part of date_trunc").lower()
+    if name not in (
+        "year",
+        "quarter",
+        "month",
+        "week",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+    ):
+        raise InvalidInputError(f"date_trunc cannot cut off at {name!r}; cut off at a unit from year to microsecond")
+    if pa.types.is_date(values.type):
+        values = pc.cast(values, pa.timestamp("ns"))
+    return pc.floor_temporal(values, unit=name)
+
+
+_COALESCE = Function(pc.coalesce, ("any",), variadic=True, unified=True)
+_IFNULL = Function(pc.coalesce, ("any", "any"), unified=True)
+_LENGTH = Function(lambda values: pc.cast(pc.utf8_length(values), pa.int32()), ("text",))
+_POSITION = Function(_position, ("string", "constant"))
+_SUBSTR = Function(_substr, ("string", "constant", "constant"), required=2)
+_TRIM = Function(_trim(pc.utf8_trim), ("string", "constant"), required=1)
+_POWER = Function(pc.power, ("float", "float"), unified=True)
+_DATE_PART = Function(_date_part, ("constant", "temporal"))
+_DATE_TRUNC = Function(_date_trunc, ("constant", "temporal"))
+_HAS = Function(_over_arrays(lists.contains), ("list", "any"))
+_HAS_ANY = Function(_of_list(lists.contains_any), ("list", "constant"))
+_HAS_ALL = Function(_of_list(lists.contains_all), ("list", "constant"))
+_LIST_LENGTH = Function(_over_arrays(lists.lengths), ("list",))
+_ELEMENT = Function(_over_arrays(lists.element), ("list", "integer"))
+_EMPTY = Function(_over_arrays(lists.is_empty), ("list",))
+
 FUNCTIONS: dict[str, Function] = {
-    "coalesce": Function(pc.coalesce, ("any",), variadic=True, unified=True),
+    # null or not
+    "coalesce": _COALESCE,
+    "ifnull": _IFNULL,
+    "nvl": _IFNULL,
+    "nullif": Function(_nullif, ("any", "any"), unified=True),
+    "greatest": Function(_extreme(">"), ("any",), variadic=True, unified=True),
+    "least": Function(_extreme("<"), ("any",), variadic=True, unified=True),
+    # strings
     "lower": Function(pc.utf8_lower, ("string",)),
     "upper": Function(pc.utf8_upper, ("string",)),
+    "length": _LENGTH,
+    "char_length": _LENGTH,
+    "character_length": _LENGTH,
+    "octet_length": Function(lambda values: pc.cast(pc.binary_length(values), pa.int32()), ("string",)),
+    "concat": Function(_concat, ("text",), variadic=True),
+    "||": Function(lambda *values: _concat(*values, nulls="emit_null"), ("text", "text")),
+    "starts_with": Function(_match(pc.starts_with), ("string", "constant")),
+    "ends_with": Function(_match(pc.ends_with), ("string", "constant")),
+    "contains": Function(_match(pc.match_substring), ("string", "constant")),
+    "strpos": _POSITION,
+    "position": _POSITION,
+    "instr": _POSITION,
+    "substr": _SUBSTR,
+    "substring": _SUBSTR,
+    "left": Function(_left, ("string", "constant")),
+    "right": Function(_right, ("string", "constant")),
+    "btrim": _TRIM,
+    "trim": _TRIM,
+    "ltrim": Function(_trim(pc.utf8_ltrim), ("string", "constant"), required=1),
+    "rtrim": Function(_trim(pc.utf8_rtrim), ("string", "constant"), required=1),
+    "reverse": Function(pc.utf8_reverse, ("string",)),
+    "repeat": Function(lambda values, count: pc.binary_repeat(values, count), ("string", "integer")),
+    "replace": Function(_replace, ("string", "constant", "constant")),
+    "regexp_like": Function(_regexp_like, ("string", "constant", "constant"), required=2),
+    "regexp_match": Function(_regexp_match, ("string", "constant", "constant"), required=2),
+    # numbers
+    "abs": Function(_abs, ("number",)),
+    "round": Function(_round, ("number", "constant"), required=1),
+    "floor": Function(pc.floor, ("float",)),
+    "ceil": Function(pc.ceil, ("float",)),
+    "trunc": Function(pc.trunc, ("float",)),
+    "sqrt": Function(pc.sqrt, ("float",)),
+    "exp": Function(pc.exp, ("float",)),
+    "ln": Function(pc.ln, ("float",)),
+    "log2": Function(pc.log2, ("float",)),
+    "log10": Function(pc.log10, ("float",)),
+    "power": _POWER,
+    "pow": _POWER,
+    "isnan": Function(pc.is_nan, ("float",)),
+    "is_nan": Function(pc.is_nan, ("float",)),
+    "iszero": Function(lambda values: pc.equal(values, 0.0), ("float",)),
+    "nanvl": Function(
+        lambda values, other: pc.if_else(pc.is_nan(values), other, values), ("float", "float"), unified=True
+    ),
+    # dates and times
+    "date_part": _DATE_PART,
+    "datepart": _DATE_PART,
+    "date_trunc": _DATE_TRUNC,
+    "datetrunc": _DATE_TRUNC,
+    # lists
+    "array_has": _HAS,
+    "array_contains": _HAS,
+    "list_has": _HAS,
+    "list_contains": _HAS,
+    "array_has_any": _HAS_ANY,
+    "list_has_any": _HAS_ANY,
+    "array_has_all": _HAS_ALL,
+    "list_has_all": _HAS_ALL,
+    "array_length": _LIST_LENGTH,
+    "list_length": _LIST_LENGTH,
+    "cardinality": _LIST_LENGTH,
+    "array_element": _ELEMENT,
+    "list_element": _ELEMENT,
+    "empty": _EMPTY,
+    "array_empty": _EMPTY,
+    "list_empty": _EMPTY,
 }

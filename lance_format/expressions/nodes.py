@@ -8,10 +8,11 @@ predicates (pruning, pushdown) meets few of them: `BETWEEN` is two comparisons, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, ClassVar, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -46,14 +47,26 @@ NEGATED: dict[ComparisonOperator, ComparisonOperator] = {
 class Expression:
     """What all nodes have in common."""
 
+    _operands: ClassVar[tuple[str, ...]] = ()
+    """The attributes that hold the nodes below this one: an expression each, or a tuple of them."""
+
     @property
     def children(self) -> tuple[Expression, ...]:
         """The nodes right below this one, in the order in which `with_children` takes them."""
-        return ()
+        found: list[Expression] = []
+        for name in self._operands:
+            operand = getattr(self, name)
+            found.extend(operand if isinstance(operand, tuple) else (operand,))
+        return tuple(found)
 
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:  # noqa: ARG002
-        """Return the same node over other children."""
-        return self
+    def with_children(self, children: Iterable[Expression]) -> Expression:
+        """Return the same node over as many other children."""
+        rest = iter(children)
+        changes: dict[str, Any] = {}
+        for name in self._operands:
+            operand = getattr(self, name)
+            changes[name] = tuple(islice(rest, len(operand))) if isinstance(operand, tuple) else next(rest)
+        return replace(self, **changes)
 
     def __repr__(self) -> str:
         from lance_format.expressions.rendering import to_sql  # it needs the nodes
@@ -82,14 +95,9 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Unary(Expression):
+    _operands: ClassVar[tuple[str, ...]] = ("operand",)
+
     operand: Expression
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return type(self)(*children)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -111,59 +119,39 @@ class Negate(_Unary):
 class Comparison(Expression):
     """A comparison; null if a side is."""
 
+    _operands: ClassVar[tuple[str, ...]] = ("left", "right")
+
     operator: ComparisonOperator
     left: Expression
     right: Expression
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return Comparison(self.operator, *children)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NullSafeEqual(Expression):
     """Equality for which null equals null (`IS NOT DISTINCT FROM`); never null itself."""
 
+    _operands: ClassVar[tuple[str, ...]] = ("left", "right")
+
     left: Expression
     right: Expression
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return NullSafeEqual(*children)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Arithmetic(Expression):
     """`+`, `-`, `*`, `/` or `%`."""
 
+    _operands: ClassVar[tuple[str, ...]] = ("left", "right")
+
     operator: ArithmeticOperator
     left: Expression
     right: Expression
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return Arithmetic(self.operator, *children)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Connective(Expression):
+    _operands: ClassVar[tuple[str, ...]] = ("operands",)
+
     operands: tuple[Expression, ...]
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.operands
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return type(self)(children)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -189,15 +177,10 @@ class In(Expression):
         Any number of constants, of one type.
     """
 
+    _operands: ClassVar[tuple[str, ...]] = ("operand",)
+
     operand: Expression
     values: pa.Array = field(hash=False)
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return In(children[0], self.values)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -212,16 +195,11 @@ class Like(Expression):
     ignore_case : bool
     """
 
+    _operands: ClassVar[tuple[str, ...]] = ("operand",)
+
     operand: Expression
     pattern: str
     ignore_case: bool = False
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return Like(children[0], self.pattern, self.ignore_case)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -236,16 +214,11 @@ class Cast(Expression):
         Whether values that the type cannot hold become null (`TRY_CAST`) rather than an error.
     """
 
+    _operands: ClassVar[tuple[str, ...]] = ("operand",)
+
     operand: Expression
     type: pa.DataType
     null_on_failure: bool = False
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return Cast(children[0], self.type, self.null_on_failure)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -260,47 +233,31 @@ class Case(Expression):
     default : Expression
     """
 
+    _operands: ClassVar[tuple[str, ...]] = ("conditions", "values", "default")
+
     conditions: tuple[Expression, ...]
     values: tuple[Expression, ...]
     default: Expression
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (*self.conditions, *self.values, self.default)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        count = len(self.conditions)
-        return Case(children[:count], children[count:-1], children[-1])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Call(Expression):
     """A function of the table in `functions`, by its name there."""
 
+    _operands: ClassVar[tuple[str, ...]] = ("arguments",)
+
     name: str
     arguments: tuple[Expression, ...]
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.arguments
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return Call(self.name, children)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GetField(Expression):
     """A field of a struct that is computed; of a column it is a longer path."""
 
+    _operands: ClassVar[tuple[str, ...]] = ("operand",)
+
     operand: Expression
     name: str
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        return GetField(children[0], self.name)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -310,12 +267,6 @@ def walk(expression: Expression) -> Iterator[Expression]:
         node = stack.pop()
         yield node
         stack.extend(reversed(node.children))
-
-
-def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """Rebuild a tree from its leaves up, `change` replacing each node once its children are replaced."""
-    children = tuple(transform(child, change) for child in expression.children)
-    return change(expression.with_children(children) if children else expression)
 
 
 def columns_of(expression: Expression) -> tuple[Path, ...]:

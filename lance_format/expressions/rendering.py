@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Expression, Path
@@ -132,8 +132,7 @@ def _literal(scalar: pa.Scalar) -> str:
         plain = value == value and value not in (float("inf"), float("-inf"))
         return repr(value) if plain else f"CAST('{value}' AS double)"
     if pa.types.is_decimal(arrow_type):
-        value = scalar.as_py()
-        return f"{_type_name(arrow_type)} '{value if isinstance(value, Decimal) else value!s}'"
+        return f"{_type_name(arrow_type)} '{scalar.as_py()}'"
     if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
         return _quoted(scalar.as_py())
     if _is_binary(arrow_type):
@@ -141,11 +140,7 @@ def _literal(scalar: pa.Scalar) -> str:
     if pa.types.is_date(arrow_type):
         return f"date '{scalar.cast(pa.date32()).cast(pa.string())}'"
     if pa.types.is_timestamp(arrow_type):
-        naive = (
-            scalar.cast(pa.timestamp(arrow_type.unit, "UTC")).cast(pa.timestamp(arrow_type.unit))
-            if arrow_type.tz
-            else scalar
-        )
+        naive = pc.local_timestamp(scalar) if arrow_type.tz else scalar
         return f"{_type_name(naive.type)} '{naive.cast(pa.string())}'"
     return f"CAST('{scalar.cast(pa.string())}' AS {_type_name(arrow_type)})" if _has_text(arrow_type) else str(scalar)
 

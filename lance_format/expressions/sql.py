@@ -1,7 +1,7 @@
 """SQL text to expressions.
 
-The text is parsed by sqlglot, in a dialect made here after the one that the reference's users write: names are quoted by
-backticks and strings by either kind of quote, `==` is `=`, and every function keeps the name that it was called by.
+The text is parsed by sqlglot, in a dialect made here after the one that the reference's users write: names are quoted
+by backticks and strings by either kind of quote, `==` is `=`, and every function keeps the name that it was called by.
 
 | construct | example |
 |---|---|
@@ -25,8 +25,8 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.parser import Parser
-from sqlglot.tokens import Tokenizer
+from sqlglot.parser import Parser as BaseParser
+from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
@@ -43,13 +43,15 @@ _MOST_INT64, _MOST_UINT64 = 2**63 - 1, 2**64 - 1
 class LanceSQL(Dialect):
     """The dialect, as sqlglot wants it described."""
 
-    class Tokenizer(Tokenizer):  # noqa: D106
+    NUMBERS_CAN_BE_UNDERSCORE_SEPARATED = True
+
+    class Tokenizer(BaseTokenizer):  # noqa: D106
         IDENTIFIERS = ["`"]
         QUOTES = ["'", '"']
         HEX_STRINGS = [("x'", "'"), ("X'", "'")]
         STRING_ESCAPES = ["'", '"']
 
-    class Parser(Parser):  # noqa: D106
+    class Parser(BaseParser):  # noqa: D106
         FUNCTIONS: dict[str, Any] = {}
 
 

@@ -1,0 +1,64 @@
+"""Comparisons of values of one type, in the order that the reference and Spark give them.
+
+Floating-point numbers are ordered totally: NaN equals itself and exceeds all others, and -0.0 equals 0.0. Arrow's own
+comparisons follow IEEE 754, by which whatever involves NaN is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.expressions.nodes import MIRRORED, ComparisonOperator
+
+_KERNELS: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def compare(operator: ComparisonOperator, left: Any, right: Any) -> Any:
+    """Compare values.
+
+    Parameters
+    ----------
+    operator : str
+    left, right : pa.Array or pa.Scalar
+        Of one type, and of one length where they are arrays.
+
+    Returns
+    -------
+    pa.BooleanArray or pa.BooleanScalar
+        Null where a side is.
+    """
+    if pa.types.is_floating(left.type):
+        return _compare_floats(operator, left, right)
+    return _KERNELS[operator](left, right)
+
+
+def _compare_floats(operator: ComparisonOperator, left: Any, right: Any) -> Any:
+    if operator == "!=":
+        return pc.invert(_compare_floats("=", left, right))
+    if operator in (">", ">="):
+        return _compare_floats(MIRRORED[operator], right, left)
+    result = _KERNELS[operator](left, right)
+    if not _has_nan(right):
+        return result
+    above = pc.is_nan(right)
+    if operator == "=":
+        above = pc.and_(above, pc.is_nan(left))
+    elif operator == "<":
+        above = pc.and_(above, pc.invert(pc.is_nan(left)))
+    return pc.or_(result, above)
+
+
+def _has_nan(values: Any) -> bool:
+    nan = pc.is_nan(values)
+    return bool((nan if isinstance(nan, pa.Scalar) else pc.any(nan)).as_py())
