@@ -59,10 +59,13 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
     elif pa.types.is_timestamp(to) and pa.types.is_string(source):
         values = _timestamps(values, to)
+    elif pa.types.is_decimal(to) and pa.types.is_integer(source):
+        values = pc.cast(values, pa.decimal128(20, 0))  # Arrow asks for room for any integer, not for those there are
+        values = pc.cast(values, pa.decimal256(20 + to.scale, to.scale))
+    # decimals without a check would keep digits that the type has no room for
     options = pc.CastOptions(
         to,
         allow_time_truncate=True,
-        allow_decimal_truncate=True,
         allow_float_truncate=not pa.types.is_integer(to),
     )
     return pc.cast(values, options=options)
@@ -103,7 +106,7 @@ def _text(values: pa.Array) -> pa.Array:
         texts = pc.cast(values, pa.string())
         texts = pc.replace_substring(texts, "nan", "NaN")
         texts = pc.replace_substring(texts, "e+", "e")
-        return pc.replace_substring_regex(texts, r"^(-?\d+)(e.*)?$", r"\1.0\2")
+        return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
     if pa.types.is_timestamp(source):
         # ISO 8601, with as many thousands of a second as there are
         texts = pc.replace_substring(pc.cast(values, pa.string()), " ", "T", max_replacements=1)

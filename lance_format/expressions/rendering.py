@@ -60,6 +60,8 @@ def to_sql(expression: Expression, *, full: bool = False) -> str:
             return " OR ".join(_operand(operand, full) for operand in operands)
         case nodes.Not(nodes.IsNull(operand)):
             return f"{_operand(operand, full)} IS NOT NULL"
+        case nodes.Not(nodes.NullSafeEqual(left, right)):
+            return f"{_operand(left, full)} IS DISTINCT FROM {_operand(right, full)}"
         case nodes.Not(operand):
             return f"NOT {_operand(operand, full)}"
         case nodes.IsNull(operand):

@@ -43,8 +43,6 @@ _MOST_INT64, _MOST_UINT64 = 2**63 - 1, 2**64 - 1
 class LanceSQL(Dialect):
     """The dialect, as sqlglot wants it described."""
 
-    NUMBERS_CAN_BE_UNDERSCORE_SEPARATED = True
-
     class Tokenizer(BaseTokenizer):  # noqa: D106
         IDENTIFIERS = ["`"]
         QUOTES = ["'", '"']
@@ -52,7 +50,7 @@ class LanceSQL(Dialect):
         STRING_ESCAPES = ["'", '"']
 
     class Parser(BaseParser):  # noqa: D106
-        FUNCTIONS: dict[str, Any] = {}
+        FUNCTIONS = {}  # noqa: RUF012
 
 
 def parse(text: str) -> Expression:

@@ -1,0 +1,207 @@
+"""The judge is the reference: the same expressions keep the same rows and have the same values."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from lance_format import expressions
+from lance_format.errors import InvalidInputError
+from tests.expressions.birds import make_table
+from tests.expressions.predicates import TERMS, predicate
+
+
+class Both:
+    """A table as the reference has it and as a batch."""
+
+    def __init__(self, path: Path) -> None:
+        table = make_table()
+        self.reference = lance.write_dataset(table, path)
+        self.batch = table.combine_chunks().to_batches()[0]
+
+    def check_filter(self, source: str | pc.Expression) -> None:
+        expected = self.reference.to_table(columns=["id"], filter=source)["id"].to_pylist()
+        bound = expressions.as_expression(source, self.batch.schema)
+        kept = self.batch.filter(expressions.filter_mask(bound, self.batch))["id"].to_pylist()
+        assert kept == expected, source
+
+    def check_values(self, text: str) -> None:
+        expected = self.reference.to_table(columns={"y": text})["y"].combine_chunks()
+        if expected.type == pa.string_view():
+            expected = expected.cast(pa.string())
+        bound = expressions.as_expression(text, self.batch.schema)
+        values = expressions.evaluate(bound, self.batch)
+        assert values.type == bound.type == expected.type, text
+        assert list(map(_comparable, values.to_pylist())) == list(map(_comparable, expected.to_pylist())), text
+
+
+def _comparable(value: object) -> object:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(tmp_path_factory.mktemp("expressions") / "birds")
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.__name__.strip("_"))
+def test_terms_keep_the_rows_that_the_reference_keeps(both: Both, term) -> None:
+    rng = random.Random(1)
+    for text in sorted({term(rng) for _ in range(120)}):
+        both.check_filter(text)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_predicates_keep_the_rows_that_the_reference_keeps(both: Both, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(250):
+        both.check_filter(predicate(rng))
+
+
+_VALUES = [
+    "i32",
+    "st.x",
+    "st.Inner",
+    "i8 + 1",
+    "1 - i8",
+    "i32 * i8",
+    "u8 - 2",
+    "u8 + i8",
+    "u32 + i32",
+    "i64 + 1",
+    "u64 + u8",
+    "i32 / 2",
+    "i32 % 3",
+    "i64 % -1",
+    "-i16",
+    "(i8 + 1) * 2",
+    "i32 + f32",
+    "f64 * 2",
+    "f32 / 0",
+    "f64 / f64",
+    "f64 % 2.0",
+    "dec + 1",
+    "dec * 2",
+    "dec + dec",
+    "dec - i8",
+    "d - date '1970-01-01'",
+    "i8 > 1",
+    "i8 is null",
+    "f64 = f64",
+    "b and i8 > 1",
+    "s || '!'",
+    "s || i32",
+    "concat(s, t, i8)",
+    "lower(s)",
+    "upper(t)",
+    "length(s)",
+    "octet_length(s)",
+    "strpos(s, 'b')",
+    "left(s, 1)",
+    "right(s, -1)",
+    "reverse(s)",
+    "replace(s, 'a', 'xy')",
+    "repeat(s, 2)",
+    "btrim(s, 'a')",
+    "coalesce(i32, 7)",
+    "coalesce(i32, f64)",
+    "coalesce(s, 'none')",
+    "nullif(i32, 1)",
+    "greatest(i8, i32)",
+    "least(f64, 1.5)",
+    "abs(f64)",
+    "abs(dec)",
+    "round(f64)",
+    "round(f32, 1)",
+    "round(i8)",
+    "sqrt(f64)",
+    "power(i8, 2)",
+    "ln(u8)",
+    "isnan(f32)",
+    "date_part('year', d)",
+    "date_part('dow', ny)",
+    "date_part('hour', ny)",
+    "date_part('epoch', ts)",
+    "date_part('microsecond', ts)",
+    "date_trunc('month', ts)",
+    "date_trunc('day', d)",
+    "array_has(li, 1)",
+    "array_has_any(lstr, ['a', 'b'])",
+    "array_has_all(li, [1])",
+    "array_length(li)",
+    "li[1]",
+    "lstr[-1]",
+    "get_field(st, 'x')",
+    "cast(i8 as string)",
+    "cast(f32 as string)",
+    "cast(b as string)",
+    "cast(d as string)",
+    "cast(ts as string)",
+    "cast(utc as string)",
+    "cast(ny as string)",
+    "cast(dec as string)",
+    "cast(dec as double)",
+    "cast(dec as int)",
+    "cast(dec as decimal(12, 1))",
+    "cast(i8 as decimal(5, 1))",
+    "cast(ts as date)",
+    "cast(ts as timestamp(3))",
+    "cast(d as timestamp)",
+    "cast(b as int)",
+    "cast(i8 as boolean)",
+    "cast(s as binary)",
+    "try_cast(s as int)",
+    "try_cast(f64 as int)",
+    "try_cast(i64 as smallint)",
+    "i8::bigint",
+]
+
+
+@pytest.mark.parametrize("text", _VALUES)
+def test_expressions_have_the_values_that_the_reference_computes(both: Both, text: str) -> None:
+    both.check_values(text)
+
+
+@pytest.mark.parametrize("text", ["i8 / 0", "1 / (i8 - i8)", "i8 % 0", "i8 / -1", "abs(i8)", "cast(i32 as tinyint)", "cast(s as int)"])
+def test_values_without_a_result_are_errors_as_in_the_reference(both: Both, text: str) -> None:
+    with pytest.raises(Exception, match=r"ivide by zero|verflow|Cast error|cast"):
+        both.reference.to_table(columns={"y": text})
+    bound = expressions.as_expression(text, both.batch.schema)
+    with pytest.raises(InvalidInputError, match="has no value for some row"):
+        expressions.evaluate(bound, both.batch)
+
+
+_FIELD = {name: pc.field(name) for name in ("i8", "i32", "f64", "s", "b", "d", "ts", "dec")}
+_ARROW_TERMS = [
+    _FIELD["i8"] > 3,
+    pc.field("id") + 3 >= 5,
+    _FIELD["i32"] == _FIELD["i8"],
+    _FIELD["f64"] < 2.25,
+    _FIELD["f64"] > 1.0,
+    _FIELD["f64"] == pa.scalar(math.nan),
+    _FIELD["s"] != "abc",
+    _FIELD["s"] >= "b",
+    _FIELD["b"],
+    ~_FIELD["b"],
+    _FIELD["b"] == True,  # noqa: E712
+    _FIELD["i8"].is_null(),
+    _FIELD["s"].is_valid(),
+    _FIELD["i8"].isin([1, 2, 3, 100]),
+    _FIELD["d"] > pa.scalar(0, pa.int32()).cast(pa.date32()),
+    _FIELD["ts"] <= pa.scalar(0, pa.int64()).cast(pa.timestamp("us")),
+    pc.field("st", "x") > 1,
+]
+
+
+def test_expressions_of_pyarrow_keep_the_rows_that_the_reference_keeps(both: Both) -> None:
+    for term in _ARROW_TERMS:
+        both.check_filter(term)
+        for other in _ARROW_TERMS[::3]:
+            both.check_filter(term & other)
+            both.check_filter(term | ~other)
