@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +26,6 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Expression, Literal
-
-_MOST_TOKENS = 1_000_000
 
 
 def from_arrow(expression: pc.Expression, schema: pa.Schema | None = None) -> Expression:  # noqa: ARG001
@@ -48,8 +47,7 @@ def from_arrow(expression: pc.Expression, schema: pa.Schema | None = None) -> Ex
     except pa.ArrowNotImplementedError as error:
         raise InvalidInputError(f"{expression} cannot be read ({error}); refer to columns by their names") from error
     batch = pa.ipc.open_file(buffer).get_batch(0)
-    tokens = iter(_metadata_items(batch.schema))
-    return _parse(next(tokens), tokens, batch)
+    return _parse(iter(_metadata_items(batch.schema)), batch)
 
 
 def _metadata_items(schema: pa.Schema) -> list[tuple[str, str]]:
@@ -83,30 +81,51 @@ def _metadata_items(schema: pa.Schema) -> list[tuple[str, str]]:
     return [(text(), text()) for _ in range(number())]
 
 
-def _parse(token: tuple[str, str], tokens: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Expression:
-    kind, value = token
-    if kind == "literal":
-        return Literal(batch.column(int(value))[0])
-    if kind == "field_ref":
-        return nodes.Column((value,))
-    if kind == "nested_field_ref":
-        return nodes.Column(tuple(next(tokens)[1] for _ in range(int(value))))
-    arguments: list[Expression] = []
-    options: Mapping[str, pa.Scalar] = {}
-    for token in tokens:
-        if token[0] == "end":
-            break
-        if token[0] == "options":
-            options = dict(batch.column(int(token[1]))[0].items())
-        else:
-            arguments.append(_parse(token, tokens, batch))
-    build = _CALLS.get(value)
-    if build is None:
-        raise InvalidInputError(f"the function {value!r} of pyarrow is not supported in expressions")
-    return build(arguments, options)
+@dataclass(slots=True)
+class _Open:
+    """A call whose end is not reached yet."""
+
+    function: str
+    arguments: list[Expression]
+    options: Mapping[str, pa.Scalar]
+
+
+def _parse(tokens: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Expression:
+    """Build the tree with a stack of our own, since chains of `|` nest as deeply as they are long."""
+    top = _Open("", [], {})
+    outer: list[_Open] = []
+    for kind, value in tokens:
+        match kind:
+            case "literal":
+                top.arguments.append(Literal(batch.column(int(value))[0]))
+            case "field_ref":
+                top.arguments.append(nodes.Column((value,)))
+            case "nested_field_ref":
+                top.arguments.append(nodes.Column(tuple(next(tokens)[1] for _ in range(int(value)))))
+            case "options":
+                top.options = dict(batch.column(int(value))[0].items())
+            case "call":
+                outer.append(top)
+                top = _Open(value, [], {})
+            case "end":
+                build = _CALLS.get(top.function)
+                if build is None:
+                    raise InvalidInputError(f"pyarrow's function {top.function!r} is not supported in expressions")
+                built = build(top.arguments, top.options)
+                top = outer.pop()
+                top.arguments.append(built)
+    return top.arguments[0]
 
 
 _Build = Callable[[list[Expression], Mapping[str, pa.Scalar]], Expression]
+
+
+def _connective(kind: type[nodes.And] | type[nodes.Or]) -> _Build:
+    def build(arguments: list[Expression], _options: Mapping[str, pa.Scalar]) -> Expression:
+        first, *rest = arguments
+        return kind((*(first.operands if isinstance(first, kind) else (first,)), *rest))
+
+    return build
 
 
 def _comparison(operator: nodes.ComparisonOperator) -> _Build:
@@ -177,10 +196,10 @@ _CALLS: dict[str, _Build] = {
     "less_equal": _comparison("<="),
     "greater": _comparison(">"),
     "greater_equal": _comparison(">="),
-    "and": lambda arguments, _: nodes.And(tuple(arguments)),
-    "and_kleene": lambda arguments, _: nodes.And(tuple(arguments)),
-    "or": lambda arguments, _: nodes.Or(tuple(arguments)),
-    "or_kleene": lambda arguments, _: nodes.Or(tuple(arguments)),
+    "and": _connective(nodes.And),
+    "and_kleene": _connective(nodes.And),
+    "or": _connective(nodes.Or),
+    "or_kleene": _connective(nodes.Or),
     "invert": lambda arguments, _: nodes.Not(arguments[0]),
     "is_null": _is_null,
     "is_valid": lambda arguments, _: nodes.Not(nodes.IsNull(arguments[0])),

@@ -82,8 +82,10 @@ class _Binder:
                 return _plain(_Typed(node, value.type))
             case nodes.Column(path):
                 return _plain(self._column(path))
-            case nodes.And() | nodes.Or() | nodes.Not():
-                return _typed(node, [self._boolean(child) for child in node.children])
+            case nodes.And() | nodes.Or():
+                return _connective(node, [self._boolean(child) for child in node.children])
+            case nodes.Not(operand):
+                return _negation(self._boolean(operand))
             case nodes.IsNull(nodes.Call("regexp_match") as call):
                 return self.bind(nodes.Not(call))  # the call tells whether the text matches, and is never null
             case nodes.Comparison(operator, left, right):
@@ -160,8 +162,42 @@ def _typed(node: Expression, children: list[_Typed]) -> _Typed:
     if children and all(child.literal is not None for child in children):
         value = apply(node, [child.literal for child in children])
         return _Typed(Literal(value), value.type)
-    values = [pa.nulls(0, child.type) if child.literal is None else child.literal for child in children]
+    # a null in each place: kernels look at their options, a pattern for example, once there is a value only
+    values = [pa.nulls(1, child.type) if child.literal is None else child.literal for child in children]
     return _Typed(node, apply(node, values).type)
+
+
+def _connective(node: nodes.And | nodes.Or, children: list[_Typed]) -> _Typed:
+    """Join bound predicates: chains of one connective become one node, and constants that decide nothing go."""
+    kind, neutral = type(node), isinstance(node, nodes.And)
+    terms: list[_Typed] = []
+    for child in children:
+        literal = child.literal
+        if isinstance(child.expression, kind):
+            terms.extend(_Typed(operand, pa.bool_()) for operand in child.expression.operands)
+        elif literal is None or not literal.is_valid:
+            terms.append(child)
+        elif literal.as_py() is not neutral:
+            return child
+    if len(terms) < 2:
+        return terms[0] if terms else _Typed(Literal(pa.scalar(neutral)), pa.bool_())
+    if all(term.literal is not None for term in terms):
+        return terms[0]
+    return _Typed(kind(tuple(term.expression for term in terms)), pa.bool_())
+
+
+def _negation(operand: _Typed) -> _Typed:
+    """Negate a bound predicate, pushing the negation down as far as it goes."""
+    match operand.expression:
+        case nodes.Not(inner):
+            return _Typed(inner, pa.bool_())
+        case nodes.Comparison(operator, left, right):
+            return _Typed(nodes.Comparison(nodes.NEGATED[operator], left, right), pa.bool_())
+        case nodes.And(operands):
+            return _connective(nodes.Or(()), [_negation(_Typed(term, pa.bool_())) for term in operands])
+        case nodes.Or(operands):
+            return _connective(nodes.And(()), [_negation(_Typed(term, pa.bool_())) for term in operands])
+    return _typed(nodes.Not(operand.expression), [operand])
 
 
 def _cast(typed: _Typed, to: pa.DataType) -> _Typed:
@@ -286,8 +322,6 @@ def _in(operand: _Typed, values: pa.Array) -> _Typed:
         if pa.types.is_floating(operand.type):
             arrow_type = operand.type
         operand, values = _cast(operand, arrow_type), apply(nodes.Cast(Literal(pa.scalar(0)), arrow_type), [values])
-        if pa.types.is_floating(arrow_type):
-            values = _with_both_zeros(values)
     return _typed(nodes.In(operand.expression, values), [operand])
 
 
@@ -295,13 +329,6 @@ def _not_comparable(operand: _Typed, values: pa.Array) -> InvalidInputError:
     return InvalidInputError(
         f"{to_sql(operand.expression)} is {operand.type} and cannot be among {values.type}; cast it"
     )
-
-
-def _with_both_zeros(values: pa.Array) -> pa.Array:
-    """Add the other zero where there is one: they are equal, but a set of values tells them apart."""
-    if not any(value == 0 for value in values.to_pylist()):
-        return values
-    return pa.concat_arrays([values, pa.array([0.0, -0.0], values.type)])
 
 
 def _arithmetic(operator: nodes.ArithmeticOperator, left: _Typed, right: _Typed) -> _Typed:

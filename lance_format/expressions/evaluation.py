@@ -27,13 +27,11 @@ from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.casts import cast
 from lance_format.expressions.functions import FUNCTIONS
 from lance_format.expressions.nodes import ArithmeticOperator, Expression
-from lance_format.expressions.order import compare
+from lance_format.expressions.order import compare, is_among
 from lance_format.expressions.rendering import name_to_sql, to_sql
 
 Value: TypeAlias = pa.Array | pa.Scalar
 """The values of an expression: one for each row, or one for all of them."""
-
-_NULL = pa.scalar(None, pa.bool_())
 
 
 def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
@@ -123,20 +121,33 @@ def _storage(values: pa.Array) -> pa.Array:
     return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
+_ALWAYS_DEFINED = (nodes.Column, nodes.Literal, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull)
+"""Nodes that have a value whatever those of their children are, so that computing them in vain does no harm."""
+
+
 def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
-    """Compute each branch only for the rows that take it: the others may have no value there."""
+    """Compute each branch only for the rows that take it, if the others may have no value there."""
+    if all(
+        isinstance(child, _ALWAYS_DEFINED) for branch in (*node.values, node.default) for child in nodes.walk(branch)
+    ):
+        conditions = [_as_array(_value(condition, batch), batch.num_rows) for condition in node.conditions]
+        values = [_value(value, batch) for value in (*node.values, node.default)]
+        names = [str(place) for place in range(len(conditions))]
+        return pc.case_when(pa.StructArray.from_arrays(conditions, names), *values)
+    rest = batch.select(list(dict.fromkeys(path[0] for path in nodes.columns_of(node))))
     left = np.arange(batch.num_rows)
     rows, parts = [], []
     for condition, branch in zip(node.conditions, node.values, strict=True):
-        rest = batch.take(pa.array(left))
         holds = pc.fill_null(_as_array(_value(condition, rest), len(left)), False)
         taken = holds.to_numpy(zero_copy_only=False)
-        parts.append(_as_array(_value(branch, rest.filter(holds)), int(taken.sum())))
         rows.append(left[taken])
-        left = left[~taken]
-    parts.append(_as_array(_value(node.default, batch.take(pa.array(left))), len(left)))
+        parts.append(_as_array(_value(branch, rest.filter(holds)), len(rows[-1])))
+        left, rest = left[~taken], rest.filter(pc.invert(holds))
     rows.append(left)
-    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows), kind="stable")))
+    parts.append(_as_array(_value(node.default, rest), len(left)))
+    place = np.empty(batch.num_rows, dtype=np.int64)
+    place[np.concatenate(rows)] = np.arange(batch.num_rows)
+    return pa.concat_arrays(parts).take(pa.array(place))
 
 
 def _null_safe_equal(node: Any, values: list[Value]) -> Value:  # noqa: ARG001
@@ -157,11 +168,11 @@ def _connective(kernel: Callable[[Any, Any], Value]) -> Callable[[Any, list[Valu
 
 def _in(node: Any, values: list[Value]) -> Value:
     (value,) = values
-    found = pc.is_in(value, value_set=node.values.drop_null())
+    found = is_among(value, node.values.drop_null())
     unknown = pc.is_null(value)
     if node.values.null_count:
         unknown = pc.or_(unknown, pc.invert(found))
-    return pc.if_else(unknown, _NULL, found)
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
 
 def _like(node: Any, values: list[Value]) -> Value:
@@ -188,18 +199,20 @@ def _arithmetic(node: Any, values: list[Value]) -> Value:
 
 def _remainder(left: Value, right: Value) -> Value:
     """Return what C's `%` and `fmod` give; Arrow has no such kernel."""
+    if pa.types.is_integer(left.type):
+        if pa.types.is_signed_integer(left.type):
+            # the least integer has no quotient by -1; by 1 it leaves 0 too
+            one = pa.scalar(1, right.type)
+            right = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), one, right)
+        return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
-        return _remainder(_as_array(left, 1), _as_array(right, 1))[0]
+        return _remainder(_as_array(left, 1), right)[0]
     num_rows = len(right) if isinstance(left, pa.Scalar) else len(left)
     left, right = _as_array(left, num_rows), _as_array(right, num_rows)
-    valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    dividend = pc.fill_null(left, 0).to_numpy(zero_copy_only=False)
-    divisor = pc.fill_null(right, 1).to_numpy(zero_copy_only=False)
-    if pa.types.is_integer(left.type) and bool(np.any((divisor == 0) & valid.to_numpy(zero_copy_only=False))):
-        raise pa.ArrowInvalid("divide by zero")
+    valid = pc.and_(pc.is_valid(left), pc.is_valid(right)).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore", divide="ignore"):
-        remainder = np.fmod(dividend, divisor)
-    return pc.if_else(valid, pa.array(remainder, left.type), pa.scalar(None, left.type))
+        remainder = np.fmod(left.to_numpy(zero_copy_only=False), right.to_numpy(zero_copy_only=False))
+    return pa.array(remainder, left.type, mask=~valid)
 
 
 _APPLY: dict[type[Expression], Callable[[Any, list[Value]], Value]] = {

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions.casts import cast
 from lance_format.expressions.coercion import common_type
-from lance_format.expressions.order import compare
+from lance_format.expressions.order import compare, is_among
 
 
 def contains(lists: pa.Array, items: pa.Array) -> pa.BooleanArray:
@@ -30,7 +30,7 @@ def contains_any(lists: pa.Array, wanted: pa.Scalar) -> pa.BooleanArray:
     if not len(items):
         return pa.array(np.zeros(len(lists), dtype=bool))
     values, items = _meet(pc.list_flatten(lists), items)
-    return _with_nulls(_any_by_list(lists, _is_in(values, items)), pc.is_null(lists))
+    return _with_nulls(_any_by_list(lists, is_among(values, items)), pc.is_null(lists))
 
 
 def contains_all(lists: pa.Array, wanted: pa.Scalar) -> pa.BooleanArray:
@@ -41,7 +41,7 @@ def contains_all(lists: pa.Array, wanted: pa.Scalar) -> pa.BooleanArray:
     values, items = _meet(pc.list_flatten(lists), pc.unique(items))
     result = np.ones(len(lists), dtype=bool)
     for place in range(len(items)):
-        result &= _any_by_list(lists, _is_in(values, items.slice(place, 1)))
+        result &= _any_by_list(lists, is_among(values, items.slice(place, 1)))
     return _with_nulls(result, pc.is_null(lists))
 
 
@@ -76,10 +76,6 @@ def _meet(values: pa.Array, items: pa.Array) -> tuple[pa.Array, pa.Array]:
     if arrow_type is None or pa.types.is_nested(arrow_type):
         raise InvalidInputError(f"a list of {values.type} cannot have items of {items.type}; cast them")
     return cast(values, arrow_type), cast(items, arrow_type)
-
-
-def _is_in(values: pa.Array, items: pa.Array) -> pa.BooleanArray:
-    return pc.is_in(values, value_set=items)
 
 
 def _any_by_list(lists: pa.Array, found: pa.BooleanArray) -> npt.NDArray[np.bool_]:

@@ -59,6 +59,25 @@ def _compare_floats(operator: ComparisonOperator, left: Any, right: Any) -> Any:
     return pc.or_(result, above)
 
 
+def is_among(values: Any, constants: pa.Array) -> Any:
+    """Return whether each value equals one of some constants, null being a value like others; never null.
+
+    Parameters
+    ----------
+    values : pa.Array or pa.Scalar
+    constants : pa.Array
+        Of the same type.
+    """
+    found = pc.is_in(values, value_set=constants)
+    if pa.types.is_floating(constants.type):
+        # Arrow looks values up by their bits, of which zero and NaN have several
+        if pc.any(pc.equal(constants, 0.0)).as_py():
+            found = pc.or_(found, pc.fill_null(pc.equal(values, 0.0), False))
+        if pc.any(pc.is_nan(constants)).as_py():
+            found = pc.or_(found, pc.fill_null(pc.is_nan(values), False))
+    return found
+
+
 def _has_nan(values: Any) -> bool:
     nan = pc.is_nan(values)
     return bool((nan if isinstance(nan, pa.Scalar) else pc.any(nan)).as_py())

@@ -89,6 +89,8 @@ def to_sql(expression: Expression, *, full: bool = False) -> str:
                 for condition, value in zip(conditions, values, strict=True)
             )
             return f"CASE {branches} ELSE {to_sql(default, full=full)} END"
+        case nodes.Call("||", (left, right)):
+            return f"({_operand(left, full)} || {_operand(right, full)})"
         case nodes.Call(name, arguments):
             return f"{name}({', '.join(to_sql(argument, full=full) for argument in arguments)})"
         case nodes.GetField(operand, name):

@@ -50,7 +50,7 @@ class LanceSQL(Dialect):
         STRING_ESCAPES = ["'", '"']
 
     class Parser(BaseParser):  # noqa: D106
-        FUNCTIONS = {}  # noqa: RUF012
+        FUNCTIONS = {}
 
 
 def parse(text: str) -> Expression:
@@ -98,7 +98,7 @@ def _unsupported(what: str, node: exp.Expression) -> _UnsupportedError:
 
 def _position(node: exp.Expression) -> str:
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    return f", at character {min(starts) - len(_PREFIX) + 1}: {node.sql()}" if starts else f": {node.sql()}"
+    return f", near character {min(starts) - len(_PREFIX) + 1}: {node.sql()}" if starts else f": {node.sql()}"
 
 
 def _reason(error: SqlglotError) -> str:

@@ -16,7 +16,7 @@ _WORDS = ["", "a", "b", "ab", "abc", "Abc", "ABC", "a%b", "a_b", "äöü", "Ä",
 _BYTES = [b"", b"a", b"ab", b"\x00", b"\xff\xfe", b"abc"]
 # no -0.0 and no negative NaN: the reference tells them from 0.0 and NaN, except where it compares them with constants
 _FLOATS = [0.0, 1.0, -1.5, 2.25, 100.0, math.inf, -math.inf, math.nan, 1e-300, 1e30]
-_ZONE = datetime.timezone.utc
+_ZONE = datetime.UTC
 
 
 def _integers(bits: int, signed: bool) -> Callable[[random.Random], int]:
@@ -66,7 +66,10 @@ _MAKERS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "ny": (pa.timestamp("us", "America/New_York"), lambda rng: _moment(rng).replace(tzinfo=_ZONE)),
     "dec": (pa.decimal128(10, 2), _decimal),
     "li": (pa.list_(pa.int32()), lambda rng: [_maybe(rng, _integers(4, True)) for _ in range(rng.randint(0, 3))]),
-    "lstr": (pa.list_(pa.string()), lambda rng: [_maybe(rng, lambda r: r.choice("abc")) for _ in range(rng.randint(0, 3))]),
+    "lstr": (
+        pa.list_(pa.string()),
+        lambda rng: [_maybe(rng, lambda r: r.choice("abc")) for _ in range(rng.randint(0, 3))],
+    ),
     "st": (
         pa.struct({"x": pa.int32(), "Inner": pa.struct({"name": pa.string()})}),
         lambda rng: {

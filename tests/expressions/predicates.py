@@ -42,7 +42,9 @@ def _null(rng: random.Random) -> str:
 
 
 def _boolean(rng: random.Random) -> str:
-    return rng.choice(["b", "not b", "b is true", "b is not true", "b is false", "b is not false", "b = true", "null or b"])
+    return rng.choice(
+        ["b", "not b", "b is true", "b is not true", "b is false", "b is not false", "b = true", "null or b"]
+    )
 
 
 def _distinct(rng: random.Random) -> str:
@@ -73,7 +75,9 @@ def _like(rng: random.Random) -> str:
 def _arithmetic(rng: random.Random) -> str:
     left = rng.choice(_INTEGERS)
     right = rng.choice([rng.choice(_INTEGERS), str(rng.randint(-5, 5))])
-    shape = rng.choice(["{} + {}", "{} - {}", "{} * {}", "{} / (1 + 2)", "{} % 3", "-{}", "({} - 1) * {}", "-7 / 2 + {}"])
+    shape = rng.choice(
+        ["{} + {}", "{} - {}", "{} * {}", "{} / (1 + 2)", "{} % 3", "-{}", "({} - 1) * {}", "-7 / 2 + {}"]
+    )
     if shape == "-{}" and left[0] == "u":
         left = "i16"
     text = shape.format(left, right)
@@ -81,7 +85,9 @@ def _arithmetic(rng: random.Random) -> str:
 
 
 def _float_arithmetic(rng: random.Random) -> str:
-    shape = rng.choice(["{} + 1.5", "{} * 2.0", "{} / 0.0", "{} % 2.0", "-{}", "{} - f32", "{} / i8", "sqrt({})", "{} * {}"])
+    shape = rng.choice(
+        ["{} + 1.5", "{} * 2.0", "{} / 0.0", "{} % 2.0", "-{}", "{} - f32", "{} / i8", "sqrt({})", "{} * {}"]
+    )
     value = shape.format("f64", "f64")
     # computed NaN has whatever sign the processor gives it, and the reference orders it by that
     return f"not isnan({value}) and {value} {rng.choice(_OPERATORS)} {rng.choice(['0.0', '-0.0', '1.5', '-3.0'])}"
@@ -145,7 +151,8 @@ def _time_function(rng: random.Random) -> str:
     moment = rng.choice(["ts", "ts_ms", "utc", "ny"])
     return rng.choice(
         [
-            f"date_part('{part}', {rng.choice(['d', moment])}) {rng.choice(_OPERATORS)} {rng.choice([1, 4, 12, 1970, 2000])}",
+            f"date_part('{part}', d) {rng.choice(_OPERATORS)} {rng.choice([1, 4, 12, 1970])}",
+            f"date_part('{part}', {moment}) {rng.choice(_OPERATORS)} {rng.choice([1, 4, 12, 2000])}",
             f"date_part('{clock}', {moment}) {rng.choice(_OPERATORS)} {rng.choice([0, 12, 15, 123])}",
             f"date_part('epoch', {moment}) > 0.0",
             f"date_trunc('{rng.choice(['month', 'day', 'hour', 'year'])}', ts) = ts",

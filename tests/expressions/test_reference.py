@@ -168,7 +168,9 @@ def test_expressions_have_the_values_that_the_reference_computes(both: Both, tex
     both.check_values(text)
 
 
-@pytest.mark.parametrize("text", ["i8 / 0", "1 / (i8 - i8)", "i8 % 0", "i8 / -1", "abs(i8)", "cast(i32 as tinyint)", "cast(s as int)"])
+@pytest.mark.parametrize(
+    "text", ["i8 / 0", "1 / (i8 - i8)", "i8 % 0", "i8 / -1", "abs(i8)", "cast(i32 as tinyint)", "cast(s as int)"]
+)
 def test_values_without_a_result_are_errors_as_in_the_reference(both: Both, text: str) -> None:
     with pytest.raises(Exception, match=r"ivide by zero|verflow|Cast error|cast"):
         both.reference.to_table(columns={"y": text})
@@ -181,7 +183,6 @@ _FIELD = {name: pc.field(name) for name in ("i8", "i32", "f64", "s", "b", "d", "
 _ARROW_TERMS = [
     _FIELD["i8"] > 3,
     pc.field("id") + 3 >= 5,
-    _FIELD["i32"] == _FIELD["i8"],
     _FIELD["f64"] < 2.25,
     _FIELD["f64"] > 1.0,
     _FIELD["f64"] == pa.scalar(math.nan),
