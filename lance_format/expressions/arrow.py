@@ -182,7 +182,8 @@ def _regex(arguments: list[Expression], options: Mapping[str, pa.Scalar]) -> Exp
 
 def _if_else(arguments: list[Expression], _options: Mapping[str, pa.Scalar]) -> Expression:
     condition, value, default = arguments
-    return nodes.Case((condition,), (value,), default)
+    # unlike CASE, pyarrow's function is null where the condition is
+    return nodes.Case((nodes.IsNull(condition), condition), (Literal(pa.scalar(None)), value), default)
 
 
 def _date_part(part: str) -> _Build:

@@ -196,7 +196,6 @@ _ARROW_TERMS = [
     _FIELD["i8"].isin([1, 2, 3, 100]),
     _FIELD["d"] > pa.scalar(0, pa.int32()).cast(pa.date32()),
     _FIELD["ts"] <= pa.scalar(0, pa.int64()).cast(pa.timestamp("us")),
-    pc.field("st", "x") > 1,
 ]
 
 

@@ -269,11 +269,20 @@ def test_rendered_predicates_mean_the_same() -> None:
 
 
 def test_predicates_of_pyarrow_are_what_pyarrow_computes() -> None:
-    table = pa.table({"x": [1, 2, None], "s": ["ab", "B", None], "l": [[1], [], None], "f": [1.5, float("nan"), None]})
-    x, s, l, f = (pc.field(name) for name in table.column_names)  # noqa: E741
+    table = pa.table(
+        {
+            "x": [1, 2, None],
+            "s": ["ab", "B", None],
+            "l": [[1], [], None],
+            "f": [1.5, float("nan"), None],
+            "st": [{"a": {"b": 1}}, None, {"a": None}],
+        }
+    )
+    x, s, l, f = (pc.field(name) for name in table.column_names[:4])  # noqa: E741
     batch = table.to_batches()[0]
     for expression in (
         x.isin([1, 5]),
+        pc.field("st", "a", "b") == 1,
         pc.is_null(f, nan_is_null=True),
         pc.is_nan(f),
         pc.starts_with(s, "A", ignore_case=True),
