@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
+from lance_format.expressions.casts import cast
 from lance_format.expressions.coercion import (
     as_decimal,
     axis_of,
@@ -69,7 +70,13 @@ class _Binder:
         self._schema = schema
 
     def bind_root(self, node: Expression) -> _Typed:
-        """Bind the whole expression: of a column and a constant alone, the result has the type of the column."""
+        """Bind the whole expression.
+
+        A column alone keeps its type, a dictionary for example; and of a column and a constant alone the result has
+        the type of the column, while elsewhere it has the wider type of the two.
+        """
+        if isinstance(node, nodes.Column):
+            return self._column(node.path)
         if isinstance(node, nodes.Arithmetic):
             left, right = self.bind(node.left), self.bind(node.right)
             left, right = _adopt(left, right, node.left), _adopt(right, left, node.right)
@@ -298,31 +305,37 @@ def _fits_float(value: pa.Scalar, arrow_type: pa.DataType) -> bool:
 
 
 def _in(operand: _Typed, values: pa.Array) -> _Typed:
-    axis = axis_of(operand.type)
     if pa.types.is_null(values.type):
         values = pa.nulls(len(values), operand.type)
-    elif axis is not None and operand.type != values.type:
-        positions = [position_of(value, operand.type) for value in values if value.is_valid]
-        if None in positions:
-            raise _not_comparable(operand, values)
-        kept = [
-            axis.scalar(int(position))
-            for position in positions
-            if not isinstance(position, float)
-            and position is not None
-            and position.denominator == 1
-            and axis.lowest <= position <= axis.highest
-        ]
-        nulls = [pa.scalar(None, operand.type)] if values.null_count else []
-        values = pa.array(kept + nulls, operand.type)
+    elif axis_of(operand.type) is not None and operand.type != values.type:
+        values = _place(values, operand)
     else:
         arrow_type = common_type(operand.type, values.type)
         if arrow_type is None or pa.types.is_nested(arrow_type):
             raise _not_comparable(operand, values)
         if pa.types.is_floating(operand.type):
             arrow_type = operand.type
-        operand, values = _cast(operand, arrow_type), apply(nodes.Cast(Literal(pa.scalar(0)), arrow_type), [values])
+        operand, values = _cast(operand, arrow_type), cast(values, arrow_type)
     return _typed(nodes.In(operand.expression, values), [operand])
+
+
+def _place(values: pa.Array, operand: _Typed) -> pa.Array:
+    """Return those of some constants that are values of the type of an operand, and null if it is one of them."""
+    axis = axis_of(operand.type)
+    assert axis is not None
+    if pa.types.is_integer(operand.type) and pa.types.is_integer(values.type):
+        try:
+            return cast(values, operand.type)
+        except pa.ArrowInvalid:  # some are out of its range
+            pass
+    kept = [pa.scalar(None, operand.type)] if values.null_count else []
+    for value in values.drop_null():
+        position = position_of(value, operand.type)
+        if position is None:
+            raise _not_comparable(operand, values)
+        if isinstance(position, Fraction) and position.denominator == 1 and axis.lowest <= position <= axis.highest:
+            kept.append(axis.scalar(int(position)))
+    return pa.array(kept, operand.type)
 
 
 def _not_comparable(operand: _Typed, values: pa.Array) -> InvalidInputError:

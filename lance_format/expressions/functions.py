@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
