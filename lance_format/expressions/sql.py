@@ -16,9 +16,7 @@ by backticks and strings by either kind of quote, `==` is `=`, and every functio
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -33,11 +31,20 @@ from lance_format.expressions import nodes
 from lance_format.expressions.casts import cast
 from lance_format.expressions.nodes import Expression, Literal, NullSafeEqual
 from lance_format.expressions.rendering import to_sql
+from lance_format.expressions.sql_constants import (
+    NOW,
+    UnsupportedError,
+    interval_of,
+    now,
+    number_of,
+    today,
+    type_of,
+    unsupported,
+    with_backslashes,
+)
 
 _PREFIX = "SELECT "
 _AGGREGATES = frozenset({"avg", "count", "max", "mean", "median", "min", "stddev", "sum", "var"})
-_WHOLE_NUMBER = re.compile(r"\d+")
-_MOST_INT64, _MOST_UINT64 = 2**63 - 1, 2**64 - 1
 
 
 class LanceSQL(Dialect):
@@ -65,7 +72,7 @@ def parse(text: str) -> Expression:
         return _convert(_parse_tree(text))
     except SqlglotError as error:
         raise InvalidInputError(f"{text!r} is no SQL expression: {_reason(error)}") from error
-    except _UnsupportedError as error:
+    except UnsupportedError as error:
         raise InvalidInputError(f"{error.args[0]} not supported in SQL expressions{_position(error.args[1])}") from None
     except RecursionError:
         raise InvalidInputError("the SQL expression is nested too deeply; split it into several") from None
@@ -88,14 +95,6 @@ def _parse_tree(text: str) -> exp.Expression:
     return tree
 
 
-class _UnsupportedError(Exception):
-    """A construct and where it is; becomes an `InvalidInputError`."""
-
-
-def _unsupported(what: str, node: exp.Expression) -> _UnsupportedError:
-    return _UnsupportedError(what, node)
-
-
 def _position(node: exp.Expression) -> str:
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return f", near character {min(starts) - len(_PREFIX) + 1}: {node.sql()}" if starts else f": {node.sql()}"
@@ -114,7 +113,7 @@ def _reason(error: SqlglotError) -> str:
 def _convert(node: exp.Expression) -> Expression:
     convert = _CONVERT.get(type(node))
     if convert is None:
-        raise _unsupported(f"{_construct(node)} is", node)
+        raise unsupported(f"{_construct(node)} is", node)
     return convert(node)
 
 
@@ -137,14 +136,14 @@ _CONSTRUCTS = {
 def _column(node: Any) -> Expression:
     parts = node.parts
     if any(not isinstance(part, exp.Identifier) for part in parts):
-        raise _unsupported("* is", node)
+        raise unsupported("* is", node)
     return nodes.Column(tuple(part.this for part in parts))
 
 
 def _dot(node: Any) -> Expression:
     operand = _convert(node.this)
     if not isinstance(node.expression, exp.Identifier):
-        raise _unsupported("a method call is", node)
+        raise unsupported("a method call is", node)
     return _get_field(operand, node.expression.this)
 
 
@@ -158,7 +157,7 @@ def _bracket(node: Any) -> Expression:
     operand = _convert(node.this)
     for index in node.expressions:
         if isinstance(index, exp.Slice):
-            raise _unsupported("a slice of a list is", node)
+            raise unsupported("a slice of a list is", node)
         if isinstance(index, exp.Literal) and index.is_string:
             operand = _get_field(operand, index.this)
         else:
@@ -167,24 +166,12 @@ def _bracket(node: Any) -> Expression:
 
 
 def _literal(node: Any) -> Expression:
-    return Literal(pa.scalar(node.this) if node.is_string else _number(node.this))
-
-
-def _number(text: str) -> pa.Scalar:
-    if not _WHOLE_NUMBER.fullmatch(text.lstrip("-")):
-        return pa.scalar(float(text))
-    number = int(text)
-    if -_MOST_INT64 - 1 <= number <= _MOST_INT64:
-        return pa.scalar(number, pa.int64())
-    if 0 <= number <= _MOST_UINT64:
-        return pa.scalar(number, pa.uint64())
-    digits = len(text.lstrip("-"))
-    return pa.scalar(Decimal(text), pa.decimal256(digits, 0)) if digits <= 76 else pa.scalar(float(text))
+    return Literal(pa.scalar(node.this) if node.is_string else number_of(node.this))
 
 
 def _negate(node: Any) -> Expression:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return Literal(_number("-" + node.this.this))
+        return Literal(number_of("-" + node.this.this))
     return nodes.Negate(_convert(node.this))
 
 
@@ -204,7 +191,7 @@ def _array(node: Any) -> Expression:
 def _array_of(values: list[Expression], node: exp.Expression) -> Expression:
     scalars = [value.value for value in values if isinstance(value, Literal)]
     if len(scalars) < len(values):
-        raise _unsupported("a list of anything but constants is", node)
+        raise unsupported("a list of anything but constants is", node)
     types = {scalar.type for scalar in scalars if scalar.is_valid}
     if len(types) > 1 and not types <= {pa.int64(), pa.float64(), pa.uint64()}:
         raise InvalidInputError(f"the list {node.sql()} has values of several types; cast them to one")
@@ -248,7 +235,7 @@ def _is(node: Any) -> Expression:
         return nodes.IsNull(operand)
     if isinstance(test, exp.Boolean):
         return NullSafeEqual(operand, Literal(pa.scalar(bool(test.this))))
-    raise _unsupported("IS with anything but NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM is", node)
+    raise unsupported("IS with anything but NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM is", node)
 
 
 def _between(node: Any) -> Expression:
@@ -259,7 +246,7 @@ def _between(node: Any) -> Expression:
 
 def _in(node: Any) -> Expression:
     if node.args.get("query") or node.args.get("field") or node.args.get("unnest"):
-        raise _unsupported("IN with anything but a list of values is", node)
+        raise unsupported("IN with anything but a list of values is", node)
     if not node.expressions:
         raise InvalidInputError(f"{node.sql()} has no values")
     operand = _convert(node.this)
@@ -281,10 +268,10 @@ def _in(node: Any) -> Expression:
 def _like(node: Any, escape: str = "\\") -> Expression:
     operand, pattern = _convert(node.this), _convert(node.expression)
     if not isinstance(pattern, Literal) or not (pattern.is_null or pa.types.is_string(pattern.value.type)):
-        raise _unsupported("LIKE with a pattern that is not a constant is", node)
+        raise unsupported("LIKE with a pattern that is not a constant is", node)
     if pattern.is_null:
         return Literal(pa.scalar(None, pa.bool_()))
-    text = _with_backslashes(pattern.value.as_py(), escape)
+    text = with_backslashes(pattern.value.as_py(), escape)
     like: Expression = nodes.Like(operand, text, isinstance(node, exp.ILike))
     return nodes.Not(like) if node.args.get("negate") else like
 
@@ -303,21 +290,8 @@ def _escape(node: Any) -> Expression:
     return nodes.Not(converted) if negated else converted
 
 
-def _with_backslashes(pattern: str, escape: str) -> str:
-    """Return a pattern that escapes by backslashes, whatever it escaped by."""
-    if escape == "\\":
-        return pattern
-    parts, characters = [], iter(pattern)
-    for character in characters:
-        if character == escape:
-            parts.append("\\" + next(characters, escape))
-        else:
-            parts.append("\\\\" if character == "\\" else character)
-    return "".join(parts)
-
-
 def _cast(node: Any) -> Expression:
-    arrow_type = _type(node.args["to"])
+    arrow_type = type_of(node.args["to"])
     null_on_failure = isinstance(node, exp.TryCast)
     operand = _convert(node.this)
     if not isinstance(operand, Literal):
@@ -326,43 +300,6 @@ def _cast(node: Any) -> Expression:
         return Literal(cast(operand.value, arrow_type, null_on_failure=null_on_failure))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(f"{to_sql(operand)} is no {arrow_type}: {error}") from error
-
-
-_TYPES: dict[str, pa.DataType] = {
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "UTINYINT": pa.uint8(),
-    "USMALLINT": pa.uint16(),
-    "UINT": pa.uint32(),
-    "UBIGINT": pa.uint64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "TEXT": pa.string(),
-    "VARCHAR": pa.string(),
-    "BINARY": pa.binary(),
-    "VARBINARY": pa.binary(),
-    "DATE": pa.date32(),
-    "TIME": pa.time64("us"),
-}
-_UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
-
-
-def _type(node: Any) -> pa.DataType:
-    name = node.this.name
-    try:
-        parameters = [int(parameter.name) for parameter in node.expressions]
-    except ValueError:
-        raise _unsupported(f"the type {node.sql()} is", node) from None
-    if name in ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME") and (not parameters or parameters[0] in _UNITS):
-        return pa.timestamp(_UNITS[parameters[0]] if parameters else "us")
-    if name == "DECIMAL" and len(parameters) == 2 and 0 < parameters[0] <= 76 and parameters[1] <= parameters[0]:
-        return (pa.decimal128 if parameters[0] <= 38 else pa.decimal256)(*parameters)
-    if name not in _TYPES or parameters:
-        raise _unsupported(f"the type {node.sql()} is", node)
-    return _TYPES[name]
 
 
 def _case(node: Any) -> Expression:
@@ -376,30 +313,10 @@ def _case(node: Any) -> Expression:
     return nodes.Case(tuple(conditions), values, _convert(default) if default else Literal(pa.scalar(None)))
 
 
-_MICROSECONDS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 604_800_000_000,
-}
-
-
-def _interval(node: Any) -> Expression:
-    unit = str(node.args["unit"].name if node.args.get("unit") else "").upper().removesuffix("S")
-    value = node.this.name if isinstance(node.this, exp.Literal) else ""
-    if unit not in _MICROSECONDS or not re.fullmatch(r"[+-]?\d+(\.\d+)?", value):
-        raise _unsupported("an interval of anything but one number of weeks or smaller units is", node)
-    microseconds = Decimal(value) * _MICROSECONDS[unit]
-    return Literal(pa.scalar(int(microseconds), pa.duration("us")))
-
-
 def _function(node: Any) -> Expression:
     name = node.name.lower()
     if name in _AGGREGATES:
-        raise _unsupported(f"the aggregate {name} is", node)
+        raise unsupported(f"the aggregate {name} is", node)
     arguments = tuple(_convert(argument) for argument in node.expressions)
     if name in ("is_valid", "isnotnull") and len(arguments) == 1:
         return nodes.Not(nodes.IsNull(arguments[0]))
@@ -407,25 +324,9 @@ def _function(node: Any) -> Expression:
         return _get_field(arguments[0], str(arguments[1].value.as_py()))
     if name == "make_array":
         return _array_of(list(arguments), node)
-    if name in _NOW and not arguments:
-        return _NOW[name]()
+    if name in NOW and not arguments:
+        return NOW[name]()
     return nodes.Call(name, arguments)
-
-
-def _now() -> Expression:
-    return Literal(pa.scalar(time.time_ns(), pa.int64()).cast(pa.timestamp("ns")))
-
-
-def _today() -> Expression:
-    return Literal(pa.scalar(time.time_ns() // 86_400_000_000_000, pa.int32()).cast(pa.date32()))
-
-
-_NOW: dict[str, Callable[[], Expression]] = {
-    "now": _now,
-    "current_timestamp": _now,
-    "current_date": _today,
-    "today": _today,
-}
 
 
 def _named(name: str, *arguments: str) -> Callable[[Any], Expression]:
@@ -434,7 +335,7 @@ def _named(name: str, *arguments: str) -> Callable[[Any], Expression]:
     def convert(node: Any) -> Expression:
         given = {key: value for key, value in node.args.items() if value}
         if set(given) - set(arguments):
-            raise _unsupported(f"this form of {name} is", node)
+            raise unsupported(f"this form of {name} is", node)
         return nodes.Call(name, tuple(_convert(given[key]) for key in arguments if key in given))
 
     return convert
@@ -488,10 +389,10 @@ _CONVERT: dict[type[exp.Expression], Callable[[Any], Expression]] = {
     exp.TryCast: _cast,
     exp.Case: _case,
     exp.If: _if,
-    exp.Interval: _interval,
+    exp.Interval: interval_of,
     exp.Anonymous: _function,
-    exp.CurrentDate: lambda _: _today(),
-    exp.CurrentTimestamp: lambda _: _now(),
+    exp.CurrentDate: lambda _: today(),
+    exp.CurrentTimestamp: lambda _: now(),
     exp.Extract: _extract,
     exp.Floor: _named("floor", "this"),
     exp.Ceil: _named("ceil", "this"),
