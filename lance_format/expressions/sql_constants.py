@@ -28,15 +28,15 @@ def unsupported(what: str, node: exp.Expression) -> UnsupportedError:
 
 def number_of(text: str) -> pa.Scalar:
     """Return a number in the first that holds it of int64, uint64, decimal and double."""
-    if not _WHOLE_NUMBER.fullmatch(text.lstrip("-")):
+    digits = len(text.lstrip("-"))
+    if not _WHOLE_NUMBER.fullmatch(text.lstrip("-")) or digits > 76:
         return pa.scalar(float(text))
     number = int(text)
     if -_MOST_INT64 - 1 <= number <= _MOST_INT64:
         return pa.scalar(number, pa.int64())
     if 0 <= number <= _MOST_UINT64:
         return pa.scalar(number, pa.uint64())
-    digits = len(text.lstrip("-"))
-    return pa.scalar(Decimal(text), pa.decimal256(digits, 0)) if digits <= 76 else pa.scalar(float(text))
+    return pa.scalar(Decimal(text), pa.decimal256(digits, 0))
 
 
 _TYPES: dict[str, pa.DataType] = {
