@@ -1,7 +1,8 @@
 """Whether the columns of a DataFrame and those of a table hold the same values.
 
 What no value depends on may differ: the order of columns and of the fields of structs, nullability, metadata, the
-length of a varchar, a collation.
+length of a varchar, a collation, whether values are of a user-defined type or of what that is made of. Times and
+intervals may be coarser than where they go.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from pyspark.sql.types import (
     ArrayType,
     CharType,
     DataType,
+    DayTimeIntervalType,
     DecimalType,
     MapType,
     StringType,
     StructType,
+    TimeType,
+    UserDefinedType,
     VarcharType,
 )
 
 from connector.types import to_spark_schema
+from connector.user_defined_types import name_class, storage_type
 from lance_format import SchemaMismatchError
 
 
@@ -47,8 +52,8 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
             continue
         [found] = to_spark_schema(pa.schema([stored.field(field.name)]))
         differences.extend(
-            f"column {name!r} is read as {_spell(left)} but is {_spell(right)}"
-            for name, left, right in _differing(field.dataType, found.dataType, field.name)
+            f"column {name!r} is read as {_spell(target)} but is {_spell(source)}"
+            for name, source, target in _differing(found.dataType, field.dataType, field.name)
         )
     if differences:
         raise SchemaMismatchError(
@@ -78,8 +83,8 @@ def check_same_types(found: StructType, expected: StructType, path: str) -> None
             differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing")
             continue
         differences.extend(
-            f"column {name!r} is {_spell(left)} where the table has {_spell(right)}"
-            for name, left, right in _differing(found[field.name].dataType, field.dataType, field.name)
+            f"column {name!r} is {_spell(source)} where the table has {_spell(target)}"
+            for name, source, target in _differing(found[field.name].dataType, field.dataType, field.name)
         )
     differences.extend(
         f"column {field.name!r} ({_spell(field.dataType)}) is not in the table"
@@ -90,18 +95,31 @@ def check_same_types(found: StructType, expected: StructType, path: str) -> None
         raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}")
 
 
-def _differing(left: DataType, right: DataType, path: str) -> Iterator[tuple[str, DataType, DataType]]:
-    """Yield the innermost parts of two types that do not hold the same values, each with its path."""
-    if isinstance(left, ArrayType) and isinstance(right, ArrayType):
-        yield from _differing(left.elementType, right.elementType, f"{path}.element")
-    elif isinstance(left, MapType) and isinstance(right, MapType):
-        yield from _differing(left.keyType, right.keyType, f"{path}.key")
-        yield from _differing(left.valueType, right.valueType, f"{path}.value")
-    elif isinstance(left, StructType) and isinstance(right, StructType) and _same_names(left, right):
-        for field in right:
-            yield from _differing(left[field.name].dataType, field.dataType, f"{path}.{field.name}")
-    elif left != right and (isinstance(left, StructType | DecimalType) or _family(left) is not _family(right)):
-        yield path, left, right
+def _differing(source: DataType, target: DataType, path: str) -> Iterator[tuple[str, DataType, DataType]]:
+    """Yield the innermost parts of two types where the target does not hold the values of the source, with paths."""
+    if isinstance(source, UserDefinedType) != isinstance(target, UserDefinedType):
+        yield from _differing(storage_type(source), storage_type(target), path)
+    elif isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        yield from _differing(source.elementType, target.elementType, f"{path}.element")
+    elif isinstance(source, MapType) and isinstance(target, MapType):
+        yield from _differing(source.keyType, target.keyType, f"{path}.key")
+        yield from _differing(source.valueType, target.valueType, f"{path}.value")
+    elif isinstance(source, StructType) and isinstance(target, StructType) and _same_names(source, target):
+        for field in target:
+            yield from _differing(source[field.name].dataType, field.dataType, f"{path}.{field.name}")
+    elif source != target and not _holds(source, target):
+        yield path, source, target
+
+
+def _holds(source: DataType, target: DataType) -> bool:
+    """Tell whether a type without parts holds all values of another one, which merely has other parameters."""
+    if isinstance(source, TimeType) and isinstance(target, TimeType):
+        return source.precision <= target.precision
+    if isinstance(source, DayTimeIntervalType) and isinstance(target, DayTimeIntervalType):
+        return bool(source.endField <= target.endField)
+    if isinstance(source, StructType | DecimalType | UserDefinedType):
+        return False
+    return _family(source) is _family(target)
 
 
 def _same_names(left: StructType, right: StructType) -> bool:
@@ -113,4 +131,4 @@ def _family(spark_type: DataType) -> type[DataType]:
 
 
 def _spell(spark_type: DataType) -> str:
-    return spark_type.simpleString()
+    return name_class(spark_type) if isinstance(spark_type, UserDefinedType) else spark_type.simpleString()

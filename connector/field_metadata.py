@@ -24,6 +24,7 @@ import json
 import re
 from typing import Any
 
+import pyspark
 from pyspark.sql.types import (
     ArrayType,
     CharType,
@@ -36,6 +37,7 @@ from pyspark.sql.types import (
     TimeType,
     VarcharType,
 )
+from pyspark.util import VersionUtils
 
 TYPE_KEY = "spark:type"
 METADATA_KEY = "spark:metadata"
@@ -46,7 +48,9 @@ _DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 _INTERVAL_FIELDS = {"day": 0, "hour": 1, "minute": 2, "second": 3}
 _INTERVAL = re.compile(r"interval (day|hour|minute|second)(?: to (day|hour|minute|second))?")
-_TIME = re.compile(r"time\(([0-6])\)")
+_TIME = re.compile(r"time\(([0-9])\)")
+_MAX_TIME_PRECISION = 9 if VersionUtils.majorMinorVersion(pyspark.__version__) >= (4, 3) else 6
+"""The most digits of a second that this Spark knows."""
 _COLLATION = re.compile(r"string collate (\w{1,100})")
 
 
@@ -93,8 +97,9 @@ def refine(spark_type: DataType, stored: dict[str, str]) -> DataType:
     spelling = stored.get(TYPE_KEY, "")
     if isinstance(spark_type, StringType) and (match := _COLLATION.fullmatch(spelling)):
         return StringType(match[1])
-    if isinstance(spark_type, TimeType) and (match := _TIME.fullmatch(spelling)):
-        return TimeType(int(match[1]))
+    if isinstance(spark_type, TimeType):
+        match = _TIME.fullmatch(spelling)
+        return TimeType(min(int(match[1]) if match else spark_type.precision, _MAX_TIME_PRECISION))
     if isinstance(spark_type, DayTimeIntervalType) and (match := _INTERVAL.fullmatch(spelling)):
         first = _INTERVAL_FIELDS[match[1]]
         last = first if match[2] is None else _INTERVAL_FIELDS[match[2]]

@@ -10,8 +10,13 @@ stored may have any Arrow type: `to_spark_schema` names the Spark type that hold
 | `array<t>`  | `list<item: t>`, or a vector  | `list<element: t>`           |
 | `map<k,v>`  | `map<key: k, value: v>`       | `map<key: k, value: v>`      |
 | `struct<…>` | `struct<…>`                   | `struct<…>`                  |
+| `variant`   | `struct<value, metadata>`     | the same                     |
 
-`connector.field_metadata` tells how metadata is stored, and what the Arrow type does not say of Spark's.
+The struct of a variant has two binaries that are not null, and the field `metadata` has the metadata `variant: true`.
+That is how Spark itself marks variants in Arrow, so that they are variants to whatever asks Spark what a schema means.
+
+`connector.field_metadata` tells how metadata is stored, and what the Arrow type does not say of Spark's;
+`connector.user_defined_types` what becomes of types that users define.
 """
 
 from __future__ import annotations
@@ -60,8 +65,15 @@ from connector.field_metadata import (
     to_spark_metadata,
     to_stored_metadata,
 )
+from connector.user_defined_types import UDT_KEY, find_class, name_class
 from lance_format import InvalidInputError, NotSupportedError
 
+_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+    ]
+)
 _MAX_PRECISION = 38
 _UINT64_DIGITS = 20
 
@@ -84,15 +96,14 @@ _STORED_TYPES: dict[type[DataType], Callable[[Any], pa.DataType]] = {
     TimestampNTZType: lambda _: pa.timestamp("us"),
     TimeType: lambda _: pa.time64("ns"),
     DayTimeIntervalType: lambda _: pa.duration("us"),
+    VariantType: lambda _: _VARIANT,
 }
 
 _REFUSED_TYPES: dict[type[DataType], str] = {
     YearMonthIntervalType: "Lance has no type for months; store extract(year FROM c) * 12 + extract(month FROM c)",
     CalendarIntervalType: "Lance has no type for it; store months, days and microseconds as columns of their own",
-    VariantType: "Lance has no type for it; store to_json(column)",
     GeometryType: "it cannot be stored yet; store st_asbinary(column)",
     GeographyType: "it cannot be stored yet; store st_asbinary(column)",
-    UserDefinedType: "user-defined types cannot be stored; store what they are made of",
 }
 
 _SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataType | None]], ...] = (
@@ -116,9 +127,10 @@ _SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataTyp
     (pa.types.is_large_binary, lambda _: BinaryType()),
     (pa.types.is_fixed_size_binary, lambda _: BinaryType()),
     (pa.types.is_date, lambda _: DateType()),
-    (pa.types.is_time, lambda _: TimeType()),
+    (pa.types.is_time, lambda arrow_type: TimeType(9 if arrow_type.unit == "ns" else 6)),
     (pa.types.is_duration, lambda _: DayTimeIntervalType()),
     (pa.types.is_timestamp, lambda arrow_type: TimestampNTZType() if arrow_type.tz is None else TimestampType()),
+    (lambda arrow_type: _is_variant(arrow_type), lambda _: VariantType()),
 )
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
@@ -239,12 +251,19 @@ def _stored_part(name: str, spark_type: DataType, path: str, *, nullable: bool =
         item = _stored_part(_ITEM, spark_type.elementType, f"{path}.element")
         return pa.field(name, pa.list_(item), nullable)
     if isinstance(spark_type, MapType):
+        if isinstance(spark_type.keyType, NullType):
+            raise NotSupportedError(
+                f"column {path!r} is a map without a type of keys, as map() is: cast it to a map<…> that has one"
+            )
         key = _stored_part("key", spark_type.keyType, f"{path}.key", nullable=False)
         value = _stored_part("value", spark_type.valueType, f"{path}.value")
         return pa.field(name, pa.map_(key, value), nullable)
     if isinstance(spark_type, StructType):
         fields = [_stored_field(field, f"{path}.{field.name}") for field in spark_type]
         return pa.field(name, pa.struct(fields), nullable)
+    if isinstance(spark_type, UserDefinedType):
+        stored = _stored_part(name, spark_type.sqlType(), path, nullable=nullable)
+        return stored.with_metadata({**_decode(stored.metadata), UDT_KEY: name_class(spark_type)})
     arrow_type = _atomic_arrow_type(spark_type, path)
     metadata = spell_type(spark_type, _atomic_spark_type(arrow_type, path))
     return _part(name, arrow_type, nullable).with_metadata(metadata or None)
@@ -265,6 +284,8 @@ def _exchange_type(spark_type: DataType, path: str) -> pa.DataType:
                 for field in spark_type
             ]
         )
+    if isinstance(spark_type, UserDefinedType):
+        return _exchange_type(spark_type.sqlType(), path)
     return _atomic_arrow_type(spark_type, path)
 
 
@@ -278,7 +299,10 @@ def _to_spark_field(field: pa.Field, path: str) -> StructField:
     metadata = to_spark_metadata(_decode(field.metadata))
     if pa.types.is_fixed_size_list(field.type):
         metadata[VECTOR_SIZE_KEY] = field.type.list_size
-    return StructField(field.name, _spark_type(field, path), field.nullable, metadata)
+    spark_type = _spark_type(field, path)
+    if isinstance(spark_type, UserDefinedType):
+        del metadata[UDT_KEY]
+    return StructField(field.name, spark_type, field.nullable, metadata)
 
 
 def _spark_type(field: pa.Field, path: str) -> DataType:
@@ -287,13 +311,16 @@ def _spark_type(field: pa.Field, path: str) -> DataType:
         return _spark_type(field.with_type(arrow_type.storage_type), path)
     if pa.types.is_dictionary(arrow_type):
         return _spark_type(field.with_type(arrow_type.value_type), path)
+    user_defined = find_class(_decode(field.metadata).get(UDT_KEY))
+    if user_defined is not None and _stored_part(field.name, user_defined.sqlType(), path).type == arrow_type:
+        return user_defined
     if any(is_list(arrow_type) for is_list in _LISTS):
         item = arrow_type.value_field
         return ArrayType(_spark_type(item, f"{path}.element"), item.nullable)
     if pa.types.is_map(arrow_type):
         key, value = arrow_type.key_field, arrow_type.item_field
         return MapType(_spark_type(key, f"{path}.key"), _spark_type(value, f"{path}.value"), value.nullable)
-    if pa.types.is_struct(arrow_type):
+    if pa.types.is_struct(arrow_type) and not _is_variant(arrow_type):
         return StructType([_to_spark_field(child, f"{path}.{child.name}") for child in arrow_type])
     return refine(_atomic_spark_type(arrow_type, path), _decode(field.metadata))
 
@@ -319,6 +346,14 @@ def _atomic_spark_type(arrow_type: pa.DataType, path: str) -> DataType:
         f"column {path!r}: the table's type {arrow_type} cannot be read: {reason}; "
         "leave it out with the option 'columns'"
     )
+
+
+def _is_variant(arrow_type: pa.DataType) -> bool:
+    """Tell a variant from a struct that merely has the names of its fields."""
+    if not pa.types.is_struct(arrow_type) or sorted(field.name for field in arrow_type) != ["metadata", "value"]:
+        return False
+    binary = all(pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type) for field in arrow_type)
+    return binary and _decode(arrow_type.field("metadata").metadata).get("variant") == "true"
 
 
 def _decimal(arrow_type: pa.Decimal128Type) -> DecimalType | None:

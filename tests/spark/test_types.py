@@ -1,11 +1,19 @@
 """Types and field metadata, without a session."""
 
+import inspect
+import sys
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyspark
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.ml.linalg import MatrixUDT, VectorUDT
+from pyspark.mllib.linalg import VectorUDT as OldVectorUDT
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.testing.objects import PythonOnlyUDT
 
 from connector.compatibility import check_readable, check_same_types
 from connector.types import to_exchange_schema, to_spark_schema, to_stored_schema
@@ -13,6 +21,11 @@ from lance_format import InvalidInputError, NotSupportedError, SchemaMismatchErr
 from tests.spark.conftest import relaxed
 
 UTC = pa.timestamp("us", "UTC")
+IN_UTC = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+"""Spark before 4.3 takes that for granted."""
+VARIANT = pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])
+MAX_TIME_PRECISION = 9 if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3) else 6
+VECTOR_PARTS = [("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))]
 STORED = [
     (t.NullType(), pa.null()),
     (t.BooleanType(), pa.bool_()),
@@ -31,9 +44,12 @@ STORED = [
     (t.TimestampNTZType(), pa.timestamp("us")),
     (t.TimeType(), pa.time64("ns")),
     (t.TimeType(3), pa.time64("ns")),
+    (t.TimeType(MAX_TIME_PRECISION), pa.time64("ns")),
     (t.DayTimeIntervalType(), pa.duration("us")),
     (t.DayTimeIntervalType(1, 2), pa.duration("us")),
     (t.DayTimeIntervalType(3, 3), pa.duration("us")),
+    (t.VariantType(), VARIANT),
+    (VectorUDT(), pa.struct([("type", pa.int8()), ("size", pa.int32()), *VECTOR_PARTS])),
 ]
 
 READ_ONLY = [
@@ -49,6 +65,7 @@ READ_ONLY = [
     *[(pa.timestamp(unit), t.TimestampNTZType()) for unit in ("s", "ms", "us", "ns")],
     *[(pa.timestamp(unit, "Asia/Tokyo"), t.TimestampType()) for unit in ("s", "ms", "us", "ns")],
     *[(time, t.TimeType()) for time in (pa.time32("s"), pa.time32("ms"), pa.time64("us"))],
+    (pa.time64("ns"), t.TimeType(MAX_TIME_PRECISION)),
     *[(pa.duration(unit), t.DayTimeIntervalType()) for unit in ("s", "ms", "ns")],
     (pa.decimal256(38, 2), t.DecimalType(38, 2)),
     (pa.dictionary(pa.int8(), pa.large_string()), t.StringType()),
@@ -57,7 +74,6 @@ READ_ONLY = [
 REFUSED = [
     (t.YearMonthIntervalType(), "interval year to month"),
     (t.CalendarIntervalType(), "interval"),
-    (t.VariantType(), "variant"),
     (t.GeometryType(4326), "geometry"),
     (t.GeographyType(4326), "geography"),
 ]
@@ -81,13 +97,10 @@ NESTED = [
         pa.map_(pa.time64("ns"), pa.list_(pa.struct([("s", pa.string())]))),
     ),
     (t.ArrayType(t.DayTimeIntervalType(1, 2)), pa.list_(pa.duration("us"))),
+    (t.MapType(t.StringType(), t.ArrayType(t.VariantType())), pa.map_(pa.string(), pa.list_(VARIANT))),
+    (t.ArrayType(t.StructType([t.StructField("v", t.VariantType())])), pa.list_(pa.struct([("v", VARIANT)]))),
+    (t.ArrayType(MatrixUDT()), pa.list_(pa.struct(to_stored_schema(MatrixUDT.sqlType())))),
 ]
-
-
-class Point(t.UserDefinedType):
-    @classmethod
-    def sqlType(cls) -> t.DataType:
-        return t.LongType()
 
 
 def struct(**fields: t.DataType) -> t.StructType:
@@ -99,7 +112,7 @@ def test_a_type_comes_back_as_it_was(spark_type: t.DataType, arrow_type: pa.Data
     stored = to_stored_schema(struct(c=spark_type))
     assert stored.field("c").type == arrow_type
     assert to_spark_schema(stored) == struct(c=spark_type)
-    assert to_exchange_schema(struct(c=spark_type)) == pa.schema([("c", arrow_type)])
+    assert to_exchange_schema(struct(c=spark_type)) == to_arrow_schema(struct(c=spark_type), **IN_UTC)
 
 
 @pytest.mark.parametrize(("spark_type", "arrow_type"), NESTED, ids=str)
@@ -117,10 +130,10 @@ def test_what_spark_demands_of_batches(spark_type: t.DataType, arrow_type: pa.Da
     schema = t.StructType(
         [t.StructField("c", spark_type, spark_type == t.NullType()), t.StructField("d", t.ArrayType(spark_type))]
     )
-    expected = to_arrow_schema(schema, timezone="UTC")
+    expected = to_arrow_schema(schema, **IN_UTC)
     found = to_exchange_schema(schema)
     assert found == expected
-    assert str(found) == str(expected)
+    assert found.to_string() == expected.to_string()
 
 
 def test_names_inside_of_lists() -> None:
@@ -187,13 +200,6 @@ def test_what_cannot_be_stored_is_refused_by_path(
     assert f"column {path!r} has Spark's type {name}" in str(error.value)
 
 
-def test_user_defined_types_are_refused_though_what_they_are_made_of_is_not() -> None:
-    with pytest.raises(NotSupportedError, match=r"column 'p'.*user-defined"):
-        to_stored_schema(struct(p=Point()))
-    with pytest.raises(NotSupportedError, match=r"column 'p\.element'.*user-defined"):
-        to_stored_schema(struct(p=t.ArrayType(Point())))
-
-
 @pytest.mark.parametrize(
     ("arrow_type", "spark_type"),
     [
@@ -223,6 +229,156 @@ def test_nested_types_that_other_writers_store(arrow_type: pa.DataType, spark_ty
 def test_what_cannot_be_read_is_refused_by_path(arrow_type: pa.DataType, path: str) -> None:
     with pytest.raises(NotSupportedError, match=rf"column '{path}'.*decimal256\(39, 0\).*the option 'columns'"):
         to_spark_schema(pa.schema([("c", arrow_type)]))
+
+
+class TestVariants:
+    def test_spark_itself_takes_them_for_variants(self) -> None:
+        """Whoever asks Spark what the schema of a table means, be it read by pylance, finds variants."""
+        schema = struct(v=t.VariantType(), m=t.MapType(t.LongType(), t.ArrayType(struct(x=t.VariantType()))))
+        assert from_arrow_schema(to_stored_schema(schema)) == schema
+
+    @pytest.mark.parametrize("mark", [None, {"variant": "false"}, {"variant": b"\xff"}], ids=str)
+    def test_a_struct_with_the_same_fields_stays_one(self, mark: dict[str, str] | None) -> None:
+        lookalike = pa.struct([("value", pa.binary()), pa.field("metadata", pa.binary(), metadata=mark)])
+        found = to_spark_schema(pa.schema([("c", lookalike)]))["c"].dataType
+        assert [field.dataType for field in found] == [t.BinaryType(), t.BinaryType()]
+
+    @pytest.mark.parametrize(
+        "others",
+        [[], [("value", pa.string())], [("x", pa.binary())], [("value", pa.binary()), ("x", pa.int8())]],
+        ids=str,
+    )
+    def test_a_marked_struct_with_other_fields_stays_one(self, others: list[tuple[str, pa.DataType]]) -> None:
+        marked = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
+        found = to_spark_schema(pa.schema([("c", pa.struct([*others, marked]))]))["c"].dataType
+        assert found.fieldNames() == [*(name for name, _ in others), "metadata"]
+
+    def test_offsets_and_order_of_other_writers(self) -> None:
+        fields = [pa.field("metadata", pa.large_binary(), metadata={"variant": "true"}), ("value", pa.large_binary())]
+        assert to_spark_schema(pa.schema([("c", pa.struct(fields))])) == struct(c=t.VariantType())
+
+
+class TestUserDefinedTypes:
+    def test_the_class_is_named_where_the_type_is(self) -> None:
+        stored = to_stored_schema(struct(p=PythonOnlyUDT(), a=t.ArrayType(VectorUDT()), s=struct(m=MatrixUDT())))
+        assert stored.field("p").metadata == {b"spark:udt": b"pyspark.testing.objects.PythonOnlyUDT"}
+        assert stored.field("a").type.value_field.metadata == {b"spark:udt": b"pyspark.ml.linalg.VectorUDT"}
+        assert stored.field("s").type.field("m").metadata == {b"spark:udt": b"pyspark.ml.linalg.MatrixUDT"}
+
+    def test_metadata_of_the_column_comes_back_without_the_name(self) -> None:
+        schema = t.StructType([t.StructField("v", OldVectorUDT(), True, {"ml_attr": {"num_attrs": 3}, "comment": "x"})])
+        assert to_spark_schema(to_stored_schema(schema)) == schema
+
+    def test_other_classes_come_back_as_what_they_are_made_of_and_keep_their_name(self) -> None:
+        found = to_spark_schema(to_stored_schema(struct(p=PythonOnlyUDT())))["p"]
+        assert found.dataType == t.ArrayType(t.DoubleType())
+        assert found.metadata == {"spark:udt": "pyspark.testing.objects.PythonOnlyUDT"}
+        assert to_stored_schema(t.StructType([found])) == to_stored_schema(struct(p=PythonOnlyUDT()))
+
+    @pytest.mark.parametrize(
+        "name", ["this.s", "this.VectorUDT", "pyspark.shell.spark", "antigravity", "", ".", "pyspark.ml.linalg.Vectors"]
+    )
+    def test_nothing_that_a_file_names_is_imported(self, name: str) -> None:
+        before = set(sys.modules)
+        fields = [pa.field("c", pa.list_(pa.float64()), metadata={"spark:udt": name})]
+        assert to_spark_schema(pa.schema(fields))["c"].dataType == t.ArrayType(t.DoubleType())
+        assert set(sys.modules) == before
+
+    def test_a_class_that_stores_something_else_is_not_believed(self) -> None:
+        fields = [pa.field("c", pa.list_(pa.float64()), metadata={"spark:udt": "pyspark.ml.linalg.VectorUDT"})]
+        assert to_spark_schema(pa.schema(fields))["c"].dataType == t.ArrayType(t.DoubleType())
+
+    def test_what_the_storage_says_of_its_type_is_kept(self) -> None:
+        class Opening(t.UserDefinedType):
+            @classmethod
+            def sqlType(cls) -> t.DataType:
+                return t.TimeType(3)
+
+            @classmethod
+            def module(cls) -> str:
+                return "shops"
+
+        stored = to_stored_schema(struct(c=Opening()))
+        assert stored.field("c").metadata == {b"spark:type": b"time(3)", b"spark:udt": b"shops.Opening"}
+        assert to_spark_schema(stored)["c"].dataType == t.TimeType(3)
+
+    def test_a_type_inside_that_cannot_be_stored_is_refused_by_path(self) -> None:
+        class Ages(t.UserDefinedType):
+            @classmethod
+            def sqlType(cls) -> t.DataType:
+                return struct(age=t.YearMonthIntervalType())
+
+        with pytest.raises(
+            NotSupportedError, match=r"column 'c\.element\.age' has Spark's type interval year to month"
+        ):
+            to_stored_schema(struct(c=t.ArrayType(Ages())))
+
+    def test_a_schema_of_ones_own_may_have_classes(self) -> None:
+        stored = to_stored_schema(struct(p=PythonOnlyUDT(), v=VectorUDT()))
+        check_readable(stored, struct(p=PythonOnlyUDT(), v=VectorUDT.sqlType()), "/t")
+        with pytest.raises(
+            SchemaMismatchError, match=r"column 'v' is read as pyspark\.ml\.linalg\.MatrixUDT but is pysp"
+        ):
+            check_readable(stored, struct(v=MatrixUDT()), "/t")
+        with pytest.raises(SchemaMismatchError, match=r"column 'p\.element' is read as double but is string"):
+            check_readable(pa.schema([("p", pa.list_(pa.string()))]), struct(p=PythonOnlyUDT()), "/t")
+
+
+def test_a_map_needs_a_type_of_keys() -> None:
+    with pytest.raises(NotSupportedError, match=r"column 'c\.element' is a map without a type of keys.*cast it"):
+        to_stored_schema(struct(c=t.ArrayType(t.MapType(t.NullType(), t.NullType()))))
+
+
+def test_digits_that_this_spark_lacks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = [pa.field("c", pa.time64("ns"), metadata={"spark:type": "time(9)"}), pa.field("d", pa.time64("ns"))]
+    for known in (6, 9):
+        monkeypatch.setattr("connector.field_metadata._MAX_TIME_PRECISION", known)
+        assert to_spark_schema(pa.schema(fields)) == struct(c=t.TimeType(known), d=t.TimeType(known))
+
+
+ATOMS = [spark_type for spark_type, _ in STORED] + [PythonOnlyUDT(), MatrixUDT(), t.CharType(3), t.VarcharType(4)]
+KEYS = [spark_type for spark_type in ATOMS if type(spark_type) not in (t.NullType, t.VariantType)]
+NAMES = st.text("aéb .`\"'<>:,#", min_size=1, max_size=4)
+
+
+def containers(inner: st.SearchStrategy[t.DataType]) -> st.SearchStrategy[t.DataType]:
+    return st.one_of(
+        st.builds(t.ArrayType, inner, st.booleans()),
+        st.builds(t.MapType, st.sampled_from(KEYS), inner, st.booleans()),
+        structs(inner),
+    )
+
+
+def structs(inner: st.SearchStrategy[t.DataType]) -> st.SearchStrategy[t.StructType]:
+    metadata = st.dictionaries(NAMES, st.none() | st.integers() | NAMES | st.lists(NAMES), max_size=2)
+    fields = st.builds(t.StructField, NAMES, inner, st.booleans(), metadata)
+    return st.lists(fields, min_size=1, max_size=3, unique_by=lambda field: field.name).map(t.StructType)
+
+
+def as_read(spark_type: t.DataType) -> t.DataType:
+    """Return a type without lengths of strings and classes that are no part of Spark's linear algebra."""
+    if isinstance(spark_type, t.ArrayType):
+        return t.ArrayType(as_read(spark_type.elementType))
+    if isinstance(spark_type, t.MapType):
+        return t.MapType(as_read(spark_type.keyType), as_read(spark_type.valueType))
+    if isinstance(spark_type, t.StructType):
+        return struct(**{field.name: as_read(field.dataType) for field in spark_type})
+    if isinstance(spark_type, t.CharType | t.VarcharType):
+        return t.StringType()
+    return t.ArrayType(t.DoubleType()) if spark_type == PythonOnlyUDT() else spark_type
+
+
+@settings(max_examples=300, deadline=None)
+@given(structs(st.recursive(st.sampled_from(ATOMS), containers, max_leaves=8)))
+def test_any_schema_comes_back(schema: t.StructType) -> None:
+    stored = to_stored_schema(schema)
+    found = to_spark_schema(stored)
+    assert as_read(found) == as_read(schema)
+    for field in schema:
+        assert field.metadata.items() <= found[field.name].metadata.items()
+    check_readable(stored, schema, "/t")
+    check_same_types(schema, found, "/t")
+    assert to_exchange_schema(found) == to_arrow_schema(found, **IN_UTC)
 
 
 class TestVectors:
@@ -344,6 +500,21 @@ class TestAppend:
             "column 'b' (string) is missing; column 'c' is decimal(6,2) where the table has decimal(5,2); "
             "column 'd' (date) is not in the table"
         )
+
+    def test_times_and_intervals_may_be_coarser_but_not_finer(self) -> None:
+        table = struct(t=t.TimeType(3), i=t.DayTimeIntervalType(0, 2))
+        check_same_types(struct(t=t.TimeType(0), i=t.DayTimeIntervalType(1, 1)), table, "/t")
+        with pytest.raises(SchemaMismatchError, match=r"'t' is time\(6\) where the table has time\(3\); column 'i'"):
+            check_same_types(struct(t=t.TimeType(6), i=t.DayTimeIntervalType()), table, "/t")
+        with pytest.raises(SchemaMismatchError, match=r"'t' is read as time\(0\) but is time\(3\)"):
+            check_readable(to_stored_schema(table), struct(t=t.TimeType(0)), "/t")
+
+    def test_a_class_may_be_what_it_is_made_of_but_no_other_class(self) -> None:
+        plain, vectors = struct(c=t.ArrayType(VectorUDT.sqlType())), struct(c=t.ArrayType(VectorUDT()))
+        check_same_types(plain, vectors, "/t")
+        check_same_types(vectors, plain, "/t")
+        with pytest.raises(SchemaMismatchError, match=r"'c.element' is pyspark.mllib.linalg.VectorUDT where the table"):
+            check_same_types(struct(c=t.ArrayType(OldVectorUDT())), vectors, "/t")
 
     def test_differences_inside_of_columns_are_named(self) -> None:
         table = struct(
