@@ -164,7 +164,7 @@ class TestWriting:
         ("expression", "spelling"),
         [
             ("interval '1-2' year to month", "interval year to month"),
-            ("parse_json('{}')", "variant"),
+            ("interval '3' month", "interval month"),
         ],
     )
     @pytest.mark.parametrize("exists", [False, True])
