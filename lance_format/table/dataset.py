@@ -25,6 +25,7 @@ from lance_format.table.metadata_updates import (
     update_table_metadata,
 )
 from lance_format.table.operations import Restore
+from lance_format.table.optimize import DatasetOptimizer
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Attempt, TableVersion, change
@@ -326,6 +327,11 @@ class LanceDataset:
 
     def _change(self, attempt: Attempt, conflict_retries: int = 10) -> None:
         self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Ways to make the table faster to read."""
+        return DatasetOptimizer(self)
 
     def config(self) -> dict[str, str]:
         """Return the table's configuration."""

@@ -1,0 +1,296 @@
+"""Compaction: small fragments become large ones, and deleted rows and dropped columns go from the files.
+
+It has three steps, which may run on different machines: a plan, which is a value; tasks, each of which writes some
+adjacent fragments anew; and one commit. Rows stay in their order within a task. What is rewritten at all follows the
+reference: neighbours that are smaller than the target, and fragments of which too many rows are deleted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
+from lance_format.table.operations import Rewrite, RewriteGroup
+from lance_format.table.row_columns import created_at_of, last_updated_at_of, row_ids_of
+from lance_format.table.row_ids import RowIdSequence, serialize_row_ids
+from lance_format.table.row_versions import RowVersionSequence, serialize_row_versions
+from lance_format.table.table_version import Draft, TableVersion
+
+_CONFIG_PREFIX = "lance.compaction."
+_DEFAULT_BATCH_SIZE = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """What to rewrite, and into what.
+
+    Parameters
+    ----------
+    target_rows_per_fragment : int
+        Fragments with fewer rows are combined with their neighbours, and none gets more.
+    max_bytes_per_file : int
+    materialize_deletions : bool
+        Whether to rewrite fragments for their deleted rows alone.
+    materialize_deletions_threshold : float
+        The fraction of a fragment's rows that has to be deleted for that.
+    batch_size : int
+        The most rows that are read at once.
+    """
+
+    target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    batch_size: int = _DEFAULT_BATCH_SIZE
+
+    @classmethod
+    def choose(cls, table: TableVersion, given: dict[str, Any]) -> CompactionOptions:
+        """Return the options given, else those of the table's configuration, else the defaults.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is unknown or out of range.
+        """
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            value = given.pop(field.name, None)
+            origin = field.name
+            if value is None:
+                origin = f"{_CONFIG_PREFIX}{field.name}"
+                text = table.manifest.config.get(origin)
+                value = field.default if text is None else _parse(text, field.default)
+            values[field.name] = _checked(origin, value, field.default)
+        if given:
+            known = ", ".join(field.name for field in dataclasses.fields(cls))
+            raise InvalidInputError(f"option {min(given)!r} of compaction is unknown; the options are {known}")
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionMetrics:
+    """What a compaction did: fragments and files that went and came."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+    @classmethod
+    def of(cls, groups: Sequence[RewriteGroup]) -> CompactionMetrics:
+        """Count what groups of rewritten fragments are."""
+        old = [fragment for group in groups for fragment in group.old_fragments]
+        new = [fragment for group in groups for fragment in group.new_fragments]
+        deletion_files = sum(fragment.deletion_file is not None for fragment in old)
+        return cls(
+            len(old),
+            len(new),
+            sum(len(fragment.files) for fragment in old) + deletion_files,
+            sum(len(fragment.files) for fragment in new),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """Adjacent fragments that are to be written anew: a value that can be pickled.
+
+    Parameters
+    ----------
+    table : TableVersion
+    fragments : tuple of FragmentMetadata
+    options : CompactionOptions
+    uuid : str
+        Of the transaction that is to commit the result.
+    """
+
+    table: TableVersion
+    fragments: tuple[FragmentMetadata, ...]
+    options: CompactionOptions
+    uuid: str
+
+    def execute(self) -> RewriteGroup:
+        """Write the rows of the fragments into new ones, which no reader sees before they are committed."""
+        schema = self.table.manifest.schema
+        scans = [self.table.scan(fragment, schema) for fragment in self.fragments]
+        written = self.table.write_fragments(
+            self._rows(scans),
+            schema,
+            uuid=self.uuid,
+            max_rows_per_file=self.options.target_rows_per_fragment,
+            max_bytes_per_file=self.options.max_bytes_per_file,
+        )
+        if self.table.manifest.stable_row_ids:
+            written = _with_lineage(written, scans)
+        return RewriteGroup(self.fragments, tuple(written))
+
+    def _rows(self, scans: Sequence[FragmentScan]) -> Iterator[pa.RecordBatch]:
+        for scan in scans:
+            for batch, _ in scan.read(0, scan.num_rows(), batch_size=self.options.batch_size):
+                yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What a compaction is to do; see `plan_compaction`.
+
+    Parameters
+    ----------
+    table : TableVersion
+    uuid : str
+        Of the transaction that is to commit it.
+    tasks : tuple of CompactionTask
+    """
+
+    table: TableVersion
+    uuid: str
+    tasks: tuple[CompactionTask, ...]
+
+    def commit(self, groups: Sequence[RewriteGroup]) -> TableVersion:
+        """Replace the fragments of tasks by what their execution wrote.
+
+        Parameters
+        ----------
+        groups : sequence of RewriteGroup
+            The results of all tasks, or of some.
+        """
+        if not groups:
+            return self.table
+        return self.table.commit(Rewrite(tuple(groups)), uuid=self.uuid)
+
+
+def plan_compaction(table: TableVersion, options: CompactionOptions) -> CompactionPlan:
+    """Find the fragments that are worth rewriting."""
+    identity = str(uuid.uuid4())
+    tasks = [
+        CompactionTask(table, tuple(part), options, identity)
+        for group in _worthwhile(table, options)
+        for part in _split(table, group, options.target_rows_per_fragment)
+    ]
+    return CompactionPlan(table, identity, tuple(tasks))
+
+
+def compact_files(table: TableVersion, options: CompactionOptions) -> tuple[TableVersion, CompactionMetrics]:
+    """Rewrite the fragments of a table that are worth it, and commit that; nothing is committed if there are none."""
+    plan = plan_compaction(table, options)
+    with Draft(table, plan.uuid):
+        groups = [task.execute() for task in plan.tasks]
+        return plan.commit(groups), CompactionMetrics.of(groups)
+
+
+def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[list[FragmentMetadata]]:
+    """Yield adjacent fragments that are to be rewritten together.
+
+    Those that different indices cover stay apart: an index covers a fragment as a whole or not at all.
+    """
+    group: list[FragmentMetadata] = []
+    group_indices: list[str] = []
+    worth_alone = False
+
+    def rewritten() -> bool:
+        return len(group) > 1 or worth_alone
+
+    for fragment in table.manifest.fragments:
+        scan = table.scan(fragment, table.manifest.schema.select([]))
+        physical_rows = scan.physical_rows()
+        too_deleted = options.materialize_deletions and (
+            scan.num_deletions() > options.materialize_deletions_threshold * physical_rows
+        )
+        candidate = too_deleted or physical_rows < options.target_rows_per_fragment
+        indices = [index.uuid for index in table.manifest.indices if index.covers_any([fragment.id])]
+        if group and (not candidate or indices != group_indices):
+            if rewritten():
+                yield group
+            group, worth_alone = [], False
+        if candidate:
+            group.append(fragment)
+            group_indices = indices
+            worth_alone |= too_deleted
+    if rewritten() and group:
+        yield group
+
+
+def _split(
+    table: TableVersion, group: Sequence[FragmentMetadata], target_rows: int
+) -> Iterator[list[FragmentMetadata]]:
+    """Cut a group into parts of about the target's size; the last takes what would be too little on its own."""
+    rows = [table.scan(fragment, table.manifest.schema.select([])).num_rows() for fragment in group]
+    left = sum(rows)
+    part: list[FragmentMetadata] = []
+    num_rows = 0
+    for fragment, count in zip(group, rows, strict=True):
+        part.append(fragment)
+        num_rows += count
+        if num_rows >= target_rows and left - num_rows >= target_rows:
+            yield part
+            left -= num_rows
+            part, num_rows = [], 0
+    if part:
+        yield part
+
+
+def _with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentScan]) -> list[FragmentMetadata]:
+    """Give the rows of new fragments the ids and versions that they had."""
+    all_ids = RowIdSequence.concatenate(_ids(scan).delete(scan.deleted_rows()) for scan in scans)
+    all_made, all_changed = (
+        RowVersionSequence.concatenate(_versions(versions_of(scan), scan) for scan in scans)
+        for versions_of in (created_at_of, last_updated_at_of)
+    )
+    named = []
+    row = 0
+    for fragment in written:
+        stop = row + fragment.physical_rows
+        named.append(
+            dataclasses.replace(
+                fragment,
+                row_ids=serialize_row_ids(all_ids.slice(row, stop)),
+                created_at=serialize_row_versions(all_made.slice(row, stop)),
+                last_updated_at=serialize_row_versions(all_changed.slice(row, stop)),
+            )
+        )
+        row = stop
+    return named
+
+
+def _ids(scan: FragmentScan) -> RowIdSequence:
+    ids = row_ids_of(scan)
+    if ids is None:
+        raise CorruptFileError(f"fragment {scan.fragment.id} of {scan.root} has no row ids, as its table promises")
+    return ids
+
+
+def _versions(stored: RowVersionSequence | None, scan: FragmentScan) -> RowVersionSequence:
+    versions = RowVersionSequence.constant(1, scan.physical_rows()) if stored is None else stored
+    return versions.delete(scan.deleted_rows())
+
+
+def _parse(text: str, default: Any) -> Any:
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        return type(default)(text)
+    except (ValueError, KeyError):
+        return text
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise InvalidInputError(f"{name} is {value!r}; True or False is needed")
+        return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, float):
+        if not is_number or not 0 <= value <= 1:
+            raise InvalidInputError(f"{name} is {value!r}; a number from 0 to 1 is needed")
+        return float(value)
+    if not isinstance(value, int) or not is_number or not 0 < value < 2**63:
+        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
+    return value

@@ -1,0 +1,137 @@
+"""Compaction: ours does to one copy of a table what pylance's does to another, and indices stay true."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import InvalidInputError, RetryableCommitConflictError
+from lance_format.table.compaction import CompactionMetrics, CompactionOptions, compact_files, plan_compaction
+from tests.interop.test_scans_pylance import people
+from tests.interop.test_table_pylance import assert_same
+
+LINEAGE = ["id", "name", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Fragments of 30, 30, 30, 10, 200 and 5 rows, some of them deleted or updated, with a column added and dropped."""
+    table = lance.write_dataset(
+        people(100), str(tmp_path / "t"), max_rows_per_file=30, enable_stable_row_ids=request.param
+    )
+    table.delete("id % 10 = 3")
+    table.insert(people(200))
+    table.insert(people(5))
+    table.update({"name": "'updated'"}, "id = 41 or id = 2")
+    table.add_columns({"y": "id + 1"})
+    table.drop_columns(["x"])
+    return tmp_path / "t"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"target_rows_per_fragment": 50},
+        {"target_rows_per_fragment": 100},
+        {"target_rows_per_fragment": 29},
+        {"target_rows_per_fragment": 1},
+        {"target_rows_per_fragment": 1, "materialize_deletions": False},
+        {"target_rows_per_fragment": 1, "materialize_deletions_threshold": 0.0},
+        {"materialize_deletions": False},
+        {"batch_size": 7},
+    ],
+    ids=str,
+)
+def test_compactions(path: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    shutil.copytree(path, tmp_path / "copy")
+    ours, reference = lance_format.dataset(path), lance.dataset(str(tmp_path / "copy"))
+    metrics = ours.optimize.compact_files(**options)
+    expected = reference.optimize.compact_files(**options)
+    assert dataclasses.asdict(metrics) == {
+        name: getattr(expected, name) for name in dataclasses.asdict(CompactionMetrics())
+    }
+    assert_same(path)
+    sizes = [[fragment.count_rows() for fragment in table.get_fragments()] for table in (ours, reference)]
+    assert sizes[0] == sizes[1]
+    assert ours.to_table() == reference.to_table()
+    if ours.has_stable_row_ids:
+        assert lance.dataset(str(path)).to_table(columns=LINEAGE) == reference.to_table(columns=LINEAGE)
+    changed = ours.version
+    ours.optimize.compact_files(**options)
+    reference.optimize.compact_files(**options)
+    assert [fragment.count_rows() for fragment in ours.get_fragments()] == [
+        fragment.count_rows() for fragment in reference.get_fragments()
+    ]
+    assert ours.version >= changed
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "ZONEMAP"])
+def test_indices_stay_true(path: Path, kind: str) -> None:
+    reference = lance.dataset(str(path))
+    reference.create_scalar_index("id", kind)
+    reference.insert(people(7).drop_columns(["x"]).append_column("y", pa.array(range(7))))
+    filters = ["id = 41", "id < 5", "id >= 90 and id < 150", "id = 3"]
+    expected = [reference.to_table(filter=text, columns=["name", "id"]).sort_by("name") for text in filters]
+    lance_format.dataset(path).optimize.compact_files()
+    for step in ("compacted", "optimized", "updated"):
+        reference = lance.dataset(str(path))
+        if step == "optimized":
+            reference.optimize.optimize_indices()
+        if step == "updated":
+            lance_format.dataset(path).update({"y": "0"}, "id = 41")
+        found = [reference.to_table(filter=text, columns=["name", "id"]).sort_by("name") for text in filters]
+        assert found == expected, step
+        assert_same(path)
+
+
+def test_options_come_from_the_configuration(path: Path) -> None:
+    table = lance_format.dataset(path)
+    table.update_config({"lance.compaction.target_rows_per_fragment": "50"})
+    assert CompactionOptions.choose(table._table, {}).target_rows_per_fragment == 50
+    assert CompactionOptions.choose(table._table, {"target_rows_per_fragment": 7}).target_rows_per_fragment == 7
+    table.update_config({"lance.compaction.materialize_deletions": "perhaps"})
+    with pytest.raises(InvalidInputError, match=r"lance\.compaction\.materialize_deletions is 'perhaps'"):
+        table.optimize.compact_files()
+    for wrong in ({"target_rows_per_fragment": 0}, {"materialize_deletions_threshold": 2}, {"nope": 1}):
+        with pytest.raises(InvalidInputError):
+            table.optimize.compact_files(**wrong)
+
+
+def test_others_come_first(path: Path) -> None:
+    options = CompactionOptions()
+    stale = lance_format.dataset(path)._table
+    lance.dataset(str(path)).insert(people(1).drop_columns(["x"]))
+    made, _ = compact_files(stale, options)
+    assert made.manifest.version == stale.manifest.version + 2
+    assert_same(path)
+    stale = lance_format.dataset(path)._table
+    lance.dataset(str(path)).delete("id = 9")
+    files = {file.name for file in (path / "data").iterdir()}
+    with pytest.raises(RetryableCommitConflictError):
+        compact_files(stale, options)
+    assert {file.name for file in (path / "data").iterdir()} == files
+    # A delete that was planned before a compaction landed finds its rows where they are since.
+    table = lance_format.dataset(path)
+    lance.dataset(str(path)).optimize.compact_files(materialize_deletions_threshold=0.0)
+    assert table.delete("id = 8") == {"num_deleted_rows": 2}
+    assert_same(path)
+
+
+def test_tasks_run_anywhere(path: Path) -> None:
+    import pickle
+
+    table = lance_format.dataset(path)
+    before = table.to_table()
+    plan = pickle.loads(pickle.dumps(plan_compaction(table._table, CompactionOptions(target_rows_per_fragment=50))))
+    results = pickle.loads(pickle.dumps([pickle.loads(pickle.dumps(task)).execute() for task in plan.tasks]))
+    made = plan.commit(results)
+    assert plan.commit(results).manifest.version == made.manifest.version
+    assert assert_same(path).to_table().sort_by([("id", "ascending"), ("name", "ascending")]) == before.sort_by(
+        [("id", "ascending"), ("name", "ascending")]
+    )
