@@ -13,7 +13,7 @@ import numpy as np
 
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.table.row_ids import RowIdSequence
-from lance_format.table.u64_segments import Positions, Runs, U64Array
+from lance_format.table.runs import Positions, Runs, U64Array
 
 _MAX_ROWS = 2**32  # A row's address has 32 bits for its fragment, and 32 for its place in it.
 

@@ -1,13 +1,15 @@
 """Row ids: what a row of a table with stable row ids is called, wherever it is moved.
 
 Every fragment lists the ids of its rows in their order, deleted rows included, as segments. A fragment that was
-appended has one range; one that compaction wrote has about one segment for each fragment that went into it.
+appended has one range; one that compaction wrote has about one segment for each fragment that went into it; one that a
+merge of the reference wrote has a range for almost every row.
 
 Source: `RowIdSequence` in `rowids.proto` of the specification.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,17 +19,9 @@ from google.protobuf.message import DecodeError
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.proto import rowids_pb2
 from lance_format.table.naming import check_segment
-from lance_format.table.u64_segments import (
-    Positions,
-    Range,
-    Runs,
-    U64Array,
-    U64Segment,
-    choose_segment,
-    parse_segment,
-    refuse_unknown_fields,
-    serialize_segment,
-)
+from lance_format.table.runs import Positions, Runs, U64Array
+from lance_format.table.segment_messages import parse_segment, refuse_unknown_fields, serialize_segments
+from lance_format.table.u64_segments import Range, Ranges, U64Segment, choose_segment
 
 _WHAT = "the row id sequence"
 
@@ -65,15 +59,18 @@ class RowIdSequence:
 
     @staticmethod
     def concatenate(sequences: Iterable[RowIdSequence]) -> RowIdSequence:
-        """Return the ids of one sequence after the other; a range that continues another becomes part of it."""
+        """Return the ids of one sequence after the other."""
+        return RowIdSequence._of(segment for sequence in sequences for segment in sequence.segments)
+
+    @classmethod
+    def _of(cls, segments: Iterable[U64Segment]) -> RowIdSequence:
+        """Join neighbouring ranges, and leave out empty segments."""
         joined: list[U64Segment] = []
-        for segment in (segment for sequence in sequences for segment in sequence.segments):
-            previous = joined[-1] if joined else None
-            if isinstance(segment, Range) and isinstance(previous, Range) and previous.stop == segment.start:
-                joined[-1] = Range(previous.start, segment.stop)
-            elif segment.num_values:
-                joined.append(segment)
-        return RowIdSequence(tuple(joined))
+        some = (segment for segment in segments if segment.num_values)
+        for are_ranges, neighbours in itertools.groupby(some, lambda segment: isinstance(segment, Range | Ranges)):
+            group = list(neighbours)
+            joined += [Ranges.join(group)] if are_ranges else group
+        return cls(tuple(joined))
 
     def __len__(self) -> int:
         return sum(segment.num_values for segment in self.segments)
@@ -84,11 +81,7 @@ class RowIdSequence:
 
     def runs(self) -> Runs:
         """Return the ids as runs of consecutive ones, which takes no memory for ranges."""
-        runs = [segment.runs() for segment in self.segments]
-        return Runs(
-            np.concatenate([np.zeros(0, np.uint64), *(starts for starts, _ in runs)]),
-            np.concatenate([np.zeros(0, np.int64), *(lengths for _, lengths in runs)]),
-        )
+        return Runs.concatenate(segment.runs() for segment in self.segments)
 
     def take(self, positions: Positions) -> U64Array:
         """Return the ids at some positions, in any order.
@@ -139,7 +132,7 @@ class RowIdSequence:
         if (positions[1:] <= positions[:-1]).any():
             raise InvalidInputError("the positions of deleted rows do not ascend")
         kept = (segment.without(local) if local.size else segment for segment, _, _, local in self._split(positions))
-        return RowIdSequence(tuple(segment for segment in kept if segment.num_values))
+        return self._of(kept)
 
     def slice(self, start: int, stop: int) -> RowIdSequence:
         """Return the ids of the rows from `start` up to `stop`, all segments encoded anew, in the fewest bytes.
@@ -155,7 +148,7 @@ class RowIdSequence:
         for segment, first, last in self._bounds():
             if max(first, start) < min(last, stop):
                 pieces.append(segment.slice(max(first, start) - first, min(last, stop) - first))
-        return self.concatenate([RowIdSequence(tuple(pieces))])
+        return self._of(pieces)
 
     def _bounds(self) -> Iterator[tuple[U64Segment, int, int]]:
         """Yield every segment with the positions of its first id and of the one after its last."""
@@ -225,13 +218,14 @@ def parse_partial_row_ids(data: bytes, max_rows: int) -> RowIdSequence:
         segment = parse_segment(part, left, _WHAT)
         left -= segment.num_values
         segments.append(segment)
-    return RowIdSequence(tuple(segments))
+    return RowIdSequence._of(segments)
 
 
 def serialize_row_ids(sequence: RowIdSequence) -> bytes:
     """Return the bytes of a sequence, segment by segment."""
-    segments = [serialize_segment(segment) for segment in sequence.segments]
-    return rowids_pb2.RowIdSequence(segments=segments).SerializeToString(deterministic=True)
+    return rowids_pb2.RowIdSequence(segments=serialize_segments(sequence.segments)).SerializeToString(
+        deterministic=True
+    )
 
 
 def check_external(path: str, offset: int, size: int, what: str) -> str:

@@ -18,7 +18,8 @@ from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.proto import rowids_pb2
-from lance_format.table.u64_segments import Positions, Range, parse_segment, refuse_unknown_fields, serialize_segment
+from lance_format.table.runs import Positions
+from lance_format.table.segment_messages import parse_segment, refuse_unknown_fields
 
 Versions = npt.NDArray[np.uint64]
 
@@ -182,10 +183,10 @@ def parse_row_versions(data: bytes, expected_rows: int) -> RowVersionSequence:
 
 def serialize_row_versions(sequence: RowVersionSequence) -> bytes:
     """Return the bytes of a sequence; the span of a run is the range of its rows."""
-    stops = sequence.stops.tolist()
-    return rowids_pb2.RowDatasetVersionSequence(
-        runs=[
-            rowids_pb2.RowDatasetVersionRun(span=serialize_segment(Range(start, stop)), version=version)
-            for start, stop, version in zip([0, *stops], stops, sequence.versions.tolist(), strict=False)
-        ]
-    ).SerializeToString(deterministic=True)
+    message = rowids_pb2.RowDatasetVersionSequence()
+    start = 0
+    for stop, version in zip(sequence.stops.tolist(), sequence.versions.tolist(), strict=True):
+        run = message.runs.add(version=version)
+        run.span.range.start, run.span.range.end = start, stop
+        start = stop
+    return message.SerializeToString(deterministic=True)

@@ -16,10 +16,12 @@ from lance_format.table.row_ids import (
     parse_row_ids,
     serialize_row_ids,
 )
+from lance_format.table.segment_messages import serialize_segments
 from lance_format.table.u64_segments import (
     Array,
     EncodedArray,
     Range,
+    Ranges,
     RangeWithBitmap,
     RangeWithHoles,
     SortedArray,
@@ -58,7 +60,7 @@ def distinct(draw: st.DrawFn) -> list[int]:
 def segments(draw: st.DrawFn) -> tuple[U64Segment, list[int]]:
     values = draw(distinct())
     ascending = sorted(values)
-    kind = draw(st.sampled_from([Range, RangeWithHoles, RangeWithBitmap, SortedArray, Array]))
+    kind = draw(st.sampled_from([Range, Range, Range, RangeWithHoles, RangeWithBitmap, SortedArray, Array]))
     if kind is Array:
         return Array(encoded(values)), values
     if kind is SortedArray:
@@ -77,7 +79,7 @@ def segments(draw: st.DrawFn) -> tuple[U64Segment, list[int]]:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> tuple[RowIdSequence, list[int]]:
-    parts = draw(st.lists(segments(), max_size=4))
+    parts = draw(st.lists(segments(), max_size=6))
     return RowIdSequence(tuple(segment for segment, _ in parts)), [value for _, values in parts for value in values]
 
 
@@ -88,8 +90,10 @@ def test_all_shapes_show_their_ids(both: tuple[RowIdSequence, list[int]], data: 
     assert sequence.to_numpy().dtype == np.uint64
     assert sequence.to_numpy().tolist() == values
     assert sequence.runs().values().tolist() == values
-    parsed = parse_row_ids(serialize_row_ids(sequence), len(values))
-    assert parsed == sequence
+    joined = RowIdSequence.concatenate([sequence])
+    for stored in (sequence, joined):
+        assert parse_row_ids(serialize_row_ids(stored), len(values)) == joined
+    assert joined.to_numpy().tolist() == joined.runs().values().tolist() == values
     positions = data.draw(st.lists(st.integers(0, len(values) - 1))) if values else []
     assert sequence.take(offsets(*positions)).tolist() == [values[position] for position in positions]
     assert sequence.select(offsets(*positions)).to_numpy().tolist() == [values[position] for position in positions]
@@ -124,7 +128,7 @@ def test_arrays_come_back(values: list[int]) -> None:
         ([*range(32), *range(33, 65)], RangeWithHoles(0, 65, EncodedArray(32, 2, b"\0\0"))),
         ([*range(16), *range(17, 32)], RangeWithHoles(0, 32, EncodedArray(16, 2, b"\0\0"))),
         ([4, 7, 25, 31], RangeWithBitmap(4, 32, bytes.fromhex("09002008"))),
-        ([0, 15], RangeWithBitmap(0, 16, b"\x01\x80")),
+        ([0, 31], RangeWithBitmap(0, 32, b"\x01\0\0\x80")),
         ([0, 32], SortedArray(EncodedArray(0, 2, b"\0\0\x20\0"))),
         ([9, 2**16 + 8], SortedArray(EncodedArray(9, 2, b"\0\0\xff\xff"))),
         ([9, 2**16 + 9], SortedArray(EncodedArray(9, 4, b"\0\0\0\0\0\0\1\0"))),
@@ -151,6 +155,38 @@ def test_ranges_cost_nothing_until_they_are_expanded() -> None:
     assert left.take(offsets(4, 5, len(left) - 1)).tolist() == [14, 16, 2 * 10**12 - 1]
     assert left.slice(5, 10**11).segments == (Range(16, 10**11 + 11),)
     assert parse_row_ids(serialize_row_ids(left), len(left)) == left
+
+
+def test_ranges_that_follow_each_other_are_one_object() -> None:
+    ranges = [Range(5, 6), Range(9, 12), Range(12, 14), Range(7, 7), Range(2, 4), Range(10**12, 2 * 10**12)]
+    sequence = RowIdSequence.concatenate(RowIdSequence((segment,)) for segment in ranges)
+    (segment,) = sequence.segments
+    assert isinstance(segment, Ranges)
+    assert sequence == RowIdSequence.concatenate([RowIdSequence(tuple(ranges[:3])), RowIdSequence(tuple(ranges[4:]))])
+    assert len(sequence) == segment.num_values == 10**12 + 8
+    stored = serialize_segments([segment])
+    assert stored == serialize_segments([Range(5, 6), Range(9, 14), Range(2, 4), Range(10**12, 2 * 10**12)])
+    assert parse_row_ids(serialize_row_ids(sequence), len(sequence)) == sequence
+    assert sequence.take(offsets(0, 5, 6, 8, len(sequence) - 1)).tolist() == [5, 13, 2, 10**12, 2 * 10**12 - 1]
+    assert sequence.delete(offsets(1, 7)).take(offsets(0, 1, 5, 6)).tolist() == [5, 10, 2, 10**12]
+    assert serialize_segments(sequence.delete(offsets(6, 7)).segments) == [stored[0], stored[1], stored[3]]
+    assert sequence.slice(8, 10).segments == (Range(10**12, 10**12 + 2),)
+    assert sequence.delete(np.arange(1, 8)).segments == joined_ranges(Range(5, 6), ranges[-1])
+
+
+def joined_ranges(*ranges: Range) -> tuple[U64Segment, ...]:
+    return RowIdSequence.concatenate(RowIdSequence((segment,)) for segment in ranges).segments
+
+
+def test_ranges_become_another_shape_where_that_is_smaller() -> None:
+    row_ids = np.arange(0, 3000, 3, dtype=np.uint64)
+    sequence = RowIdSequence(tuple(Range(int(row_id), int(row_id) + 1) for row_id in row_ids))
+    assert len(serialize_row_ids(sequence)) > 7000
+    smaller = RowIdSequence.concatenate([sequence]).slice(0, 1000)
+    assert smaller == RowIdSequence.from_array(row_ids)
+    assert isinstance(smaller.segments[0], RangeWithBitmap)
+    backwards = RowIdSequence.concatenate(RowIdSequence((segment,)) for segment in sequence.segments[::-1])
+    assert backwards.delete(offsets(0)) == RowIdSequence.from_array(row_ids[::-1][1:])
 
 
 def test_an_unsorted_array_stays_one_when_rows_are_deleted() -> None:
