@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
@@ -36,7 +37,7 @@ class CompactionOptions:
     Parameters
     ----------
     target_rows_per_fragment : int
-        Fragments with fewer rows are combined with their neighbours, and none gets more.
+        Fragments with fewer rows are combined with their neighbours, and larger ones are cut when they are rewritten.
     max_bytes_per_file : int
     materialize_deletions : bool
         Whether to rewrite fragments for their deleted rows alone.
@@ -121,21 +122,15 @@ class CompactionTask:
         """Write the rows of the fragments into new ones, which no reader sees before they are committed."""
         schema = self.table.manifest.schema
         scans = [self.table.scan(fragment, schema) for fragment in self.fragments]
-        written = self.table.write_fragments(
-            self._rows(scans),
-            schema,
-            uuid=self.uuid,
-            max_rows_per_file=self.options.target_rows_per_fragment,
-            max_bytes_per_file=self.options.max_bytes_per_file,
-        )
+        rows = _Rows(scan.read(0, scan.num_rows(), batch_size=self.options.batch_size) for scan in scans)
+        written = []
+        for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
+            written += self.table.write_fragments(
+                rows.take(num_rows), schema, uuid=self.uuid, max_bytes_per_file=self.options.max_bytes_per_file
+            )
         if self.table.manifest.stable_row_ids:
             written = _with_lineage(written, scans)
         return RewriteGroup(self.fragments, tuple(written))
-
-    def _rows(self, scans: Sequence[FragmentScan]) -> Iterator[pa.RecordBatch]:
-        for scan in scans:
-            for batch, _ in scan.read(0, scan.num_rows(), batch_size=self.options.batch_size):
-                yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +232,36 @@ def _split(
         yield part
 
 
+def _balanced(num_rows: int, target_rows: int) -> list[int]:
+    """Return how many rows each new fragment gets: alike, and not fewer than the target if that can be."""
+    num_fragments = max(1, num_rows // target_rows)
+    each, more = divmod(num_rows, num_fragments)
+    return [each + 1] * more + [each] * (num_fragments - more)
+
+
+class _Rows:
+    """Hands out the rows of streams in pieces of any size."""
+
+    def __init__(self, streams: Iterable[Iterator[tuple[pa.RecordBatch, RowOffsets]]]) -> None:
+        self._batches = (batch for stream in streams for batch, _ in stream)
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, num_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the next rows."""
+        while num_rows:
+            batch = next(self._batches) if self._rest is None else self._rest
+            piece = batch.slice(0, num_rows)
+            self._rest = batch.slice(num_rows) if batch.num_rows > num_rows else None
+            num_rows -= piece.num_rows
+            yield piece
+
+
 def _with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentScan]) -> list[FragmentMetadata]:
     """Give the rows of new fragments the ids and versions that they had."""
     all_ids = RowIdSequence.concatenate(_ids(scan).delete(scan.deleted_rows()) for scan in scans)
     all_made, all_changed = (
-        RowVersionSequence.concatenate(_versions(versions_of(scan), scan) for scan in scans)
-        for versions_of in (created_at_of, last_updated_at_of)
+        RowVersionSequence.concatenate(versions_of(scan).delete(scan.deleted_rows()) for scan in scans)
+        for versions_of in (_made, _changed)
     )
     named = []
     row = 0
@@ -267,9 +286,14 @@ def _ids(scan: FragmentScan) -> RowIdSequence:
     return ids
 
 
-def _versions(stored: RowVersionSequence | None, scan: FragmentScan) -> RowVersionSequence:
-    versions = RowVersionSequence.constant(1, scan.physical_rows()) if stored is None else stored
-    return versions.delete(scan.deleted_rows())
+def _made(scan: FragmentScan) -> RowVersionSequence:
+    found = created_at_of(scan)
+    return RowVersionSequence.constant(1, scan.physical_rows()) if found is None else found
+
+
+def _changed(scan: FragmentScan) -> RowVersionSequence:
+    found = last_updated_at_of(scan)
+    return _made(scan) if found is None else found
 
 
 def _parse(text: str, default: Any) -> Any:

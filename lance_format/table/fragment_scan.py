@@ -7,7 +7,8 @@ deleted rows are skipped. Callers speak of live rows.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,15 @@ class FragmentScan:
     fragment : FragmentMetadata
     schema : Schema
         The columns, in the order wanted.
+    memory : dict
+        What has been found out about the fragment, for those who scan it.
     """
 
     store: ObjectStore
     root: str
     fragment: FragmentMetadata
     schema: Schema
+    memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def physical_rows(self) -> int:
         """Return how many rows the data files have."""
@@ -65,7 +69,11 @@ class FragmentScan:
         """Read the offsets of the deleted rows, ascending."""
         if self.fragment.deletion_file is None:
             return np.zeros(0, dtype=np.int64)
-        return read_deleted_rows(self.store, self.root, self.fragment, self.physical_rows())
+        if "deleted_rows" not in self.memory:
+            found = read_deleted_rows(self.store, self.root, self.fragment, self.physical_rows())
+            self.memory["deleted_rows"] = found
+        rows: RowOffsets = self.memory["deleted_rows"]
+        return rows
 
     def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.
@@ -153,8 +161,8 @@ class FragmentScan:
     def _split_by_file(self) -> _Parts:
         """Return which data file holds what of the columns."""
         parts: _Parts = {}
-        for field in self.schema.fields:
-            for part in split_column(field, self.fragment.files):
+        for column in self.schema.fields:
+            for part in split_column(column, self.fragment.files):
                 parts.setdefault(part.file, []).append(part)
         return parts
 

@@ -24,8 +24,6 @@ FRAGMENT_REUSE_INDEX = "__lance_frag_reuse"
 MEM_WAL_INDEX = "__lance_mem_wal"
 """Not an index of a column: the state of write-ahead logs."""
 
-# They know rows by their ids alone, so that in a table with stable row ids it does not matter where rows are.
-_INDICES_BY_ID = ("BTreeIndexDetails", "BitmapIndexDetails", "LabelListIndexDetails", "VectorIndexDetails")
 _SYSTEM_INDICES = frozenset({FRAGMENT_REUSE_INDEX, MEM_WAL_INDEX})
 
 
@@ -62,11 +60,6 @@ class IndexMetadata:
     def is_system(self) -> bool:
         """Whether it is about the table rather than a column."""
         return self.name in _SYSTEM_INDICES
-
-    @property
-    def knows_rows_by_id(self) -> bool:
-        """Whether it refers to rows by their ids, whatever their fragment and place."""
-        return self.type_url.endswith(_INDICES_BY_ID)
 
     def covers_any(self, fragment_ids: Iterable[int]) -> bool:
         """Whether it covers one of some fragments; so far as it does not say, it may."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from lance_format.table.row_versions import RowVersionSequence, parse_row_versio
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 
+_Sequence = TypeVar("_Sequence", RowIdSequence, RowVersionSequence)
 Values = npt.NDArray[np.uint64]
 
 
@@ -70,17 +72,19 @@ def row_column(name: str, rows: LiveRows) -> pa.Array:
 def row_ids_of(scan: FragmentScan) -> RowIdSequence | None:
     """Read the ids of all physical rows of a fragment; None if the table has no stable row ids."""
     stored = scan.fragment.row_ids
-    return None if stored is None else parse_row_ids(_bytes_of(stored, scan), scan.physical_rows())
+    return None if stored is None else _remembered(ROW_ID, scan, lambda: _parse_ids(stored, scan))
 
 
 def created_at_of(scan: FragmentScan) -> RowVersionSequence | None:
     """Read which versions made the physical rows of a fragment; None if the table does not say."""
-    return _versions(scan.fragment.created_at, scan)
+    stored = scan.fragment.created_at
+    return None if stored is None else _remembered("created_at", scan, lambda: _parse_versions(stored, scan))
 
 
 def last_updated_at_of(scan: FragmentScan) -> RowVersionSequence | None:
     """Read which versions last changed the physical rows of a fragment; None if the table does not say."""
-    return _versions(scan.fragment.last_updated_at, scan)
+    stored = scan.fragment.last_updated_at
+    return None if stored is None else _remembered("last_updated_at", scan, lambda: _parse_versions(stored, scan))
 
 
 def _row_ids(rows: LiveRows) -> Values:
@@ -125,8 +129,20 @@ def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> Values:
     return np.ones(rows.offsets.size, np.uint64) if sequence is None else sequence.take(rows.offsets)
 
 
-def _versions(stored: RowSequence | None, scan: FragmentScan) -> RowVersionSequence | None:
-    return None if stored is None else parse_row_versions(_bytes_of(stored, scan), scan.physical_rows())
+def _remembered(name: str, scan: FragmentScan, parse: Callable[[], _Sequence]) -> _Sequence:
+    """Parse a sequence once a scan."""
+    if name not in scan.memory:
+        scan.memory[name] = parse()
+    found: _Sequence = scan.memory[name]
+    return found
+
+
+def _parse_ids(stored: RowSequence, scan: FragmentScan) -> RowIdSequence:
+    return parse_row_ids(_bytes_of(stored, scan), scan.physical_rows())
+
+
+def _parse_versions(stored: RowSequence, scan: FragmentScan) -> RowVersionSequence:
+    return parse_row_versions(_bytes_of(stored, scan), scan.physical_rows())
 
 
 def _bytes_of(stored: RowSequence, scan: FragmentScan) -> bytes:

@@ -28,7 +28,7 @@ def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest
         beyond them are new.
     """
     if not state.stable_row_ids:
-        return state.with_new_fragments(dataclasses.replace(x, row_ids=None, created_at=None) for x in fragments)
+        return state.with_new_fragments(without_lineage(fragment) for fragment in fragments)
     next_row_id = state.next_row_id
     complete = []
     for fragment in fragments:
@@ -37,6 +37,31 @@ def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest
         complete.append(_with_lineage(fragment, kept, next_row_id, num_new, state.version + 1))
         next_row_id += num_new
     return dataclasses.replace(state.with_new_fragments(complete), next_row_id=next_row_id)
+
+
+def without_lineage(fragment: FragmentMetadata) -> FragmentMetadata:
+    """Return a fragment whose rows are all new, whatever it says of them."""
+    if fragment.row_ids is None and fragment.created_at is None and fragment.last_updated_at is None:
+        return fragment
+    return dataclasses.replace(fragment, row_ids=None, created_at=None, last_updated_at=None)
+
+
+def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tuple[FragmentMetadata, ...]:
+    """Return fragments, of which those with other data files than in a version are changed throughout by the next."""
+    if not previous.stable_row_ids:
+        return tuple(fragments)
+    before = {fragment.id: fragment.files for fragment in previous.fragments}
+    return tuple(
+        fragment
+        if before.get(fragment.id) == fragment.files
+        else dataclasses.replace(
+            fragment,
+            last_updated_at=serialize_row_versions(
+                RowVersionSequence.constant(previous.version + 1, fragment.physical_rows)
+            ),
+        )
+        for fragment in fragments
+    )
 
 
 def _kept_ids(fragment: FragmentMetadata) -> RowIdSequence:

@@ -86,6 +86,14 @@ def test_changes(path: Path, tmp_path: Path, name: str) -> None:
             assert tables[0].take(order[0])[key] == tables[1].take(order[1])[key]
         else:
             assert tables[0] == tables[1]
+    if ours.has_stable_row_ids:
+        lineage = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+        found = [open_.to_table(columns=lineage) for open_ in (ours, lance.dataset(str(path)))]
+        expected = reference.to_table(columns=lineage)
+        if name == "all":
+            found = [table.sort_by("_rowid") for table in found]
+            expected = expected.sort_by("_rowid")
+        assert found == [expected, expected]
     # Both go on with the table of the other.
     lance.dataset(str(path)).add_columns({"later": f"{ours.schema.names[0]} is null"})
     assert_same(path)

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest
-from lance_format.table.row_lineage import add_rows
+from lance_format.table.row_lineage import add_rows, without_lineage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,4 @@ class Append:
 
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
-        return add_rows(current, self.fragments)
+        return add_rows(current, (without_lineage(fragment) for fragment in self.fragments))

@@ -15,6 +15,7 @@ from lance_format.table.fragment import (
     serialize_data_file,
 )
 from lance_format.table.manifest import Manifest
+from lance_format.table.row_lineage import touch_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class DataReplacement:
             else index.with_fragments(set(index.fragment_ids) - self.changed_fragment_ids)
             for index in current.indices
         )
-        return dataclasses.replace(current, fragments=tuple(fragments.values()), indices=indices)
+        return dataclasses.replace(current, fragments=touch_rows(current, fragments.values()), indices=indices)
 
 
 def _replace_file(fragment: FragmentMetadata, file: DataFile) -> FragmentMetadata:

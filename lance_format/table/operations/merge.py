@@ -12,6 +12,7 @@ from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import fragment_ids, retain_indices
+from lance_format.table.row_lineage import touch_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +75,6 @@ class Merge:
         for fragment in current.fragments:
             if after[fragment.id].physical_rows != fragment.physical_rows:
                 raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
-        return retain_indices(dataclasses.replace(current, fragments=self.fragments, schema=self.schema))
+        return retain_indices(
+            dataclasses.replace(current, fragments=touch_rows(current, self.fragments), schema=self.schema)
+        )

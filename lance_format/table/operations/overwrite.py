@@ -12,7 +12,7 @@ from lance_format.errors import NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest, first_manifest
-from lance_format.table.row_lineage import add_rows
+from lance_format.table.row_lineage import add_rows, without_lineage
 from lance_format.version import STABLE, FileVersion
 
 
@@ -86,4 +86,4 @@ class Overwrite:
             indices=(),
             config={**current.config, **self.config_upserts},
         )
-        return add_rows(emptied, self.fragments)
+        return add_rows(emptied, (without_lineage(fragment) for fragment in self.fragments))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -90,16 +89,19 @@ class Rewrite:
             raise InvalidInputError(f"the table has no fragments {sorted(missing)[:10]}, which are to be rewritten")
         kept = tuple(fragment for fragment in current.fragments if fragment.id not in self.changed_fragment_ids)
         state = dataclasses.replace(current, fragments=kept)
-        groups: list[_Replaced] = []
         for group in self.groups:
-            before = len(state.fragments)
             reserved = [fragment for fragment in group.new_fragments if fragment.id]
             state = dataclasses.replace(state, fragments=(*state.fragments, *reserved))
             state = state.with_new_fragments(fragment for fragment in group.new_fragments if not fragment.id)
-            added = tuple(fragment.id for fragment in state.fragments[before:])
-            groups.append((fragment_ids(group.old_fragments), added))
-        indices = tuple(_remap(index, groups, by_id=current.stable_row_ids) for index in current.indices)
+        indices = tuple(self._shrunk(index) for index in current.indices)
         return dataclasses.replace(state, indices=indices)
+
+    def _shrunk(self, index: IndexMetadata) -> IndexMetadata:
+        """Let an index no longer cover the old fragments: it knows rows by their places, stable ids or not."""
+        covered = index.fragment_ids
+        if covered is None or index.is_system or not index.covers_any(self.changed_fragment_ids):
+            return index
+        return index.with_fragments(set(covered) - self.changed_fragment_ids)
 
     def _check_reserved(self, current: Manifest) -> None:
         """Refuse ids that were not reserved, or are in use."""
@@ -108,19 +110,3 @@ class Rewrite:
         for fragment_id in ids:
             if fragment_id > current.max_fragment_id or fragment_id in taken or ids.count(fragment_id) > 1:
                 raise InvalidInputError(f"fragment id {fragment_id} of a rewrite has not been reserved for it")
-
-
-_Replaced = tuple[frozenset[int], tuple[int, ...]]  # The ids of the old fragments, and of the new ones.
-
-
-def _remap(index: IndexMetadata, groups: Sequence[_Replaced], *, by_id: bool) -> IndexMetadata:
-    """Let an index cover the new fragments, if it knows rows by stable ids; what it says of old ones goes."""
-    covered = index.fragment_ids
-    if covered is None or index.is_system:
-        return index
-    after = set(covered)
-    for old, new in groups:
-        after -= old
-        if by_id and index.knows_rows_by_id and all(fragment_id in covered for fragment_id in old):
-            after.update(new)
-    return index if after == set(covered) else index.with_fragments(after)
