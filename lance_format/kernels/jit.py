@@ -11,11 +11,15 @@ Spark's planner in a process of its own for every query, need not spend.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+_COMPILING = threading.RLock()  # it replaces names in modules, which two threads must not do at once
 
 
 class _Kernel(Generic[P, R]):
@@ -31,6 +35,10 @@ class _Kernel(Generic[P, R]):
     @functools.cached_property
     def compiled(self) -> Callable[P, R]:
         """The compiled function; kernels that it calls take the place of their wrappers, which numba does not know."""
+        with _COMPILING:
+            return self.__dict__.get("compiled") or self._compile()
+
+    def _compile(self) -> Callable[P, R]:
         import numba
 
         scope: dict[str, Any] = self._function.__globals__
