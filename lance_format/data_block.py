@@ -278,6 +278,21 @@ ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock
 """What the values of a page may be."""
 
 
+def detached(block: ValueBlock) -> ValueBlock:
+    """Return a block with memory of its own, to be kept longer than the buffer that it was read from."""
+    if not isinstance(block, VariableWidthBlock):
+        return block.take(np.arange(block.num_values))
+    begin, end = int(block.offsets[0]), int(block.offsets[-1])
+    data = np.zeros(end - begin + SLACK, np.uint8)
+    data[: end - begin] = block.data[begin:end]
+    return VariableWidthBlock(data, block.offsets - begin)
+
+
+def memory_bytes(block: ValueBlock) -> int:
+    """Return what a detached block takes."""
+    return block.size_bytes + (block.offsets.nbytes + SLACK if isinstance(block, VariableWidthBlock) else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class BufferSlices:
     """One buffer of each of several chunks.

@@ -12,9 +12,11 @@ from lance_format.file.lance_file import (
     stable_version,
 )
 from lance_format.file.reader import ColumnProjection, FileReader
+from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
 
 __all__ = [
+    "DEFAULT_CACHE_BYTES",
     "ColumnProjection",
     "FileReader",
     "FileSummary",
@@ -26,6 +28,7 @@ __all__ = [
     "LanceFileWriter",
     "LancePageMetadata",
     "ReaderResults",
+    "SearchCache",
     "column_indices",
     "stable_version",
 ]

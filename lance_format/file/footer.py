@@ -26,6 +26,7 @@ from google.protobuf.message import DecodeError
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file.scheduler import fetch
 from lance_format.proto import encodings_pb2, file_pb2
 from lance_format.version import FileVersion
 
@@ -36,6 +37,8 @@ _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
 _MAGIC = b"LANC"
 _TAIL_BYTES = 64 * 1024
+_RANGE_BYTES = 128
+_PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
 _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 _PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 
@@ -60,6 +63,12 @@ class FileMetadata:
     columns: tuple[ByteRange, ...]
     global_buffers: tuple[ByteRange, ...]
 
+    @property
+    def memory_bytes(self) -> int:
+        """An estimate of the memory that it takes."""
+        tables = (len(self.columns) + len(self.global_buffers)) * _RANGE_BYTES
+        return tables + self.global_buffers[0].size * _PARSED_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class PageMetadata:
@@ -71,19 +80,30 @@ class PageMetadata:
 
 
 class TailReader:
-    """Serves ranges near the end of a file from one read of its last bytes."""
+    """Serves ranges of a file from its last bytes, as far as they lie there.
 
-    def __init__(self, source: RangeReader) -> None:
+    Parameters
+    ----------
+    source : RangeReader
+    tail : bytes, optional
+        The end of the file, if it has been read already; may be empty.
+    """
+
+    def __init__(self, source: RangeReader, tail: bytes | None = None) -> None:
         self.source = source
-        size = min(source.size_bytes, _TAIL_BYTES)
-        self._start = source.size_bytes - size
-        (self._tail,) = source.read_ranges([ByteRange(self._start, size)])
+        if tail is None:
+            size = min(source.size_bytes, _TAIL_BYTES)
+            (tail,) = source.read_ranges([ByteRange(source.size_bytes - size, size)])
+        self.tail = tail
 
-    def read(self, wanted: ByteRange) -> bytes:
-        """Return the bytes of a range."""
-        if wanted.offset >= self._start:
-            return self._tail[wanted.offset - self._start : wanted.end - self._start]
-        return self.source.read_ranges([wanted])[0]
+    def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Return the bytes of ranges; those that are not at hand are read at once."""
+        start = self.source.size_bytes - len(self.tail)
+        fetched = iter(fetch(self.source, [wanted for wanted in ranges if wanted.offset < start]))
+        return [
+            next(fetched).tobytes() if wanted.offset < start else self.tail[wanted.offset - start : wanted.end - start]
+            for wanted in ranges
+        ]
 
 
 def read_metadata(tail: TailReader) -> FileMetadata:
@@ -99,8 +119,7 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     size = tail.source.size_bytes
     if size < _FOOTER.size:
         raise CorruptFileError(f"this is no Lance file: it has {size} bytes, fewer than a footer")
-    position = size - _FOOTER.size
-    footer = tail.read(ByteRange(position, _FOOTER.size))
+    (footer,) = tail.read([ByteRange(size - _FOOTER.size, _FOOTER.size)])
     _, columns_at, globals_at, num_globals, num_columns, major, minor, magic = _FOOTER.unpack(footer)
     if magic != _MAGIC:
         raise CorruptFileError(
@@ -110,24 +129,31 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     if version is None:
         raise NotSupportedError(f"file format version {major}.{minor} is unknown; a newer release may have written it")
     version.require_readable("the file")
-    columns = _read_table(tail, columns_at, num_columns, "column")
-    global_buffers = _read_table(tail, globals_at, num_globals, "global buffer")
+    tables = [
+        _locate_table(columns_at, num_columns, size, "column"),
+        _locate_table(globals_at, num_globals, size, "global buffer"),
+    ]
+    column_table, global_table = tail.read(tables)
+    columns = _parse_table(column_table, tables[0], size, "column")
+    global_buffers = _parse_table(global_table, tables[1], size, "global buffer")
     if not global_buffers:
         raise CorruptFileError("the file has no global buffer, and so no schema")
-    descriptor = _parse(file_pb2.FileDescriptor, tail.read(global_buffers[0]), "file descriptor")
+    descriptor = _parse(file_pb2.FileDescriptor, tail.read(global_buffers[:1])[0], "file descriptor")
     schema = parse_schema(descriptor.schema.fields, descriptor.schema.metadata)
     return FileMetadata(version, schema, descriptor.length, columns, global_buffers)
 
 
-def _read_table(tail: TailReader, position: int, count: int, what: str) -> tuple[ByteRange, ...]:
-    size = tail.source.size_bytes
-    if position + count * _ENTRY.size > size:
+def _locate_table(position: int, count: int, file_size: int, what: str) -> ByteRange:
+    if position + count * _ENTRY.size > file_size:
         raise CorruptFileError(f"the {what} table with {count} entries ends after the file", offset=position)
-    data = tail.read(ByteRange(position, count * _ENTRY.size))
+    return ByteRange(position, count * _ENTRY.size)
+
+
+def _parse_table(data: bytes, table: ByteRange, file_size: int, what: str) -> tuple[ByteRange, ...]:
     ranges = tuple(ByteRange(offset, length) for offset, length in _ENTRY.iter_unpack(data))
     for index, entry in enumerate(ranges):
-        if entry.end > size:
-            raise CorruptFileError(f"{what} {index} ends at byte {entry.end}, after the file", offset=position)
+        if entry.end > file_size:
+            raise CorruptFileError(f"{what} {index} ends at byte {entry.end}, after the file", offset=table.offset)
     return ranges
 
 

@@ -16,6 +16,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file.columns import column_indices
 from lance_format.file.reader import ColumnProjection, FileReader
+from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileWriter
 from lance_format.object_store import resolve
 from lance_format.version import STABLE, FileVersion
@@ -93,6 +94,8 @@ class LanceFileReader:
     storage_options : mapping, optional
     columns : sequence of str, optional
         The top-level columns to read; all by default.
+    metadata_cache_size_bytes : int, optional
+        What may be kept between reads to find rows sooner; 64 MiB by default, 0 for nothing.
 
     Raises
     ------
@@ -103,7 +106,7 @@ class LanceFileReader:
     StorageError
         If it cannot be opened.
     InvalidInputError
-        If there is no such column.
+        If there is no such column, or the size of the cache is no size.
     """
 
     def __init__(
@@ -111,9 +114,12 @@ class LanceFileReader:
         path: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
         columns: Sequence[str] | None = None,
+        *,
+        metadata_cache_size_bytes: int = DEFAULT_CACHE_BYTES,
     ) -> None:
+        cache = SearchCache(metadata_cache_size_bytes)
         store, location = resolve(path, storage_options)
-        self._reader = FileReader(store.open_reader(location))
+        self._reader = FileReader(store.open_reader(location), cache)
         schema = self._reader.schema
         self._schema = schema if columns is None else schema.select(columns)
         indices = column_indices(schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.byte_io import RangeReader
-from lance_format.data_block import Counts
+from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.data_block import Bytes, Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.file.footer import PageMetadata, TailReader, parse_column, read_metadata
+from lance_format.file.column_pages import ColumnPages
+from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
 from lance_format.file.nesting import Leaf, build_leaf, leaves_of, merge
 from lance_format.file.scheduler import NamedPlan, locate, run_plans
-from lance_format.structural.page import DecodedRows, Page, PageDescription
-from lance_format.structural.registry import parse_page
+from lance_format.file.search_cache import Key, SearchCache
+from lance_format.structural.page import Page, Plan, RowSelection
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
@@ -45,47 +46,39 @@ class ColumnProjection:
 class _Column:
     """One leaf column of the file: its pages, and which rows they hold."""
 
-    def __init__(self, leaf: Leaf, pages: list[PageMetadata], version: FileVersion) -> None:
+    def __init__(self, leaf: Leaf, pages: ColumnPages) -> None:
         self.leaf = leaf
-        self._version = version
-        self._metadata = pages
-        self._pages: list[Page | None] = [None] * len(pages)
+        self._pages = pages
         self._items_per_row = leaf.items_per_row
-        lengths = np.array([page.num_rows for page in pages], np.int64)
-        if (lengths % self._items_per_row).any():
+        if (pages.num_rows % self._items_per_row).any():
             raise CorruptFileError("a page of fixed-size lists ends within a row")
-        self.first_rows: Counts = np.zeros(len(pages) + 1, np.int64)
-        np.cumsum(lengths // self._items_per_row, out=self.first_rows[1:])
+        self.first_rows: Counts = np.zeros(pages.num_rows.size + 1, np.int64)
+        np.cumsum(pages.num_rows // self._items_per_row, out=self.first_rows[1:])
 
-    def _page(self, index: int) -> Page:
-        page = self._pages[index]
-        if page is None:
-            metadata = self._metadata[index]
-            description = PageDescription(metadata.buffers, metadata.num_rows, self._version.has_large_chunks)
-            page = self._pages[index] = parse_page(metadata.layout, description, self.leaf.shape)
-        return page
+    def _plan(self, page: Page, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
+        return NamedPlan(self.leaf.name, self._build(page.plan(rows)))
 
-    def plan_window(self, row: int, stop: int) -> tuple[int, NamedPlan]:
+    def _build(self, plan: Plan) -> Generator[Sequence[ByteRange], Sequence[Bytes], list[pa.Array]]:
+        return build_leaf((yield from plan), self.leaf)
+
+    def plan_window(self, row: int, stop: int) -> tuple[int, NamedPlan[list[pa.Array]]]:
         """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends."""
         index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
         first = int(self.first_rows[index])
-        page = self._page(index)
+        page = self._pages.page(index, self.leaf.shape)
         size = max(1, min(_MAX_WINDOW_ROWS, page.rows_at_once // self._items_per_row))
         end = min(stop, int(self.first_rows[index + 1]), row + size)
         items = range((row - first) * self._items_per_row, (end - first) * self._items_per_row)
-        return end, NamedPlan(self.leaf.name, page.plan(items))
+        return end, self._plan(page, items)
 
-    def plan_rows(self, rows: Counts) -> Iterator[NamedPlan]:
+    def plan_rows(self, rows: Counts) -> Iterator[NamedPlan[list[pa.Array]]]:
         """Plan the reading of single rows, page by page."""
-        if not rows.size:
-            return
-        pages = np.searchsorted(self.first_rows, rows, side="right") - 1
-        for group in np.split(np.arange(rows.size), np.flatnonzero(np.diff(pages)) + 1):
-            index = int(pages[group[0]])
-            items = rows[group] - self.first_rows[index]
+        bounds = np.searchsorted(rows, self.first_rows)
+        for index in np.flatnonzero(np.diff(bounds)).tolist():
+            items = rows[bounds[index] : bounds[index + 1]] - self.first_rows[index]
             if self._items_per_row > 1:
                 items = expand_ranges(items * self._items_per_row, (items + 1) * self._items_per_row)
-            yield NamedPlan(self.leaf.name, self._page(index).plan(items))
+            yield self._plan(self._pages.page(index, self.leaf.shape), items)
 
 
 class _Cursor:
@@ -97,9 +90,8 @@ class _Cursor:
         self._arrays: list[pa.Array] = []
         self.available = 0
 
-    def push(self, rows: DecodedRows, stop: int) -> None:
+    def push(self, arrays: list[pa.Array], stop: int) -> None:
         """Take the rows up to `stop`, which have been decoded."""
-        arrays = build_leaf(rows, self.column.leaf)
         if sum(map(len, arrays)) != stop - self.next_row:
             raise CorruptFileError(f"a page does not hold its {stop - self.next_row} rows")
         self._arrays += arrays
@@ -138,12 +130,14 @@ class _Cursor:
 
 
 class FileReader:
-    """A data file of format 2.1 or 2.2.
+    """A data file of format 2.1 or 2.2. Safe to use from several threads.
 
     Parameters
     ----------
     source : RangeReader
         The bytes; closed with the reader.
+    cache : SearchCache, optional
+        Shared with readers of other files of the same table; one of the default size to itself if not given.
 
     Attributes
     ----------
@@ -161,19 +155,30 @@ class FileReader:
         If its version cannot be read.
     """
 
-    def __init__(self, source: RangeReader) -> None:
+    def __init__(self, source: RangeReader, cache: SearchCache | None = None) -> None:
         self._source = source
+        self._cache = SearchCache() if cache is None else cache
+        self._file: Key = (source.path, source.size_bytes)
         try:
-            self._tail = TailReader(source)
-            self.metadata = read_metadata(self._tail)
+            self.metadata = self._read_metadata()
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, source.path) from error
         self.schema: Schema = self.metadata.schema
         self.version: FileVersion = self.metadata.version
         self.num_rows: int = self.metadata.num_rows
         self.num_columns: int = len(self.metadata.columns)
-        self._columns: dict[tuple[int, str], _Column] = {}
-        self._pages: dict[int, list[PageMetadata]] = {}
+
+    def _read_metadata(self) -> FileMetadata:
+        known = self._cache.get((*self._file, "metadata"))
+        tail = self._cache.get((*self._file, "tail"))
+        if isinstance(known, FileMetadata):
+            self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else b"")
+            return known
+        self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else None)
+        metadata = read_metadata(self._tail)
+        self._cache.put((*self._file, "tail"), self._tail.tail, len(self._tail.tail))
+        self._cache.put((*self._file, "metadata"), metadata, metadata.memory_bytes)
+        return metadata
 
     def read(
         self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
@@ -197,8 +202,7 @@ class FileReader:
             raise InvalidInputError(
                 f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
             )
-        opened = [self._open(column) for column in columns]
-        return self._read([column.field for column in columns], opened, start, stop, batch_size)
+        return self._read([column.field for column in columns], self._open(columns), start, stop, batch_size)
 
     def _read(
         self, fields: list[Field], columns: list[list[_Column]], start: int, stop: int, batch_size: int
@@ -221,15 +225,15 @@ class FileReader:
     def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
-            ends, plans = [], []
+            planned = []
             for cursor in lacking:
                 with self._locating(cursor.column.leaf.name):
-                    end, plan = cursor.column.plan_window(cursor.next_row, stop)
-                ends.append(end)
-                plans.append(plan)
-            for cursor, end, decoded in zip(lacking, ends, run_plans(self._source, plans), strict=True):
+                    row, plan = cursor.column.plan_window(cursor.next_row, stop)
+                planned.append((cursor, row, plan))
+            results = run_plans(self._source, [plan for _, _, plan in planned])
+            for (cursor, end, _), arrays in zip(planned, results, strict=True):
                 with self._locating(cursor.column.leaf.name):
-                    cursor.push(decoded, end)
+                    cursor.push(arrays, end)
 
     def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows.
@@ -251,8 +255,8 @@ class FileReader:
         if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
             raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
         fields = [column.field for column in columns]
-        leaves = [leaf for column in columns for leaf in self._open(column)]
-        plans: list[NamedPlan] = []
+        leaves = [leaf for found in self._open(columns) for leaf in found]
+        plans: list[NamedPlan[list[pa.Array]]] = []
         owners: list[int] = []
         for owner, column in enumerate(leaves):
             with self._locating(column.leaf.name):
@@ -260,9 +264,8 @@ class FileReader:
             plans += found
             owners += [owner] * len(found)
         pieces: list[list[pa.Array]] = [[] for _ in leaves]
-        for owner, decoded in zip(owners, run_plans(self._source, plans), strict=True):
-            with self._locating(leaves[owner].leaf.name):
-                pieces[owner] += build_leaf(decoded, leaves[owner].leaf)
+        for owner, arrays_of_page in zip(owners, run_plans(self._source, plans), strict=True):
+            pieces[owner] += arrays_of_page
         schema = pa.schema([field.to_arrow() for field in fields])
         if not rows.size:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
@@ -287,31 +290,47 @@ class FileReader:
 
     def pages(self, column: int) -> list[PageMetadata]:
         """Return the pages of a column, by its number in the file."""
-        if column not in self._pages:
-            wanted = self.metadata.columns[column]
-            self._pages[column] = parse_column(self._tail.read(wanted), self._source.size_bytes)
-        return self._pages[column]
+        return self._load_columns({column: f"number {column}"})[column].metadata
 
     def close(self) -> None:
         """Close the source."""
         self._source.close()
 
-    def _open(self, projection: ColumnProjection) -> list[_Column]:
-        """Return the leaf columns of a field."""
-        with self._locating(projection.field.name):
-            return [self._column(leaf, projection.column_indices) for leaf in leaves_of(projection.field)]
+    def _open(self, projections: Sequence[ColumnProjection]) -> list[list[_Column]]:
+        """Return the leaf columns of each field."""
+        leaves: list[list[tuple[Leaf, int]]] = []
+        for projection in projections:
+            with self._locating(projection.field.name):
+                leaves.append([(leaf, self._number(leaf, projection)) for leaf in leaves_of(projection.field)])
+        pages = self._load_columns({number: leaf.name for found in leaves for leaf, number in found})
+        return [[self._column(leaf, pages[number]) for leaf, number in found] for found in leaves]
 
-    def _column(self, leaf: Leaf, column_indices: Mapping[int, int]) -> _Column:
-        index = column_indices.get(leaf.field.id, -1)
-        key = (index, str(leaf.arrow_type))
-        if key in self._columns:
-            return self._columns[key]
-        if not 0 <= index < self.num_columns:
-            raise CorruptFileError(f"there is no column {index}; the file has {self.num_columns}")
-        column = _Column(leaf, self.pages(index), self.version)
-        if column.first_rows[-1] != self.num_rows:
-            raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
-        self._columns[key] = column
+    def _number(self, leaf: Leaf, projection: ColumnProjection) -> int:
+        """Return which column of the file a leaf is."""
+        number = projection.column_indices.get(leaf.field.id, -1)
+        if not 0 <= number < self.num_columns:
+            raise CorruptFileError(f"there is no column {number}; the file has {self.num_columns}")
+        return number
+
+    def _load_columns(self, names: Mapping[int, str]) -> dict[int, ColumnPages]:
+        """Return the pages of columns, given by number and name; metadata that is not at hand is read together."""
+        keys = {number: (*self._file, number) for number in names}
+        found = {number: self._cache.get(key) for number, key in keys.items()}
+        loaded = {number: pages for number, pages in found.items() if isinstance(pages, ColumnPages)}
+        lacking = [number for number in names if number not in loaded]
+        messages = self._tail.read([self.metadata.columns[number] for number in lacking])
+        for number, message in zip(lacking, messages, strict=True):
+            with self._locating(names[number]):
+                metadata = parse_column(message, self._source.size_bytes)
+            pages = loaded[number] = ColumnPages(metadata, self.version, self._cache, keys[number])
+            self._cache.put(keys[number], pages, pages.memory_bytes(len(message)))
+        return loaded
+
+    def _column(self, leaf: Leaf, pages: ColumnPages) -> _Column:
+        with self._locating(leaf.name):
+            column = _Column(leaf, pages)
+            if column.first_rows[-1] != self.num_rows:
+                raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
         return column
 
     @contextmanager

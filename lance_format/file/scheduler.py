@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Bytes, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.structural.page import DecodedRows, Plan
+from lance_format.structural.page import SEEK_BYTES
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
-_MAX_GAP_BYTES = 8 * 1024
 _MAX_MERGED_BYTES = 64 * 1024 * 1024
+
+T = TypeVar("T")
 
 
 def coalesce(ranges: Sequence[ByteRange]) -> list[ByteRange]:
@@ -33,7 +35,7 @@ def coalesce(ranges: Sequence[ByteRange]) -> list[ByteRange]:
     start, end = -1, -1
     for wanted in sorted(ranges, key=_OFFSET):
         offset, stop = wanted.offset, wanted.offset + wanted.size
-        if start >= 0 and offset <= end + _MAX_GAP_BYTES and (stop <= end or stop - start <= _MAX_MERGED_BYTES):
+        if start >= 0 and offset <= end + SEEK_BYTES and (stop <= end or stop - start <= _MAX_MERGED_BYTES):
             end = max(end, stop)
             continue
         if start >= 0:
@@ -62,43 +64,70 @@ def fetch(source: RangeReader, ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedPlan:
-    """A plan and the column that it reads, for error messages."""
+class NamedPlan(Generic[T]):
+    """A plan and the column that it reads, for error messages.
+
+    Parameters
+    ----------
+    column : str
+    plan : generator
+        Yields ranges and is sent their bytes as a page's plan does, but may return something else.
+    """
 
     column: str
-    plan: Plan
+    plan: Generator[Sequence[ByteRange], Sequence[Bytes], T]
 
 
-def run_plans(source: RangeReader, plans: Sequence[NamedPlan]) -> list[DecodedRows]:
+@dataclass(slots=True)
+class _Run(Generic[T]):
+    """A plan under way: what it wants next, until it has its result."""
+
+    named: NamedPlan[T]
+    wanted: Sequence[ByteRange] = ()
+    results: tuple[T, ...] = ()
+
+    def proceed(self, data: Sequence[Bytes] | None) -> None:
+        """Send the plan what it wanted, or start it."""
+        plan = self.named.plan
+        try:
+            self.wanted = next(plan) if data is None else plan.send(data)
+        except StopIteration as stop:
+            self.results = (stop.value,)
+
+
+def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]]) -> list[T]:
     """Run plans to their end.
+
+    Parameters
+    ----------
+    source : RangeReader
+    plans : sequence of NamedPlan
+
+    Returns
+    -------
+    list
+        What the plans return, in their order.
 
     Raises
     ------
     CorruptFileError, NotSupportedError
-        What a plan raises, with the file and the column added.
+        What a plan raises, with the file and the column added; of several plans, the first.
     """
-    results: list[DecodedRows | None] = [None] * len(plans)
-    waiting: list[tuple[int, Sequence[ByteRange]]] = []
+    runs = [_Run(named) for named in plans]
 
-    def advance(index: int, data: Sequence[Bytes] | None) -> None:
-        named = plans[index]
+    def proceed(run: _Run[T], data: Sequence[Bytes] | None) -> None:
         try:
-            waiting.append((index, next(named.plan) if data is None else named.plan.send(data)))
-        except StopIteration as stop:
-            results[index] = stop.value
+            run.proceed(data)
         except (CorruptFileError, NotSupportedError) as error:
-            raise locate(error, source.path, named.column) from error
+            raise locate(error, source.path, run.named.column) from error
 
-    for index in range(len(plans)):
-        advance(index, None)
-    while waiting:
-        wanted, waiting = waiting, []
-        data = fetch(source, [byte_range for _, ranges in wanted for byte_range in ranges])
-        position = 0
-        for index, ranges in wanted:
-            advance(index, data[position : position + len(ranges)])
-            position += len(ranges)
-    return [result for result in results if result is not None]
+    for run in runs:
+        proceed(run, None)
+    while waiting := [run for run in runs if not run.results]:
+        data = iter(fetch(source, [byte_range for run in waiting for byte_range in run.wanted]))
+        for run in waiting:
+            proceed(run, [next(data) for _ in run.wanted])
+    return [result for run in runs for result in run.results]
 
 
 def locate(error: CorruptFileError | NotSupportedError, path: str, column: str | None = None) -> Exception:

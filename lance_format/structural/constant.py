@@ -12,6 +12,9 @@ are plain words of 16 bits; those of pages without a value may be compressed fro
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from lance_format.byte_io import ByteRange
@@ -45,6 +48,20 @@ _MAX_INLINE_BYTES = 32
 _MAX_INT32 = 2**31 - 1
 _LEVEL_BYTES = 2
 _MAX_LEVELS_PER_ROW = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """All that a page consists of; its levels have been checked."""
+
+    value: Bytes | None
+    repetition: Levels | None
+    definition: Levels | None
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory they take."""
+        return sum(part.nbytes for part in (self.value, self.repetition, self.definition) if part is not None)
 
 
 class ConstantPage:
@@ -85,27 +102,35 @@ class ConstantPage:
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`."""
-        wanted = [self._value_range, self._repetition_range, self._definition_range]
-        ranges: list[ByteRange] = [found for found in wanted if found is not None]
-        fetched = iter((yield ranges) if ranges else ())
-        value = self._inline if self._value_range is None else next(fetched)
-        repetition = None if self._repetition_range is None else self._repetition.read(next(fetched))
-        definition = None if self._definition_range is None else self._definition.read(next(fetched))
-        sizes = {levels.size for levels in (repetition, definition) if levels is not None}
-        if len(sizes) > 1 or (sizes and not self._stack.lists and sizes != {self._page.num_rows}):
-            raise CorruptFileError(f"a constant page of {self._page.num_rows} rows has {sorted(sizes)} levels")
-        decoded = self._select(repetition, definition, rows)
-        if value is None:
+        parts = self._page.cache.get()
+        if not isinstance(parts, _Parts):
+            parts = yield from self._load()
+            self._page.cache.put(parts, parts.size_bytes)
+        decoded = self._select(parts.repetition, parts.definition, rows)
+        if parts.value is None:
             return decoded
         seen = visible(decoded.levels.definition, self._stack)
         count = decoded.levels.num_levels if seen is None else int(np.count_nonzero(seen))
-        return DecodedRows(self._repeat(value, count), decoded.levels, self._stack)
+        return DecodedRows(self._repeat(parts.value, count), decoded.levels, self._stack)
+
+    def _load(self) -> Generator[Sequence[ByteRange], Sequence[Bytes], _Parts]:
+        wanted = [self._value_range, self._repetition_range, self._definition_range]
+        ranges: list[ByteRange] = [found for found in wanted if found is not None]
+        fetched = iter((yield ranges) if ranges else ())
+        value = self._inline if self._value_range is None else next(fetched).copy()
+        repetition = None if self._repetition_range is None else self._repetition.read(next(fetched)).copy()
+        definition = None if self._definition_range is None else self._definition.read(next(fetched)).copy()
+        sizes = {levels.size for levels in (repetition, definition) if levels is not None}
+        if len(sizes) > 1 or (sizes and not self._stack.lists and sizes != {self._page.num_rows}):
+            raise CorruptFileError(f"a constant page of {self._page.num_rows} rows has {sorted(sizes)} levels")
+        if sizes:
+            check_levels(LevelPair(repetition, definition, sizes.pop()), self._stack)
+        return _Parts(value, repetition, definition)
 
     def _select(self, repetition: Levels | None, definition: Levels | None, rows: RowSelection) -> DecodedRows:
         """Return the levels of the rows."""
         if repetition is not None:
             levels = LevelPair(repetition, definition, repetition.size)
-            check_levels(levels, self._stack)
             one = np.zeros(1, np.int64)
             first_rows = np.array([0, self._page.num_rows], np.int64)
             return select_rows(None, levels, self._stack, rows, first_rows, one + levels.num_levels, one)
@@ -114,7 +139,6 @@ class ConstantPage:
             nulls = np.full(len(rows), self._stack.null_level(0), np.uint16) if only_null else None
             return DecodedRows(None, LevelPair(None, nulls, len(rows)), self._stack)
         whole = LevelPair(None, definition, definition.size)
-        check_levels(whole, self._stack)
         picked = whole.select(rows.start, rows.stop) if isinstance(rows, range) else whole.take(rows)
         return DecodedRows(None, picked, self._stack)
 

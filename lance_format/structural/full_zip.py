@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_format.byte_io import ByteRange
 from lance_format.compression import strategy
@@ -31,6 +32,7 @@ from lance_format.kernels.mini_block import copy_slices
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import (
+    SEEK_BYTES,
     DecodedRows,
     EncodedPage,
     PageDescription,
@@ -44,8 +46,9 @@ _MAX_INT32 = 2**31 - 1
 _MAX_BITS = 16
 _OFFSET_WIDTHS = (1, 2, 4, 8)
 
-
+_Offsets: TypeAlias = npt.NDArray[np.uint64]
 _Lookup: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], list[tuple[int, int]]]
+_IndexReading: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[_Offsets, _Offsets]]
 
 
 class FullZipPage:
@@ -128,18 +131,40 @@ class FullZipPage:
         return [(int(row) * size, (int(row) + 1) * size) for row in rows]
 
     def _look_up(self, rows: RowSelection) -> _Lookup:
-        """Read from the repetition index where rows are."""
-        index, width = self._page.buffers[1].offset, self._offset_width
+        """Find out from the repetition index where rows are."""
+        begins, ends = yield from self._read_index(rows)
+        if (begins > ends).any() or int(ends.max()) > self._page.buffers[0].size:
+            raise CorruptFileError(
+                f"the repetition index places rows outside of the {self._page.buffers[0].size} bytes of the page"
+            )
         if isinstance(rows, range):
-            wanted = [ByteRange(index + rows.start * width, (len(rows) + 1) * width)]
-        else:
-            wanted = [ByteRange(index + int(row) * width, 2 * width) for row in rows]
-        offsets = [piece.view(f"<u{width}")[[0, -1]] for piece in (yield wanted)]
-        extents = [(int(begin), int(end)) for begin, end in offsets]
-        for begin, end in extents:
-            if not begin <= end <= self._page.buffers[0].size:
-                raise CorruptFileError(f"the repetition index places a row at bytes {begin} to {end}")
-        return extents
+            return [(int(begins[0]), int(ends[0]))]
+        return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+    def _read_index(self, rows: RowSelection) -> _IndexReading:
+        """Return the offsets at which the wanted rows begin and end; of a range of rows, where it does.
+
+        The whole index is read, and kept, if it is smaller than what the seeks would cost that read parts of it.
+        """
+        index, width = self._page.buffers[1], self._offset_width
+        bounds = np.array([rows.start, rows.stop]) if isinstance(rows, range) else np.stack([rows, rows + 1])
+        offsets = self._page.cache.get()
+        if not isinstance(offsets, np.ndarray):
+            if index.size > bounds[0].size * SEEK_BYTES:
+                return (yield from self._read_bounds(bounds))
+            (buffer,) = yield [index]
+            offsets = buffer.view(f"<u{width}").copy()
+            self._page.cache.put(offsets, offsets.nbytes)
+        found = offsets[bounds].astype(np.uint64)
+        return np.atleast_1d(found[0]), np.atleast_1d(found[1])
+
+    def _read_bounds(self, bounds: Counts) -> _IndexReading:
+        """Return parts of the repetition index."""
+        index, width = self._page.buffers[1].offset, self._offset_width
+        numbers = bounds.T.reshape(-1).tolist()
+        pieces = yield [ByteRange(index + number * width, width) for number in numbers]
+        found = np.concatenate(pieces).view(f"<u{width}").astype(np.uint64)
+        return found[::2], found[1::2]
 
     def _unzip(self, data: Bytes) -> DecodedRows:
         smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)

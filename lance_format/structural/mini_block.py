@@ -18,14 +18,26 @@ ones stand in the chunk of the value that follows, or in the last.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from lance_format.byte_io import ByteRange
 from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
-from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, ValueBlock, aligned, starts_of
+from lance_format.data_block import (
+    BufferSlices,
+    Bytes,
+    Counts,
+    FixedWidthBlock,
+    ValueBlock,
+    aligned,
+    detached,
+    memory_bytes,
+    starts_of,
+)
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import levels as level_kernels
 from lance_format.kernels import mini_block as kernels
@@ -69,6 +81,24 @@ class _ChunkTable:
     ended_rows: Counts
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What every read of a page needs: where its chunks are, and its dictionary if it has one."""
+
+    table: _ChunkTable
+    dictionary: ValueBlock | None
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory it takes."""
+        table = self.table
+        counts = (table.offsets, table.num_values, table.first_rows, table.ended_rows)
+        return sum(part.nbytes for part in counts) + (0 if self.dictionary is None else memory_bytes(self.dictionary))
+
+
+_Fetching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[Counts, Bytes]]
+
+
 class MiniBlockPage:
     """A page of chunks.
 
@@ -87,8 +117,6 @@ class MiniBlockPage:
 
     def __init__(self, layout: encodings_pb2.MiniBlockLayout, page: PageDescription) -> None:
         self._page = page
-        self._table: _ChunkTable | None = None
-        self._dictionary: ValueBlock | None = None
         self._stack = LayerStack.parse(layout.layers)
         self._num_values = layout.num_items
         self._depth = layout.repetition_index_depth
@@ -125,44 +153,57 @@ class MiniBlockPage:
         return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1))
 
     def plan(self, rows: RowSelection) -> Plan:
-        """Plan the reading of some rows; see `Page`."""
-        if self._table is None:
-            yield from self._load()
-        table = self._table
-        assert table is not None
-        chunks = _chunks_of(table, rows)
-        runs = np.split(chunks, np.flatnonzero(np.diff(chunks) > 1) + 1)
-        base = self._page.buffers[1].offset
-        fetched = yield tuple(
-            ByteRange(base + int(table.offsets[run[0]]), int(table.offsets[run[-1] + 1] - table.offsets[run[0]]))
-            for run in runs
-        )
-        data = aligned(fetched[0] if len(fetched) == 1 else np.concatenate(fetched))
+        """Plan the reading of some rows; see `Page`. A whole page is one read, and leaves nothing in the cache."""
+        search = self._page.cache.get()
+        if isinstance(search, _Search):
+            chunks, data = yield from self._fetch_chunks(search.table, rows)
+        elif isinstance(rows, range) and len(rows) == self._page.num_rows:
+            *parts, data = yield [*self._search_ranges(), self._page.buffers[1]]
+            search = self._parse_search(parts)
+            chunks = np.arange(search.table.num_values.size)
+        else:
+            search = self._parse_search((yield self._search_ranges()))
+            self._page.cache.put(search, search.size_bytes)
+            chunks, data = yield from self._fetch_chunks(search.table, rows)
+        table = search.table
         counts = table.num_values[chunks]
         values, levels, num_levels = self._decode(data, np.diff(table.offsets)[chunks], counts)
         if self._stack.lists:
             decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
         else:
             decoded = _select_flat(values, levels, self._stack, rows, table.first_rows[chunks], starts_of(counts))
-        if self._dictionary is None or decoded.values is None:
+        if search.dictionary is None or decoded.values is None:
             return decoded
-        return dataclasses.replace(decoded, values=look_up(self._dictionary, decoded.values))
+        return dataclasses.replace(decoded, values=look_up(search.dictionary, decoded.values))
 
-    def _load(self) -> Plan:
-        """Fetch what all reads of the page need: the chunk table, the dictionary and the repetition index."""
-        wanted = [self._page.buffers[0]]
+    def _fetch_chunks(self, table: _ChunkTable, rows: RowSelection) -> _Fetching:
+        """Return which chunks hold the rows, and the bytes of all of them."""
+        chunks = _chunks_of(table, rows)
+        gaps = np.flatnonzero(np.diff(chunks) > 1)
+        begins = table.offsets[chunks[np.append(0, gaps + 1)]].tolist()
+        ends = table.offsets[chunks[np.append(gaps, chunks.size - 1)] + 1].tolist()
+        base = self._page.buffers[1].offset
+        fetched = yield [ByteRange(base + begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
+        return chunks, aligned(fetched[0] if len(fetched) == 1 else np.concatenate(fetched))
+
+    def _search_ranges(self) -> list[ByteRange]:
+        """Return where the chunk table, the dictionary and the repetition index are."""
+        buffers = self._page.buffers
+        wanted = [buffers[0]]
         if self._items is not None:
-            wanted.append(self._page.buffers[2])
+            wanted.append(buffers[2])
         if self._stack.lists:
-            wanted.append(self._page.buffers[3 if self._items is not None else 2])
-        fetched = yield wanted
+            wanted.append(buffers[3 if self._items is not None else 2])
+        return wanted
+
+    def _parse_search(self, parts: Sequence[Bytes]) -> _Search:
+        dictionary = None
         if self._items is not None:
             count = np.array([self._num_dictionary_items], np.int64)
-            self._dictionary = self._items.decompress([BufferSlices.whole(fetched[1])], count)
-            if self._dictionary.num_values != self._num_dictionary_items:
-                raise CorruptFileError(f"the dictionary has {self._dictionary.num_values} items")
-        self._table = self._parse_table(fetched[0], fetched[-1] if self._stack.lists else None)
-        return DecodedRows(None, LevelPair(None, None, 0), self._stack)
+            dictionary = detached(self._items.decompress([BufferSlices.whole(parts[1])], count))
+            if dictionary.num_values != self._num_dictionary_items:
+                raise CorruptFileError(f"the dictionary has {dictionary.num_values} items")
+        return _Search(self._parse_table(parts[0], parts[-1] if self._stack.lists else None), dictionary)
 
     def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> _ChunkTable:
         width = 4 if self._page.large_chunks else 2
@@ -257,7 +298,7 @@ def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
     firsts = np.searchsorted(table.first_rows, rows, side="right") - 1
     lasts = np.searchsorted(table.ended_rows, rows, side="right")
     if (firsts == lasts).all():
-        return np.unique(firsts)
+        return firsts[np.diff(firsts, prepend=-1) > 0]
     marks = np.zeros(len(table.num_values) + 1, np.int64)
     np.add.at(marks, firsts, 1)
     np.add.at(marks, lasts + 1, -1)

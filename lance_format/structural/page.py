@@ -1,7 +1,8 @@
 """What all page layouts share: how a page is described, asked for rows, and what it answers.
 
 A layout does no I/O. It answers with a *plan*: a generator that yields the byte ranges it wants next, is sent their
-bytes, and in the end returns the rows. Whoever runs plans may fetch the ranges of many pages at once.
+bytes, and in the end returns the rows. Whoever runs plans may fetch the ranges of many pages at once, and keeps for
+pages what they need for every read: see `PageCache`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,37 @@ RowSelection: TypeAlias = range | Counts
 """Rows of a page, ascending: a range of step 1, or an array that may repeat rows."""
 
 
+SEEK_BYTES = 8 * 1024
+"""A request is taken to cost as much as reading so many bytes more: what lies closer together is read as one."""
+
+
+class PageCache(Protocol):
+    """Where a page leaves what it needs for every read, such as chunk tables, dictionaries and indices.
+
+    A page must do without: what it leaves there may be gone the next time.
+    """
+
+    def get(self) -> object | None:
+        """Return what the page left, or None."""
+
+    def put(self, found: object, size_bytes: int) -> None:
+        """Leave something that takes so many bytes of memory and is never changed."""
+
+
+class _NoCache:
+    """Keeps nothing."""
+
+    def get(self) -> None:
+        """See `PageCache`."""
+
+    def put(self, found: object, size_bytes: int) -> None:
+        """See `PageCache`."""
+
+
+NO_CACHE = _NoCache()
+"""For pages that are read once."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageDescription:
     """Where a page is and how many rows it has.
@@ -54,11 +86,13 @@ class PageDescription:
     num_rows : int
     large_chunks : bool
         Whether the file's version has 32-bit chunk words.
+    cache : PageCache
     """
 
     buffers: tuple[ByteRange, ...]
     num_rows: int
     large_chunks: bool
+    cache: PageCache = NO_CACHE
 
 
 @dataclass(frozen=True, slots=True)

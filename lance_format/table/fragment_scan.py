@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.file import ColumnProjection, FileReader
+from lance_format.file import ColumnProjection, FileReader, SearchCache
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
@@ -37,6 +37,8 @@ class FragmentScan:
     fragment : FragmentMetadata
     schema : Schema
         The columns, in the order wanted.
+    cache : SearchCache
+        Of the table.
     memory : dict
         What has been found out about the fragment, for those who scan it.
     """
@@ -45,6 +47,7 @@ class FragmentScan:
     root: str
     fragment: FragmentMetadata
     schema: Schema
+    cache: SearchCache
     memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def physical_rows(self) -> int:
@@ -204,7 +207,7 @@ class _OpenFile:
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(f"the data file {path} of fragment {scan.fragment.id} is gone") from error
         try:
-            self._reader = FileReader(source)
+            self._reader = FileReader(source, scan.cache)
         except BaseException:
             source.close()
             raise

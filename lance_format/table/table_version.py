@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import CommitStateUnknownError, LanceError, RetryableCommitConflictError, StorageError
+from lance_format.file import SearchCache
 from lance_format.object_store import ObjectStore
 from lance_format.table.commit import DEFAULT_RETRY, RetryPolicy, commit
 from lance_format.table.fragment import FragmentMetadata
@@ -36,6 +37,8 @@ class TableVersion:
         The path of the table in the store.
     manifest : Manifest
     storage_options : mapping of str to str
+    cache : SearchCache
+        Of the table, shared by all of its versions that were made from one.
     """
 
     uri: str
@@ -43,6 +46,7 @@ class TableVersion:
     root: str
     manifest: Manifest
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cache: SearchCache = field(default_factory=SearchCache, repr=False, compare=False)
 
     def history(self) -> History:
         """List the versions that the table has now."""
@@ -57,7 +61,7 @@ class TableVersion:
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentScan:
         """Return how some columns of a fragment are read."""
-        return FragmentScan(self.store, self.root, fragment, schema)
+        return FragmentScan(self.store, self.root, fragment, schema, self.cache)
 
     def commit(
         self, operation: Operation, *, uuid: str | None = None, retry: RetryPolicy = DEFAULT_RETRY

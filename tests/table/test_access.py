@@ -1,0 +1,66 @@
+"""What reads of a table cost, once its cache knows the files."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+import lance_format
+from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.object_store.local import LocalReader, LocalStore
+from lance_format.table.dataset import LanceDataset
+
+
+class _Reader(LocalReader):
+    def __init__(self, path: str, requests: list[ByteRange]) -> None:
+        super().__init__(path)
+        self._requests = requests
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        self._requests += ranges
+        return super().read_ranges(ranges)
+
+
+class _Store(LocalStore):
+    """Local files; `requests` are the ranges that were read of data files."""
+
+    def __init__(self) -> None:
+        self.requests: list[ByteRange] = []
+
+    def open_reader(self, path: str, size_bytes: int | None = None) -> RangeReader:
+        del size_bytes
+        return _Reader(path, self.requests)
+
+
+def _table(tmp_path: Path) -> tuple[LanceDataset, _Store, pa.Table]:
+    table = pa.table({"id": range(0, 30_000 * 7919, 7919), "name": [f"n{row}" for row in range(30_000)]})
+    written = lance_format.write_dataset(table, tmp_path / "table", max_rows_per_file=10_000)
+    store = _Store()
+    return LanceDataset(written.uri, dataclasses.replace(written._table, store=store)), store, table
+
+
+def test_rows_cost_their_chunks_only(tmp_path: Path) -> None:
+    dataset, store, table = _table(tmp_path)
+    rows = [5, 15_000, 25_000]
+    assert dataset.take(rows).equals(table.take(rows))
+    cold = len(store.requests)
+    store.requests.clear()
+    assert dataset.take(rows, ["id"]).equals(table.select(["id"]).take(rows))
+    assert len(store.requests) == 3 < cold
+    assert sum(read.size for read in store.requests) < 3 * 8192
+    store.requests.clear()
+    older = dataset.checkout_version(1).take(rows, ["id"])
+    assert len(store.requests) == 3, "versions of a table do not share what they know"
+    assert older.equals(table.select(["id"]).take(rows))
+
+
+def test_the_size_of_the_cache_travels(tmp_path: Path) -> None:
+    _table(tmp_path)
+    for size in (0, 12_345):
+        dataset = lance_format.dataset(tmp_path / "table", metadata_cache_size_bytes=size)
+        assert pickle.loads(pickle.dumps(dataset))._table.cache.capacity_bytes == size
+        assert dataset.checkout_version(1)._table.cache is dataset._table.cache
