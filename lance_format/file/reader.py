@@ -15,6 +15,7 @@ from lance_format.data_block import Bytes, Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.file.column_pages import ColumnPages
+from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
 from lance_format.file.nesting import Leaf, build_leaf, leaves_of, merge
 from lance_format.file.scheduler import NamedPlan, locate, run_plans
@@ -24,6 +25,7 @@ from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
 _MAX_WINDOW_ROWS = 1024 * 1024
+_MAX_WINDOWS_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +212,11 @@ class FileReader:
         schema = pa.schema([field.to_arrow() for field in fields])
         cursors = [[_Cursor(column, start) for column in leaves] for leaves in columns]
         flat = [cursor for leaves in cursors for cursor in leaves]
+        threads = cpu_threads()
         row = start
         while row < stop:
             wanted = min(batch_size, stop - row)
-            self._fill(flat, wanted, stop)
+            self._fill(flat, wanted, stop, threads)
             num_rows = min((cursor.fits(wanted) for cursor in flat), default=wanted)
             arrays = []
             for field, leaves in zip(fields, cursors, strict=True):
@@ -222,15 +225,19 @@ class FileReader:
             row += num_rows
             yield _batch(arrays, schema, num_rows)
 
-    def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int) -> None:
+    def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int, threads: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
             planned = []
             for cursor in lacking:
+                row = cursor.next_row
                 with self._locating(cursor.column.leaf.name):
-                    row, plan = cursor.column.plan_window(cursor.next_row, stop)
-                planned.append((cursor, row, plan))
-            results = run_plans(self._source, [plan for _, _, plan in planned])
+                    for _ in range(_windows_ahead(threads, len(lacking))):
+                        if row == stop:
+                            break
+                        row, plan = cursor.column.plan_window(row, stop)
+                        planned.append((cursor, row, plan))
+            results = run_plans(self._source, [plan for _, _, plan in planned], threads=threads)
             for (cursor, end, _), arrays in zip(planned, results, strict=True):
                 with self._locating(cursor.column.leaf.name):
                     cursor.push(arrays, end)
@@ -340,6 +347,11 @@ class FileReader:
             yield
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, self._source.path, column) from error
+
+
+def _windows_ahead(threads: int, num_columns: int) -> int:
+    """Return how many pages of each column to decode at once, so that all threads have something to do."""
+    return min(-(-threads // num_columns), _MAX_WINDOWS_AHEAD)
 
 
 def _batch(arrays: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:

@@ -1,14 +1,16 @@
 """Running plans: the byte ranges that many pages want next are merged, read, and handed out.
 
 Ranges that lie close together are read as one: a seek costs more than the bytes between them. Plans proceed in rounds,
-so that the chunk tables of all columns are one batch of requests, and their chunks the next.
+so that the chunk tables of all columns are one batch of requests, and their chunks the next. Where a round brought much
+to decode, the plans proceed side by side, in threads that end with the round.
 """
 
 from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -22,6 +24,8 @@ from lance_format.structural.page import SEEK_BYTES
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
 _MAX_MERGED_BYTES = 64 * 1024 * 1024
+_THREADED_BYTES = 128 * 1024
+"""Less than this is decoded before threads would have started."""
 
 T = TypeVar("T")
 
@@ -95,13 +99,15 @@ class _Run(Generic[T]):
             self.results = (stop.value,)
 
 
-def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]]) -> list[T]:
+def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], *, threads: int = 1) -> list[T]:
     """Run plans to their end.
 
     Parameters
     ----------
     source : RangeReader
     plans : sequence of NamedPlan
+    threads : int
+        How many may proceed at once.
 
     Returns
     -------
@@ -125,9 +131,25 @@ def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]]) -> list[T]:
         proceed(run, None)
     while waiting := [run for run in runs if not run.results]:
         data = iter(fetch(source, [byte_range for run in waiting for byte_range in run.wanted]))
-        for run in waiting:
-            proceed(run, [next(data) for _ in run.wanted])
+        pieces = [[next(data) for _ in run.wanted] for run in waiting]
+        size = sum(piece.size for found in pieces for piece in found)
+        _side_by_side(proceed, waiting, pieces, threads if size >= _THREADED_BYTES else 1)
     return [result for run in runs for result in run.results]
+
+
+def _side_by_side(
+    proceed: Callable[[_Run[T], Sequence[Bytes]], None],
+    runs: list[_Run[T]],
+    pieces: list[list[Bytes]],
+    threads: int,
+) -> None:
+    if threads == 1 or len(runs) == 1:
+        for run, data in zip(runs, pieces, strict=True):
+            proceed(run, data)
+        return
+    with ThreadPoolExecutor(min(threads, len(runs)), "lance-decode") as pool:
+        for _ in pool.map(proceed, runs, pieces):
+            pass
 
 
 def locate(error: CorruptFileError | NotSupportedError, path: str, column: str | None = None) -> Exception:
