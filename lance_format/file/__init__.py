@@ -11,6 +11,7 @@ from lance_format.file.lance_file import (
     ReaderResults,
     stable_version,
 )
+from lance_format.file.projection import project, prune
 from lance_format.file.reader import ColumnProjection, FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
@@ -30,5 +31,7 @@ __all__ = [
     "ReaderResults",
     "SearchCache",
     "column_indices",
+    "project",
+    "prune",
     "stable_version",
 ]

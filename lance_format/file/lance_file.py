@@ -15,6 +15,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file.columns import column_indices
+from lance_format.file.projection import project
 from lance_format.file.reader import ColumnProjection, FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileWriter
@@ -93,7 +94,8 @@ class LanceFileReader:
         A local path or `file:` URI.
     storage_options : mapping, optional
     columns : sequence of str, optional
-        The top-level columns to read; all by default.
+        The columns to read; all by default. A path such as `a.b` reads that field of a struct alone, and returns the
+        struct without its other fields: `lance_format/file/projection.py` has more on paths.
     metadata_cache_size_bytes : int, optional
         What may be kept between reads to find rows sooner; 64 MiB by default, 0 for nothing.
 
@@ -121,7 +123,7 @@ class LanceFileReader:
         store, location = resolve(path, storage_options)
         self._reader = FileReader(store.open_reader(location), cache)
         schema = self._reader.schema
-        self._schema = schema if columns is None else schema.select(columns)
+        self._schema = schema if columns is None else project(schema, columns)
         indices = column_indices(schema)
         self._columns = [ColumnProjection(field, indices) for field in self._schema.fields]
 

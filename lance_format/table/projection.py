@@ -17,6 +17,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate
 from lance_format.expressions.nodes import Column
+from lance_format.file import prune
 from lance_format.table.fragment_scan import empty_columns_batch
 from lance_format.table.row_columns import ROW_COLUMNS, LiveRows, row_column
 
@@ -115,11 +116,12 @@ def plan_projection(
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
     predicate = None if filter is None else as_expression(filter, visible).require_predicate()
     bound = [output.value for output in outputs] + ([] if predicate is None else [predicate])
-    used = {path[0] for expression in bound for path in expression.columns}
+    paths = {path for expression in bound for path in expression.columns}
+    used = {path[0] for path in paths}
     return Projection(
         outputs=tuple(outputs),
         filter=predicate,
-        source=Schema(tuple(field for field in stored.fields if field.name in used), stored.metadata),
+        source=prune(stored, paths),
         row_columns=tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names),
         schema=pa.schema([_output_field(output, visible) for output in outputs], metadata=visible.metadata),
     )

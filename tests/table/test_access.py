@@ -64,3 +64,29 @@ def test_the_size_of_the_cache_travels(tmp_path: Path) -> None:
         dataset = lance_format.dataset(tmp_path / "table", metadata_cache_size_bytes=size)
         assert pickle.loads(pickle.dumps(dataset))._table.cache.capacity_bytes == size
         assert dataset.checkout_version(1)._table.cache is dataset._table.cache
+
+
+def test_fields_below_a_column_are_read_alone(tmp_path: Path) -> None:
+    """By scans and takes, and where a filter needs another one."""
+    numbers = [row * 7919**4 % 2**61 for row in range(20_000)]
+    table = pa.table(
+        {"a": [{"x": row, "y": {"z": f"text {number}", "w": number}} for row, number in enumerate(numbers)]}
+    )
+    written = lance_format.write_dataset(table, tmp_path / "table")
+    store = _Store()
+    dataset = LanceDataset(written.uri, dataclasses.replace(written._table, store=store))
+    dataset.to_table()
+    whole = _drain(store)
+    expected = pa.table({"a.x": range(20_000)})
+    assert dataset.to_table(["a.x"]).equals(expected)
+    assert _drain(store) < whole / 5
+    assert dataset.to_table(["a.x"], filter="a.y.w >= 0").equals(expected)
+    assert whole / 5 < _drain(store) < whole / 1.5
+    dataset.take([7], ["a.x"])
+    assert _drain(store) < 3000
+
+
+def _drain(store: _Store) -> int:
+    size = sum(read.size for read in store.requests)
+    store.requests.clear()
+    return size
