@@ -139,12 +139,14 @@ class FullZipPage:
             )
         if isinstance(rows, range):
             return [(int(begins[0]), int(ends[0]))]
+        if ((begins[1:] < ends[:-1]) & (np.diff(rows) > 0)).any():
+            raise CorruptFileError("the repetition index lets rows overlap")
         return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
     def _read_index(self, rows: RowSelection) -> _IndexReading:
-        """Return the offsets at which the wanted rows begin and end; of a range of rows, where it does.
+        """Return the offsets at which the wanted rows begin and end; of a range of rows, where the range does.
 
-        The whole index is read, and kept, if it is smaller than what the seeks would cost that read parts of it.
+        The whole index is read, and kept, if that costs no more than seeking for each part of it.
         """
         index, width = self._page.buffers[1], self._offset_width
         bounds = np.array([rows.start, rows.stop]) if isinstance(rows, range) else np.stack([rows, rows + 1])

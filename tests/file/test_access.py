@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lance_format.byte_io import ByteRange
+from lance_format.errors import CorruptFileError
 from lance_format.file import LanceFileWriter, SearchCache
 from tests.file.counting import CountedFile
 
@@ -160,3 +161,18 @@ def test_metadata_of_many_columns_is_read_together(tmp_path: Path) -> None:
     found, requests, _ = file.take([50], names)
     assert found.equals(table.select(names).slice(50, 1))
     assert requests <= 3, "metadata, chunk tables and chunks of neighbours are a request each"
+
+
+def test_overlapping_rows_of_an_index_are_refused(tmp_path: Path) -> None:
+    """Each may lie within the page, yet together they would take the page's memory many times over."""
+    table = pa.table({"large": _LARGE[:500]})
+    path = _write(tmp_path / "a.lance", table)
+    index = CountedFile(path).reader.pages(0)[0].buffers[1]
+    damaged = bytearray(path.read_bytes())
+    width = index.size // 501
+    damaged[index.offset + 11 * width : index.offset + 12 * width] = damaged[
+        index.offset + 400 * width : index.offset + 401 * width
+    ]
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptFileError, match="column 'large': the repetition index lets rows overlap"):
+        CountedFile(path).take([10, 20])
