@@ -19,7 +19,7 @@ from typing import TypeAlias
 from lance_format.errors import InvalidInputError
 
 DEFAULT_CACHE_BYTES = 64 * 1024 * 1024
-"""How much a cache holds by default: the search data of some 10 GB of numbers or 100 GB of large values."""
+"""How much a cache holds by default: the chunk tables of some 8 GB of plain numbers."""
 
 _ENTRY_BYTES = 512
 
