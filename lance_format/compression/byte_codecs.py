@@ -27,6 +27,7 @@ ZSTD: int = encodings_pb2.COMPRESSION_ALGORITHM_ZSTD
 
 _LZ4_PREFIX_BYTES = 4
 _LZ4_MOST_EXPANSION = 255
+_LZ4_MOST_BYTES = 0x7E000000
 _ZSTD_PREFIX_BYTES = 8
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_DESCRIPTOR = 4
@@ -36,6 +37,8 @@ _ZSTD_LEAST_BLOCK_BYTES = 4
 _ZSTD_DEFAULT_LEVEL = 3
 _UNKNOWN = -1
 _READ_BYTES = 1 << 20
+_MAX_TRUSTED_BYTES = 16 << 20
+"""What is allocated because a frame says that it has so much; more is read as far as it is there."""
 
 
 def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
@@ -86,7 +89,7 @@ def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> 
     if present.any():
         prefixes = np.ascontiguousarray(slices.data[where[present]])
         sizes[present] = prefixes.view("<u4").ravel()
-    if (sizes > slices.sizes * _LZ4_MOST_EXPANSION).any():
+    if (sizes > np.minimum(slices.sizes * _LZ4_MOST_EXPANSION, _LZ4_MOST_BYTES)).any():
         raise CorruptFileError("an LZ4 buffer says that it expands further than LZ4 can")
     _check_limits(sizes, limits)
     data = np.ascontiguousarray(slices.data).data
@@ -144,19 +147,19 @@ def _expand_frame(decompressor: zstandard.ZstdDecompressor, data: memoryview, li
         content = zstandard.frame_content_size(frame)
         if max(size, content) > most:
             raise CorruptFileError(f"a zstd buffer expands to {max(size, content)} bytes; at most {most} fit")
-        if size == _UNKNOWN and content == _UNKNOWN:
+        if max(size, content) > _MAX_TRUSTED_BYTES or (size == _UNKNOWN and content == _UNKNOWN):
             expanded = _read_frame(decompressor, frame, most)
         else:
             expanded = decompressor.decompress(frame, max_output_size=size if content == _UNKNOWN else 0)
     except zstandard.ZstdError as error:
         raise CorruptFileError(f"a zstd buffer cannot be decompressed: {error}") from error
-    if size not in (_UNKNOWN, len(expanded)):
-        raise CorruptFileError(f"a zstd buffer expands to {len(expanded)} bytes; it says {size}")
+    if {size, content} - {_UNKNOWN, len(expanded)}:
+        raise CorruptFileError(f"a zstd buffer expands to {len(expanded)} bytes; it says {max(size, content)}")
     return expanded
 
 
 def _read_frame(decompressor: zstandard.ZstdDecompressor, frame: memoryview, most: int) -> bytes:
-    """Decompress a frame that does not say its size."""
+    """Decompress a frame that does not say its size, or one that is not to be believed."""
     pieces = []
     size = 0
     with decompressor.stream_reader(frame) as reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +138,27 @@ def test_sizes_beyond_belief_are_refused_before_anything_is_allocated(scheme: in
         _expand(scheme, huge)
     with pytest.raises(CorruptFileError, match="at most 999 fit"):
         _expand(scheme, small.tobytes(), 999)
+
+
+def test_frames_that_say_they_are_large_are_believed_as_far_as_they_are() -> None:
+    content = bytes(64 << 20)
+    frame = zstandard.ZstdCompressor().compress(content)
+    assert _expand(ZSTD, frame) == content
+    assert _expand(ZSTD, len(content).to_bytes(8, "little") + frame) == content
+    with pytest.raises(CorruptFileError, match="says 67108865"):
+        _expand(ZSTD, (len(content) + 1).to_bytes(8, "little") + frame)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptFileError):
+            _expand(ZSTD, frame[:100] + b"\xff" * len(frame))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_lz4_blocks_larger_than_any() -> None:
+    with pytest.raises(CorruptFileError, match="further than LZ4 can"):
+        _expand(LZ4, (0xFFFFFFFF).to_bytes(4, "little") + bytes(17 << 20))
 
 
 def test_limits_follow_from_the_number_of_values() -> None:
