@@ -25,6 +25,7 @@ UNASSIGNED = -1
 
 _EXTENSION_NAME = b"ARROW:extension:name"
 _MAX_FIELDS = 100_000
+_MAX_TYPE_PARTS = 100
 
 _PLAIN_TYPES: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -101,16 +102,29 @@ class Field:
         ------
         NotSupportedError
             If the logical type is unknown.
+        CorruptFileError
+            If it is malformed, or the fields below this one are not those of the type.
         """
-        if self.children and self.logical_type.startswith("fixed_size_list:struct:"):
-            return pa.list_(self.children[0].to_arrow(), _positive(self.logical_type.rsplit(":", 1)[1]))
+        if len(self.children) == 1 and self.logical_type.startswith("fixed_size_list:struct:"):
+            return pa.list_(self.children[0].to_arrow(), self._list_size())
         if self.logical_type in ("struct", "map", *_LIST_NAMES):
             return _nested_arrow_type(self)
+        if self.children:
+            raise CorruptFileError(f"field {self.name!r} of type {self.logical_type[:100]} has fields below it")
         return _parse_logical_type(self.logical_type)
+
+    def _list_size(self) -> int:
+        try:
+            return _positive(self.logical_type.rpartition(":")[2])
+        except ValueError as error:
+            raise CorruptFileError(f"malformed logical type {self.logical_type[:100]!r}: {error}") from error
 
     def to_arrow(self) -> pa.Field:
         """Return the Arrow field, metadata included."""
-        return pa.field(self.name, self.to_arrow_type(), self.nullable, metadata=dict(self.metadata) or None)
+        arrow_type = self.to_arrow_type()
+        if pa.types.is_null(arrow_type) and not self.nullable:
+            raise CorruptFileError(f"field {self.name!r} has no type but null, and may not be null")
+        return pa.field(self.name, arrow_type, self.nullable, metadata=dict(self.metadata) or None)
 
     @classmethod
     def from_arrow(cls, field: pa.Field) -> Field:
@@ -360,9 +374,15 @@ def _nested_arrow_type(field: Field) -> pa.DataType:
         raise CorruptFileError(f"field {field.name!r} of type {field.logical_type} has {len(field.children)} children")
     child = field.children[0]
     if field.logical_type == "map":
-        if len(child.children) != 2:
-            raise CorruptFileError(f"the entries of map {field.name!r} have {len(child.children)} fields instead of 2")
-        return pa.map_(child.children[0].to_arrow().with_nullable(False), child.children[1].to_arrow())
+        if child.logical_type != "struct" or len(child.children) != 2:
+            raise CorruptFileError(
+                f"the entries of map {field.name!r} are a {child.logical_type[:100]} of {len(child.children)} fields;"
+                " expected a struct of 2"
+            )
+        key = child.children[0].to_arrow()
+        if pa.types.is_null(key.type):
+            raise CorruptFileError(f"the keys of map {field.name!r} have no type but null")
+        return pa.map_(key.with_nullable(False), child.children[1].to_arrow())
     return pa.list_(child.to_arrow()) if field.logical_type.startswith("list") else pa.large_list(child.to_arrow())
 
 
@@ -372,10 +392,12 @@ def _parse_logical_type(text: str) -> pa.DataType:
         return plain
     kind, _, rest = text.partition(":")
     parse = _PARSERS.get(kind)
+    if text.count(":") > _MAX_TYPE_PARTS:
+        raise CorruptFileError(f"malformed logical type {text[:100]!r}…: it has more than {_MAX_TYPE_PARTS} parts")
     try:
         if parse is not None:
             return parse(rest)
-    except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, pa.ArrowException) as error:
         if isinstance(error, NotSupportedError):
             raise
         raise CorruptFileError(f"malformed logical type {text!r}: {error}") from error

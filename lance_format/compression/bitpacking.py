@@ -29,6 +29,7 @@ from lance_format.kernels.bitpacking import BLOCK_VALUES
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (8, 16, 32, 64)
+_MAX_ZEROS = 2**24  # of values packed into 0 bits, which take no bytes
 
 
 def _allocate(num_values: int, word_bits: int) -> Bytes:
@@ -75,7 +76,8 @@ class OutOfLineBitpackingDecompressor:
         """Decompress chunks; see `Decompressor`."""
         (packed,) = buffers
         most = packed.sizes * 8 // max(self.packed_bits, 1) + BLOCK_VALUES
-        if self.packed_bits and (num_values > most).any():
+        is_short = (num_values > most).any() if self.packed_bits else num_values.sum() > _MAX_ZEROS
+        if is_short:
             raise CorruptFileError("a bit-packed buffer is shorter than its number of values says")
         out = _allocate(int(num_values.sum()), self.word_bits)
         total = kernels.unpack_blocks(

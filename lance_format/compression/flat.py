@@ -42,14 +42,15 @@ class FlatDecompressor:
         total = int(num_values.sum())
         if self.bits_per_value == 1:
             return self._decompress_bits(values, num_values, total)
-        needed = num_values * (self.bits_per_value // 8)
-        wrong = values.sizes < needed
+        width = self.bits_per_value // 8
+        wrong = num_values > values.sizes // width  # divided, so that no product overflows
         if wrong.any():
             chunk = int(wrong.argmax())
             raise CorruptFileError(
                 f"chunk {chunk} has {values.sizes[chunk]} bytes for {num_values[chunk]} values of"
                 f" {self.bits_per_value} bits"
             )
+        needed = num_values * width
         if len(num_values) == 1:
             start = int(values.starts[0])
             return FixedWidthBlock(values.data[start : start + int(needed[0])], self.bits_per_value, total)
@@ -58,7 +59,7 @@ class FlatDecompressor:
         return FixedWidthBlock(out, self.bits_per_value, total)
 
     def _decompress_bits(self, values: BufferSlices, num_values: Counts, total: int) -> FixedWidthBlock:
-        if (values.sizes * 8 < num_values).any():
+        if (num_values > values.sizes * 8).any():
             raise CorruptFileError("a chunk of single bits is shorter than its number of values says")
         out = np.zeros((total + 7) // 8 + 1, np.uint8)
         kernels.copy_bits(values.data, values.starts, num_values, out)

@@ -39,6 +39,7 @@ _MAGIC = b"LANC"
 _TAIL_BYTES = 64 * 1024
 _RANGE_BYTES = 128
 _PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
+_MAX_ROWS = 2**48  # what keeps sums of rows, and products with the size of a value, within 64 bits
 _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 _PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 
@@ -140,6 +141,8 @@ def read_metadata(tail: TailReader) -> FileMetadata:
         raise CorruptFileError("the file has no global buffer, and so no schema")
     descriptor = _parse(file_pb2.FileDescriptor, tail.read(global_buffers[:1])[0], "file descriptor")
     schema = parse_schema(descriptor.schema.fields, descriptor.schema.metadata)
+    if descriptor.length > _MAX_ROWS or (descriptor.length and not schema.fields):
+        raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
     return FileMetadata(version, schema, descriptor.length, columns, global_buffers)
 
 
@@ -183,6 +186,9 @@ def parse_column(data: bytes, file_size: int) -> list[PageMetadata]:
     kind = encoding.WhichOneof("column_encoding")
     if kind == "blob":
         raise NotSupportedError("column encoding 'blob' cannot be read yet")
+    num_rows = sum(page.length for page in column.pages)
+    if num_rows > _MAX_ROWS:
+        raise CorruptFileError(f"the pages of a column have {num_rows} rows; at most {_MAX_ROWS} are possible")
     return [_parse_page(page, file_size) for page in column.pages]
 
 

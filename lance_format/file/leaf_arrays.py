@@ -37,6 +37,8 @@ _SHAPES: dict[pa.DataType, ValueShape] = {
     pa.large_string(): ValueShape(bits_per_offset=64),
     pa.large_binary(): ValueShape(bits_per_offset=64),
 }
+_OFFSET_BYTES = {pa.string(): 4, pa.binary(): 4, pa.large_string(): 8, pa.large_binary(): 8}
+_MAX_NULL_BYTES = 2**30
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 NULL_SHAPE = ValueShape()
 """The shape of the null type, which has no values."""
@@ -62,7 +64,8 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     if shape is not None:
         return shape
     if pa.types.is_fixed_size_list(arrow_type):
-        if shape_of(_innermost(arrow_type), name).bits_per_value is None:
+        item_type = _innermost(arrow_type)
+        if pa.types.is_dictionary(item_type) or shape_of(item_type, name).bits_per_value is None:
             raise NotSupportedError(f"column {name!r} is a {arrow_type}, which Lance cannot store")
         return FIXED_SIZE_LIST_SHAPE
     if pa.types.is_dictionary(arrow_type):
@@ -91,8 +94,10 @@ def build_arrays(
     """
     if pa.types.is_dictionary(arrow_type):
         plain_arrays = build_arrays(values, validity, num_values, arrow_type.value_type, shape)
-        return [array.dictionary_encode().cast(arrow_type) for array in plain_arrays]
+        return [_encode_dictionary(array, arrow_type) for array in plain_arrays]
     if values is None:
+        if num_values * bytes_per_slot(arrow_type) > _MAX_NULL_BYTES:
+            raise NotSupportedError(f"{num_values} nulls of type {arrow_type} take too much memory; read fewer at once")
         return [pa.nulls(num_values, arrow_type)]
     if isinstance(values, FixedSizeListBlock):
         return [_build_lists(values, validity, num_values, arrow_type)]
@@ -109,6 +114,26 @@ def build_arrays(
             _validate(array)
         return [array]
     return _build_strings(values, validity, arrow_type, shape)
+
+
+def bytes_per_slot(arrow_type: pa.DataType) -> float:
+    """Return what every slot of a leaf's array takes, null or not; of byte strings, the offset."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return float(arrow_type.list_size * bytes_per_slot(arrow_type.value_type))
+    if pa.types.is_fixed_size_binary(arrow_type):
+        return float(arrow_type.byte_width)
+    if pa.types.is_struct(arrow_type):
+        return sum(bytes_per_slot(field.type) for field in arrow_type)
+    return 0 if pa.types.is_null(arrow_type) else _OFFSET_BYTES.get(arrow_type) or arrow_type.bit_width / 8
+
+
+def _encode_dictionary(array: pa.Array, arrow_type: pa.DictionaryType) -> pa.Array:
+    try:
+        return array.dictionary_encode().cast(arrow_type)
+    except pa.ArrowNotImplementedError as error:
+        raise NotSupportedError(f"values of type {arrow_type} cannot be read yet: {error}") from error
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"a page holds more distinct values than {arrow_type} has indices: {error}") from error
 
 
 def _build_lists(

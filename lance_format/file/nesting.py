@@ -27,6 +27,7 @@ from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
 _MAX_INT32 = 2**31 - 1
+_MAX_ITEMS_PER_ROW = 2**24
 
 
 class _Kind(enum.Enum):
@@ -101,8 +102,11 @@ def leaves_of(field: Field) -> list[Leaf]:
     ------
     NotSupportedError
         If the field can be neither read nor written yet.
+    CorruptFileError
+        If the fields below it are not those of its type.
     """
     found: list[Leaf] = []
+    field.to_arrow_type()  # refuses fields that do not fit the type above them
 
     def visit(path: tuple[Field, ...]) -> None:
         last = path[-1]
@@ -113,7 +117,10 @@ def leaves_of(field: Field) -> list[Leaf]:
                 visit((*path, child))
             return
         arrow_type = last.to_arrow_type()
-        found.append(Leaf(path, arrow_type, shape_of(arrow_type, field.name)))
+        leaf = Leaf(path, arrow_type, shape_of(arrow_type, field.name))
+        if leaf.items_per_row > _MAX_ITEMS_PER_ROW:
+            raise NotSupportedError(f"column {leaf.name!r} has {leaf.items_per_row} structs in every row, too many")
+        found.append(leaf)
 
     visit((field,))
     return found

@@ -17,10 +17,11 @@ from lance_format.errors import CorruptFileError, InvalidInputError, NotSupporte
 from lance_format.file.column_pages import ColumnPages
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
+from lance_format.file.leaf_arrays import bytes_per_slot
 from lance_format.file.nesting import Leaf, build_leaf, leaves_of, merge
 from lance_format.file.scheduler import NamedPlan, locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
-from lance_format.structural.page import Page, Plan, RowSelection
+from lance_format.structural.page import Page, Plan, RowSelection, rows_within_answer
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
@@ -52,6 +53,8 @@ class _Column:
         self.leaf = leaf
         self._pages = pages
         self._items_per_row = leaf.items_per_row
+        slot_bytes = self._items_per_row * bytes_per_slot(leaf.arrow_type)
+        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(slot_bytes))  # nulls have no bytes in the file
         if (pages.num_rows % self._items_per_row).any():
             raise CorruptFileError("a page of fixed-size lists ends within a row")
         self.first_rows: Counts = np.zeros(pages.num_rows.size + 1, np.int64)
@@ -68,7 +71,7 @@ class _Column:
         index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
         first = int(self.first_rows[index])
         page = self._pages.page(index, self.leaf.shape)
-        size = max(1, min(_MAX_WINDOW_ROWS, page.rows_at_once // self._items_per_row))
+        size = max(1, min(self._most_rows, page.rows_at_once // self._items_per_row))
         end = min(stop, int(self.first_rows[index + 1]), row + size)
         items = range((row - first) * self._items_per_row, (end - first) * self._items_per_row)
         return end, self._plan(page, items)

@@ -149,6 +149,11 @@ class ConstantPage:
         if len(buffers) != 1 or buffers[0].size == 0:
             raise CorruptFileError("the value of a constant page is not one fixed-width buffer")
         (scalar,) = buffers
+        if self._shape.bits_per_value not in (1, scalar.size * 8):
+            raise CorruptFileError(
+                f"the value of a constant page has {scalar.size} bytes; its column has values of"
+                f" {self._shape.bits_per_value} bits"
+            )
         if self._shape.bits_per_value == 1:
             if scalar.size != 1:
                 raise CorruptFileError(f"a constant boolean has {scalar.size} bytes; expected 1")

@@ -58,6 +58,8 @@ ALIGNMENT = 8
 LOG_BITS = 4
 _MAX_VALUE_BUFFERS = 16
 _MAX_REPETITION_DEPTH = 1000
+_MAX_CHUNK_VALUES = 2**31
+_MAX_DICTIONARY_ITEMS = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ class MiniBlockPage:
         needed = 2 + (self._items is not None) + bool(stack.lists)
         if len(page.buffers) < needed:
             raise CorruptFileError(f"a mini-block page has {len(page.buffers)} buffers; expected at least {needed}")
+        if self._num_dictionary_items > _MAX_DICTIONARY_ITEMS:
+            raise CorruptFileError(f"the page says that its dictionary has {self._num_dictionary_items} items")
         if layout.num_buffers != self._values.num_buffers or layout.num_buffers > _MAX_VALUE_BUFFERS:
             raise CorruptFileError(
                 f"chunks have {layout.num_buffers} value buffers; their encoding has {self._values.num_buffers}"
@@ -150,7 +154,8 @@ class MiniBlockPage:
     @property
     def rows_at_once(self) -> int:
         """See `Page`; compressed pages are taken to be written from some tens of MiB, as all known writers do."""
-        return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1))
+        item_bytes = self._page.buffers[2].size / max(self._num_dictionary_items, 1) if self._items is not None else 0
+        return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1) + item_bytes)
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and leaves nothing in the cache."""
@@ -219,7 +224,11 @@ class MiniBlockPage:
         logs = words & (2**LOG_BITS - 1)
         num_values = np.left_shift(np.int64(1), logs)
         left = self._num_values - int(num_values[:-1].sum())
-        if left < 0 or (left == 0 and self._num_values) or (logs[-1] > 0 and left != num_values[-1]):
+        if (
+            not 0 <= left <= _MAX_CHUNK_VALUES
+            or (left == 0 and self._num_values)
+            or (logs[-1] > 0 and left != num_values[-1])
+        ):
             raise CorruptFileError(f"the chunks do not hold the page's {self._num_values} values")
         num_values[-1] = left
         if repetition_index is not None:
