@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf import any_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from lance_format.byte_io import ByteRange
 from lance_format.file.footer import FileMetadata, TailReader, read_metadata, serialize_end
@@ -228,15 +229,9 @@ def _other(rng: random.Random, field: FieldDescriptor, pool: Pool) -> Message:
     if field.message_type.name == "CompressiveEncoding" and chance < 0.15:
         return nested_encoding(rng, rng.choice((2, 5, 20, _MAX_NESTING // 2)))
     if not known or chance < 0.25:
-        return pool["empty"][0].__class__() if field.message_type.full_name == "empty" else _empty(field)
+        empty: Message = GetMessageClass(field.message_type)()
+        return empty
     return copy.deepcopy(rng.choice(known))
-
-
-def _empty(field: FieldDescriptor) -> Message:
-    from google.protobuf.message_factory import GetMessageClass
-
-    made: Message = GetMessageClass(field.message_type)()
-    return made
 
 
 def nested_encoding(rng: random.Random, depth: int) -> encodings_pb2.CompressiveEncoding:

@@ -1,0 +1,103 @@
+"""Kernels run by the interpreter, on arrays that refuse every index outside of them.
+
+Compiled code neither checks an index nor notices that a negative one means another place; NumPy cuts slices without a
+word. Here each is an error, so that what a damaged file can make a kernel touch is seen at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lance_format.kernels import jit, words
+
+
+class OutOfBoundsError(Exception):
+    """A kernel went beyond an array."""
+
+
+class Guarded:
+    """The part of NumPy's arrays that kernels use."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.size = array.size
+        self.shape = array.shape
+        self.itemsize = array.itemsize
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Any:
+        return iter(self.array)
+
+    def view(self, dtype: Any) -> Guarded:
+        return Guarded(self.array.view(dtype))
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.array[self._checked(key)]
+        return Guarded(found) if isinstance(found, np.ndarray) else found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        key = self._checked(key)
+        value = value.array if isinstance(value, Guarded) else value
+        if isinstance(key, slice):
+            if isinstance(value, np.ndarray) and value.shape != self.array[key].shape:
+                raise OutOfBoundsError(f"{value.shape} is assigned to {self.array[key].shape}")
+            self.array[key] = value
+        elif self.array.dtype.kind in "iu":
+            bits = self.array.itemsize * 8
+            wrapped = int(value) & ((1 << bits) - 1)
+            signed = self.array.dtype.kind == "i" and wrapped >> (bits - 1)
+            self.array[key] = wrapped - (1 << bits) if signed else wrapped
+        else:
+            self.array[key] = value
+
+    def _checked(self, key: Any) -> Any:
+        if isinstance(key, tuple):
+            return tuple(self._index(part, size) for part, size in zip(key, self.shape, strict=True))
+        if isinstance(key, slice):
+            start = 0 if key.start is None else int(key.start)
+            stop = len(self) if key.stop is None else int(key.stop)
+            if not 0 <= start <= len(self) or not 0 <= stop <= len(self) or start > stop:
+                raise OutOfBoundsError(f"slice {start}:{stop} of {len(self)}")
+            return slice(start, stop)
+        return self._index(key, self.shape[0])
+
+    @staticmethod
+    def _index(index: Any, size: int) -> int:
+        if not 0 <= int(index) < size:
+            raise OutOfBoundsError(f"index {index} of {size}")
+        return int(index)
+
+
+def _load_word(array: Guarded, position: int) -> np.uint64:
+    piece = array[int(position) : int(position) + 8]
+    return np.uint64(int.from_bytes(piece.array.tobytes(), "little"))
+
+
+def _store_word(array: Guarded, position: int, word: Any) -> None:
+    array[int(position) : int(position) + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
+
+
+def install() -> None:
+    """Run all kernels so from now on, in this process."""
+
+    def interpret(kernel: Any) -> Callable[..., Any]:
+        function = kernel._function
+        if function in (words._load, words._store):
+            return _load_word if function is words._load else _store_word
+        scope = function.__globals__
+        for name in function.__code__.co_names:
+            if isinstance(scope.get(name), jit._Kernel):
+                scope[name] = interpret(scope[name])
+
+        def run(*arguments: Any) -> Any:
+            with np.errstate(over="ignore"):
+                return function(*(Guarded(x) if isinstance(x, np.ndarray) else x for x in arguments))
+
+        return run
+
+    jit._Kernel.compiled = property(interpret)  # type: ignore[assignment,method-assign]

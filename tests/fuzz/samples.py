@@ -1,0 +1,102 @@
+"""What the campaign damages: files of one column each, of every layout and compression, and small tables."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import lance.file
+import numpy as np
+import pyarrow as pa
+
+import lance_format
+from lance_format.file import LanceFileReader, LanceFileWriter
+from tests.arrays import make_array
+from tests.nested_arrays import RandomValues
+
+VERSIONS = ("2.1", "2.2")
+Column = tuple[pa.Array, dict[str, str]]
+
+
+def _zstd(array: pa.Array, scheme: str = "zstd") -> Column:
+    return array, {"lance-encoding:compression": scheme}
+
+
+def _columns(num_rows: int) -> Iterator[tuple[str, Column]]:
+    """Yield columns, with the metadata that asks for their encodings."""
+    values = RandomValues(random.Random(0), 0.1, 0.2, 4)
+    few = max(num_rows // 20, 4)
+    yield "bitpacked, null", (make_array(pa.int32(), num_rows, "some nulls", "small"), {})
+    yield "flat", (make_array(pa.int64(), num_rows, "no nulls", "random"), {})
+    yield "flat, null", (make_array(pa.float64(), num_rows, "some nulls", "random"), {})
+    yield "bits, null", (make_array(pa.bool_(), num_rows, "some nulls", "random"), {})
+    yield "strings, null", (make_array(pa.string(), num_rows, "some nulls", "small"), {})
+    yield "large strings", (make_array(pa.large_string(), num_rows, "no nulls", "random"), {})
+    yield "constant string, null", (make_array(pa.string(), num_rows, "some nulls", "constant"), {})
+    yield "constant integer", (make_array(pa.int64(), num_rows, "no nulls", "constant"), {})
+    yield "nothing but nulls", (pa.nulls(num_rows, pa.float64()), {})
+    yield "decimals", (make_array(pa.decimal256(60, 3), num_rows, "some nulls", "small"), {})
+    yield "times", (make_array(pa.timestamp("us", "UTC"), num_rows, "no nulls", "small"), {})
+    yield "dictionary", (pa.array([f"item {row % 7} of a dictionary" for row in range(num_rows)]), {})
+    yield "number dictionary", (pa.array((np.arange(num_rows) * 7919 % 11) * 10**15), {})
+    yield "symbols", (pa.array([f"https://example.org/{row}/{row * 7919}" for row in range(max(num_rows, 1200))]), {})
+    yield "runs", (pa.array(np.repeat(np.arange(num_rows // 50), 50)), {"lance-encoding:rle-threshold": "0.9"})
+    yield "zstd integers", _zstd(make_array(pa.int64(), 2 * num_rows, "some nulls", "small"))
+    yield "zstd strings", _zstd(make_array(pa.string(), num_rows, "some nulls", "random"))
+    yield "lz4 strings", _zstd(make_array(pa.string(), num_rows, "some nulls", "random"), "lz4")
+    yield "split floats", (pa.array(np.arange(num_rows) / 7), {"lance-encoding:bss": "on"})
+    yield "large values", (pa.array([None if row % 9 == 0 else f"{row}" * 70 for row in range(few)]), {})
+    yield "large values, lz4", _zstd(pa.array([f"{row}" * 170 for row in range(few)]), "lz4")
+    yield "large values, zstd", _zstd(pa.array([f"{row}" * 170 for row in range(few)]))
+    yield "lists of large values", (pa.array([["x" * 300] * (row % 3) for row in range(few)]), {})
+    yield "wide", (pa.array([bytes([row % 256]) * 300 for row in range(few)], pa.binary(300)), {})
+    yield "vectors", (values.array(pa.list_(pa.float32(), 3), num_rows), {})
+    yield "large vectors", (values.array(pa.list_(pa.float32(), 80), few), {})
+    yield "vectors of bits", (values.array(pa.list_(pa.list_(pa.bool_(), 3), 2), num_rows), {})
+    yield "lists", (values.array(pa.list_(pa.int32()), num_rows), {})
+    yield "empty lists", (pa.array([[] if row % 3 else None for row in range(num_rows)], pa.list_(pa.int8())), {})
+    yield "structs", (values.array(pa.struct([("x", pa.int32()), ("y", pa.string())]), num_rows), {})
+    nested = pa.list_(pa.struct([("x", pa.int32()), ("names", pa.list_(pa.string()))]))
+    yield "nested", (values.array(nested, num_rows), {})
+    yield "packed", (pa.array([{"x": row, "y": row / 7} for row in range(num_rows)]), {"lance-encoding:packed": "true"})
+
+
+def _columns_of_2_2(num_rows: int) -> Iterator[tuple[str, Column]]:
+    values = RandomValues(random.Random(1), 0.1, 0.2, 4)
+    yield "map", (values.array(pa.map_(pa.string(), pa.int32()), num_rows), {})
+    yield "vectors of structs", (values.array(pa.list_(pa.struct([("x", pa.int32())]), 2), num_rows), {})
+    rows = [{"x": row, "s": f"text {row}"} for row in range(num_rows)]
+    yield "packed strings", (pa.array(rows), {"lance-encoding:packed": "true"})
+    yield "constant lists", (pa.array([["the same text again"] * (row % 3) for row in range(num_rows)]), {})
+
+
+def make_files(num_rows: int) -> dict[str, bytes]:
+    """Return files of `num_rows` rows or so, by name: ours, and pylance's where these can differ."""
+    files: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "f.lance"
+        for version in VERSIONS:
+            columns = dict(_columns(num_rows)) | (dict(_columns_of_2_2(num_rows)) if version == "2.2" else {})
+            for name, (array, metadata) in columns.items():
+                table = pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata=metadata)]))
+                for who, writer in (("ours", LanceFileWriter), ("pylance", lance.file.LanceFileWriter)):
+                    with writer(str(path), table.schema, version=version) as target:
+                        for batch in table.to_batches():
+                            target.write_batch(batch)
+                    assert LanceFileReader(path).read_all().to_table().equals(table), f"{name} of {who} in {version}"
+                    files[f"{name}; {who}, {version}"] = path.read_bytes()
+                    path.unlink()
+    return files
+
+
+def make_table(path: Path) -> None:
+    """Write a table of three versions whose last has deletion files of both kinds."""
+    shutil.rmtree(path, ignore_errors=True)
+    numbers = pa.table({"a": np.arange(60), "b": [f"row {row}" for row in range(60)]})
+    lance_format.write_dataset(numbers.slice(0, 40), path, max_rows_per_file=20)
+    lance_format.write_dataset(numbers.slice(40), path, mode="append")
+    lance.dataset(str(path)).delete("a in (3, 7) or (a > 40 and a < 57)")
