@@ -27,6 +27,8 @@ from lance_format.version import FileVersion
 
 _MAX_WINDOW_ROWS = 1024 * 1024
 _MAX_WINDOWS_AHEAD = 4
+_COLUMNS_AT_FULL_SIZE = 2
+"""How many columns may have whole answers at once; those of more are smaller, so that memory does not grow with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,15 @@ class _Column:
     def _build(self, plan: Plan) -> Generator[Sequence[ByteRange], Sequence[Bytes], list[pa.Array]]:
         return build_leaf((yield from plan), self.leaf)
 
-    def plan_window(self, row: int, stop: int) -> tuple[int, NamedPlan[list[pa.Array]]]:
-        """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends."""
+    def plan_window(self, row: int, stop: int, share: int = 1) -> tuple[int, NamedPlan[list[pa.Array]]]:
+        """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends.
+
+        It holds one part in `share` of what it might if no other column were read.
+        """
         index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
         first = int(self.first_rows[index])
         page = self._pages.page(index, self.leaf.shape)
-        size = max(1, min(self._most_rows, page.rows_at_once // self._items_per_row))
+        size = max(1, min(self._most_rows, page.rows_at_once // self._items_per_row) // share)
         end = min(stop, int(self.first_rows[index + 1]), row + size)
         items = range((row - first) * self._items_per_row, (end - first) * self._items_per_row)
         return end, self._plan(page, items)
@@ -230,6 +235,7 @@ class FileReader:
 
     def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int, threads: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
+        share = -(-len(cursors) // _COLUMNS_AT_FULL_SIZE)
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
             planned = []
             for cursor in lacking:
@@ -238,7 +244,7 @@ class FileReader:
                     for _ in range(_windows_ahead(threads, len(lacking))):
                         if row == stop:
                             break
-                        row, plan = cursor.column.plan_window(row, stop)
+                        row, plan = cursor.column.plan_window(row, stop, share)
                         planned.append((cursor, row, plan))
             results = run_plans(self._source, [plan for _, _, plan in planned], threads=threads)
             for (cursor, end, _), arrays in zip(planned, results, strict=True):
