@@ -1,15 +1,23 @@
 """Files, ours against pylance's, on the same data in one process.
 
-    python benchmarks/file_format.py [--rows N] [case …]
+    python benchmarks/file_format.py [--rows N] [--scale-factor X] [--versions 2.1 2.2] [case …]
 
 Both write and read in turn, seven times; the medians in milliseconds and their ratio (ours / pylance's, below 1 is
 faster or smaller) are printed. We sync what we write to the disk, pylance does not; that is in our time of writing.
+
+1,000 rows at random are taken by a reader that has read before (warm), by one that opens the file anew (cold), and by
+such a one after the system was asked to forget the file (cold disk). TPC-H's table of line items is made by
+`tpchgen-cli`, of the optional dependencies `benchmarks`, at any scale factor, 1 by default: six million rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +26,7 @@ from pathlib import Path
 import lance.file
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lance_format.file import LanceFileReader, LanceFileWriter
 
@@ -72,44 +81,86 @@ CASES: dict[str, Case] = {
 }
 
 
-def _write(writer: type, path: Path, table: pa.Table) -> None:
-    with writer(str(path), table.schema) as target:
+_LINE_ITEMS = "TPC-H line items"
+
+
+def _line_items(scale_factor: float) -> pa.Table:
+    """Return TPC-H's largest table; text without Arrow's views, which only one of the two writes."""
+    beside = Path(sys.executable).parent / "tpchgen-cli"
+    program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    if program is None:
+        raise SystemExit("tpchgen-cli is missing: pip install 'pyspark-lance[benchmarks]'")
+    with tempfile.TemporaryDirectory() as directory:
+        command = [program, "parquet", "-s", str(scale_factor), "--tables=lineitem", f"--output-dir={directory}"]
+        subprocess.run(command, check=True, capture_output=True)
+        table = pq.read_table(Path(directory) / "lineitem.parquet")
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return table.cast(pa.schema([pa.field(field.name, plain.get(field.type, field.type)) for field in table.schema]))
+
+
+def _write(writer: type, path: Path, table: pa.Table, version: str) -> None:
+    with writer(str(path), table.schema, version=version) as target:
         for batch in table.to_batches():
             target.write_batch(batch)
 
 
-def _medians(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
+def _medians(
+    ours: Callable[[], object], theirs: Callable[[], object], before: Callable[[], object] = lambda: None
+) -> tuple[float, float]:
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(_ROUNDS):
         for run, spent in zip((ours, theirs), times, strict=True):
+            before()
             start = time.perf_counter()
             run()
             spent.append(time.perf_counter() - start)
     return statistics.median(times[0]) * 1e3, statistics.median(times[1]) * 1e3
 
 
-def _measure(table: pa.Table, directory: Path, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+def _forget(*paths: Path) -> None:
+    """Ask the system to drop files from its page cache."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def _measure(
+    table: pa.Table, directory: Path, rng: np.random.Generator, version: str
+) -> dict[str, tuple[float, float]]:
     ours, theirs = directory / "ours.lance", directory / "theirs.lance"
     rows = sorted(rng.choice(table.num_rows, min(_TAKEN, table.num_rows), replace=False).tolist())
-    _write(LanceFileWriter, ours, table)  # compiles the kernels
+    _write(LanceFileWriter, ours, table, version)  # compiles the kernels
     LanceFileReader(ours).take_rows(rows).to_table()
     result = {
         "write": _medians(
-            lambda: _write(LanceFileWriter, ours, table), lambda: _write(lance.file.LanceFileWriter, theirs, table)
+            lambda: _write(LanceFileWriter, ours, table, version),
+            lambda: _write(lance.file.LanceFileWriter, theirs, table, version),
         ),
         "scan": _medians(
             lambda: LanceFileReader(ours).read_all(batch_size=_BATCH).to_table(),
             lambda: lance.file.LanceFileReader(str(theirs)).read_all(batch_size=_BATCH).to_table(),
         ),
     }
+    if table.num_columns > 1:
+        one = table.schema.names[:1]
+        result["scan, one column"] = _medians(
+            lambda: LanceFileReader(ours, columns=one).read_all(batch_size=_BATCH).to_table(),
+            lambda: lance.file.LanceFileReader(str(theirs), columns=one).read_all(batch_size=_BATCH).to_table(),
+        )
     warm, their_warm = LanceFileReader(ours), lance.file.LanceFileReader(str(theirs))
     result["take, warm"] = _medians(
         lambda: warm.take_rows(rows).to_table(), lambda: their_warm.take_rows(rows).to_table()
     )
-    result["take, cold"] = _medians(
-        lambda: LanceFileReader(ours).take_rows(rows).to_table(),
-        lambda: lance.file.LanceFileReader(str(theirs)).take_rows(rows).to_table(),
-    )
+    for name, before in (("take, cold", lambda: None), ("take, cold disk", lambda: _forget(ours, theirs))):
+        result[name] = _medians(
+            lambda: LanceFileReader(ours).take_rows(rows).to_table(),
+            lambda: lance.file.LanceFileReader(str(theirs)).take_rows(rows).to_table(),
+            before,
+        )
     result["size, KB"] = (ours.stat().st_size / 1e3, theirs.stat().st_size / 1e3)
     return result
 
@@ -117,15 +168,19 @@ def _measure(table: pa.Table, directory: Path, rng: np.random.Generator) -> dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("cases", nargs="*", metavar="case", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--scale-factor", type=float, default=1.0, help="of TPC-H")
+    parser.add_argument("--versions", nargs="+", default=["2.1", "2.2"], choices=["2.1", "2.2"])
+    parser.add_argument("cases", nargs="*", metavar="case", help=f"of {', '.join(CASES)}, {_LINE_ITEMS}")
     arguments = parser.parse_args()
-    print(f"{'':24}{'':12}{'ours':>10}{'pylance':>10}{'ratio':>8}")
-    for name in arguments.cases or CASES:
+    print(f"{'':24}{'':5}{'':18}{'ours':>10}{'pylance':>10}{'ratio':>8}")
+    for name in arguments.cases or [*CASES, _LINE_ITEMS]:
         rng = np.random.default_rng(0)
-        table = CASES[name](rng, arguments.rows)
-        with tempfile.TemporaryDirectory() as directory:
-            for what, (ours, theirs) in _measure(table, Path(directory), rng).items():
-                print(f"{name:24}{what:12}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
+        table = _line_items(arguments.scale_factor) if name == _LINE_ITEMS else CASES[name](rng, arguments.rows)
+        for version in arguments.versions:
+            with tempfile.TemporaryDirectory() as directory:
+                found = _measure(table, Path(directory), np.random.default_rng(1), version)
+            for what, (ours, theirs) in found.items():
+                print(f"{name:24}{version:5}{what:18}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

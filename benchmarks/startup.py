@@ -43,7 +43,8 @@ import sys
 import numpy as np, pyarrow as pa
 from lance_format.file import LanceFileWriter
 rows = np.arange(10_000)
-table = pa.table({"n": rows, "x": rows / 7, "s": [f"https://example.org/{row}" for row in rows], "l": [[1, 2]] * 10_000})
+texts = [f"https://example.org/{row}" for row in rows]
+table = pa.table({"n": rows, "x": rows / 7, "s": texts, "l": [[1, 2]] * 10_000})
 with LanceFileWriter(sys.argv[1]) as writer:
     writer.write_batch(table)
 """

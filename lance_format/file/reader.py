@@ -28,7 +28,7 @@ from lance_format.version import FileVersion
 _MAX_WINDOW_ROWS = 1024 * 1024
 _MAX_WINDOWS_AHEAD = 4
 _COLUMNS_AT_FULL_SIZE = 2
-"""How many columns may have whole answers at once; those of more are smaller, so that memory does not grow with them."""
+"""How many columns may have whole answers at once; those of more are smaller, as memory is not to grow with them."""
 
 
 @dataclass(frozen=True, slots=True)
