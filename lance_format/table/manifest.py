@@ -37,6 +37,7 @@ _FOOTER = struct.Struct("<qHH4s")
 _SIZE = struct.Struct("<I")
 _MAGIC = b"LANC"
 _FORMAT_NUMBERS = (0, 2)
+_SECONDS = range(-62_135_510_400, 253_402_214_400)  # the years 1 to 9999 in every time zone
 _MAX_INLINE_TRANSACTION_BYTES = 20 << 20
 _WRITER_LIBRARY = "pyspark-lance"
 _V = TypeVar("_V", str, bytes)
@@ -299,7 +300,7 @@ def _from_message(
     stated = message.max_fragment_id if message.HasField("max_fragment_id") else -1
     return Manifest(
         version=message.version,
-        timestamp_ns=message.timestamp.seconds * 10**9 + message.timestamp.nanos,
+        timestamp_ns=_parse_timestamp(message),
         schema=parse_schema(message.fields, message.schema_metadata),
         fragments=fragments,
         file_version=_parse_file_version(message),
@@ -314,6 +315,13 @@ def _from_message(
         inline_transaction=transaction,
         message=message,
     )
+
+
+def _parse_timestamp(message: table_pb2.Manifest) -> int:
+    timestamp = message.timestamp
+    if timestamp.seconds not in _SECONDS or not 0 <= timestamp.nanos < 10**9:
+        raise CorruptFileError(f"the manifest was committed {timestamp.seconds} s {timestamp.nanos} ns after 1970")
+    return int(timestamp.seconds * 10**9 + timestamp.nanos)
 
 
 def _parse_file_version(message: table_pb2.Manifest) -> FileVersion:

@@ -185,6 +185,8 @@ class Cases:
                 if found > _MANY_ROWS:
                     return True
             assert rows == found, f"{rows} rows are counted, {found} found"
+            table.scanner(with_row_id=True, with_row_address=True, limit=_MANY_ROWS).to_table()
+            table.take_rows([2, 31])
             table.take([0, rows // 2, rows - 1] if rows else [])
         except LanceError:
             return False

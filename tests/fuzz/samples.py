@@ -94,9 +94,10 @@ def make_files(num_rows: int) -> dict[str, bytes]:
 
 
 def make_table(path: Path) -> None:
-    """Write a table of three versions whose last has deletion files of both kinds."""
+    """Write a table with stable row ids, updated rows and deletion files of both kinds in its last version."""
     shutil.rmtree(path, ignore_errors=True)
     numbers = pa.table({"a": np.arange(60), "b": [f"row {row}" for row in range(60)]})
-    lance_format.write_dataset(numbers.slice(0, 40), path, max_rows_per_file=20)
+    lance_format.write_dataset(numbers.slice(0, 40), path, max_rows_per_file=20, enable_stable_row_ids=True)
     lance_format.write_dataset(numbers.slice(40), path, mode="append")
+    lance_format.dataset(path).update({"b": "'changed'"}, where="a < 2 or a = 30")
     lance.dataset(str(path)).delete("a in (3, 7) or (a > 40 and a < 57)")
