@@ -51,6 +51,9 @@ class SearchCache:
         self._lock = threading.Lock()
         _CACHES.add(self)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return SearchCache, (self.capacity_bytes,)  # What it holds stays behind.
+
     def __len__(self) -> int:
         return len(self._entries)
 

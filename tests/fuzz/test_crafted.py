@@ -242,5 +242,5 @@ def test_rows_that_overlap(tmp_path: Path) -> None:
     container.data = container.data[:offset] + index.tobytes() + container.data[offset + size :]
     reader, columns = opened(container)
     assert reader.take(columns, np.array([3, 3, 4], np.int64)).num_rows == 3
-    with pytest.raises(CorruptFileError, match="places a row"):
+    with pytest.raises(CorruptFileError, match="repetition index"):
         reader.take(columns, np.array([5, 7], np.int64))
