@@ -78,27 +78,73 @@ def locate_rows(
 
 
 @kernel
+def find_row(
+    repetition: U16, row_start: int, definition: U16, max_visible: int, first: int, last: int, skipped: int, found: I64
+) -> int:
+    """Find the row that starts after `skipped` others among the entries `first <= entry < last`.
+
+    Sets `found` to its entry, and to how many visible entries come before it from `first` on. Returns how many rows
+    start up to it, which is not more than `skipped` if there is no such row.
+    """
+    starts = 0
+    value = 0
+    for entry in range(first, last):
+        if repetition[entry] == row_start:
+            starts += 1
+            if starts > skipped:
+                found[0] = entry
+                found[1] = value
+                return starts
+        value += definition.size == 0 or definition[entry] <= max_visible
+    return starts
+
+
+@kernel
 def collapse_lists(
     repetition: U16, definition: U16, base: int, offsets: I64, outer_repetition: U16, outer_definition: U16
 ) -> int:
     """Reduce entries to those that start a list of the innermost list layer that is left.
 
-    Sets the levels of these entries in the next layer outwards, and `offsets` to how many entries of level `base` or
-    below come before each, and in all. Returns their number.
+    Sets `offsets` to how many entries of level `base` or below come before each of them, and in all; and their levels
+    in the next layer outwards, unless the array for these is empty. All have room for one entry more than there are
+    lists, because every entry is written to where the next list would be: lists start at random, and a branch would be
+    mispredicted. Returns the number of lists.
     """
-    lists = 0
-    items = 0
-    for entry in range(repetition.size):
-        level = repetition[entry]
-        if level > 0:
-            offsets[lists] = items
-            outer_repetition[lists] = level - 1
-            if definition.size > 0:
-                outer_definition[lists] = definition[entry]
-            lists += 1
-        items += definition.size == 0 or definition[entry] <= base
+    lists = np.uint64(0)
+    items = np.int64(0)
+    for entry in range(np.uint64(repetition.size)):
+        offsets[lists] = items
+        if outer_repetition.size > 0:
+            outer_repetition[lists] = repetition[entry] - np.uint16(1)
+        if definition.size > 0:
+            outer_definition[lists] = definition[entry]
+            items += definition[entry] <= base
+        else:
+            items += 1
+        lists += np.uint64(repetition[entry] > 0)
     offsets[lists] = items
-    return lists
+    return np.int64(lists)
+
+
+@kernel
+def select_levels(definition: U16, highest: int, out: U16) -> int:
+    """Copy the levels up to `highest` to `out`, which has room for one more; returns their number."""
+    kept = np.uint64(0)
+    for entry in range(np.uint64(definition.size)):
+        out[kept] = definition[entry]
+        kept += np.uint64(definition[entry] <= highest)
+    return np.int64(kept)
+
+
+@kernel
+def select_offsets(offsets: I64, definition: U16, highest: int, out: I64) -> int:
+    """Copy the offsets of entries whose level is at most `highest`, and the last one; returns the number of entries."""
+    kept = np.uint64(0)
+    for entry in range(np.uint64(definition.size)):
+        out[kept] = offsets[entry]
+        kept += np.uint64(definition[entry] <= highest)
+    out[kept] = offsets[definition.size]
+    return np.int64(kept)
 
 
 @kernel

@@ -6,6 +6,7 @@ proceed layer by layer over whole pages: reading from the innermost layer outwar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,55 +109,92 @@ def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> 
     CorruptFileError
         If the levels are not those of whole rows.
     """
-    result: list[Layer] = []
     repetition, definition = levels.repetition, levels.definition
     if stack.lists and levels.num_levels and (repetition is None or int(repetition[0]) != stack.max_repetition):
         raise CorruptFileError("the repetition levels do not start with a row")
-    num_entries = levels.num_levels
+    result: list[Layer] = []
+    num_slots = levels.num_levels
     offsets: Counts | None = None
     first = 0
-    while True:
-        following = next((index for index in stack.lists if index >= first + (offsets is not None)), None)
-        end = len(stack.layers) if following is None else following
-        slots: Validity | None = None
-        if definition is not None and following is not None:
-            slots = definition <= stack.bases[following]
-        slot_levels = definition if slots is None or definition is None else definition[slots]
-        num_slots = num_entries if slots is None else int(np.count_nonzero(slots))
-        multiplicity = 1
-        for index in range(first, end):
-            if dimensions[index] > 1:
-                multiplicity *= dimensions[index]
-                if num_slots % dimensions[index]:
-                    raise CorruptFileError("the levels of a fixed-size list are not a multiple of its size")
-                num_slots //= dimensions[index]
-                slot_levels = None if slot_levels is None else slot_levels[:: dimensions[index]]
-            validity = None
-            if slot_levels is not None:
-                validity = slot_levels <= stack.bases[index]
-                if stack.empty_level(index):
-                    validity |= slot_levels == stack.empty_level(index)
-            own = None
-            if offsets is not None and index == first:
-                own = offsets if slots is None else np.append(offsets[:-1][slots], offsets[-1])
-            result.append(Layer(None if validity is None or validity.all() else validity, own, num_slots))
-        if following is None:
-            return result
-        repetition, definition, offsets = _collapse(repetition, definition, stack.bases[following])
-        offsets //= multiplicity
-        num_entries = len(repetition)
+    for following in stack.lists:
+        collapsed = _collapse(repetition, definition, stack, following)
+        num_slots = int(collapsed.offsets[-1])
+        if offsets is not None and definition is not None and num_slots < definition.size:
+            kept = np.empty(num_slots + 1, np.int64)
+            kernels.select_offsets(offsets, definition, stack.bases[following], kept)
+            offsets = kept
+        levels_here = _levels_between(definition, stack, first, following, num_slots)
+        result += _layers(levels_here, offsets, stack, range(first, following), dimensions, num_slots)
+        repetition, definition = collapsed.repetition, collapsed.definition
+        multiplicity = math.prod(dimensions[first:following])
+        offsets = collapsed.offsets if multiplicity == 1 else collapsed.offsets // multiplicity
+        num_slots = offsets.size - 1
         first = following
+    return result + _layers(definition, offsets, stack, range(first, len(stack.layers)), dimensions, num_slots)
 
 
-def _collapse(repetition: Levels | None, definition: Levels | None, base: int) -> tuple[Levels, Levels | None, Counts]:
-    """Return the levels of the entries that start a list, and where their items start and the last ones end."""
+def _levels_between(
+    definition: Levels | None, stack: LayerStack, first: int, following: int, num_slots: int
+) -> Levels | None:
+    """Return the levels of the entries that are items of lists of layer `following`; None if they are all valid."""
+    if definition is None or stack.bases[first] == stack.bases[following]:
+        return None
+    if num_slots == definition.size:
+        return definition
+    found = np.empty(num_slots + 1, np.uint16)
+    kernels.select_levels(definition, stack.bases[following], found)
+    return found[:num_slots]
+
+
+def _layers(
+    definition: Levels | None,
+    offsets: Counts | None,
+    stack: LayerStack,
+    indices: range,
+    dimensions: Sequence[int],
+    num_slots: int,
+) -> list[Layer]:
+    """Return the layers from one list layer, whose offsets are given, up to the next, or from the values."""
+    result = []
+    for index in indices:
+        if dimensions[index] > 1:
+            if num_slots % dimensions[index]:
+                raise CorruptFileError("the levels of a fixed-size list are not a multiple of its size")
+            num_slots //= dimensions[index]
+            definition = None if definition is None else definition[:: dimensions[index]]
+        own = offsets if index == indices.start else None
+        result.append(Layer(_validity(definition, stack, index), own, num_slots))
+    return result
+
+
+def _validity(definition: Levels | None, stack: LayerStack, index: int) -> Validity | None:
+    if definition is None:
+        return None
+    validity = definition <= stack.bases[index]
+    if stack.empty_level(index):
+        validity |= definition == stack.empty_level(index)
+    return None if validity.all() else validity
+
+
+@dataclass(frozen=True, slots=True)
+class _Collapsed:
+    """The entries that start a list: their levels, and where their items start and the last ones end."""
+
+    repetition: Levels | None
+    definition: Levels | None
+    offsets: Counts
+
+
+def _collapse(repetition: Levels | None, definition: Levels | None, stack: LayerStack, index: int) -> _Collapsed:
+    """Reduce entries to those that start a list of layer `index`."""
     inner = _NO_LEVELS if repetition is None else repetition
     levels = _NO_LEVELS if definition is None else definition
     num_lists = int(np.count_nonzero(inner))
     offsets = np.empty(num_lists + 1, np.int64)
-    outer, outer_levels = np.empty(num_lists, np.uint16), np.empty(num_lists, np.uint16)
-    kernels.collapse_lists(inner, levels, base, offsets, outer, outer_levels)
-    return outer, None if definition is None else outer_levels, offsets
+    outer = _NO_LEVELS if index == stack.lists[-1] else np.empty(num_lists + 1, np.uint16)
+    outer_levels = np.empty(num_lists + 1, np.uint16)
+    kernels.collapse_lists(inner, levels, stack.bases[index], offsets, outer, outer_levels)
+    return _Collapsed(outer[:num_lists], None if definition is None else outer_levels[:num_lists], offsets)
 
 
 class LevelBuilder:

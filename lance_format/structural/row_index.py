@@ -11,11 +11,12 @@ import numpy as np
 from lance_format.data_block import Bytes, Counts, ValueBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import levels as kernels
-from lance_format.structural.layers import LayerStack
+from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import DecodedRows, RowSelection
 from lance_format.structural.rep_def import LevelPair
 
 _NO_LEVELS = np.empty(0, np.uint16)
+_MISSING_ROWS = "the repetition levels do not have the rows that the repetition index promises"
 
 
 def parse_repetition_index(buffer: Bytes, depth: int, num_chunks: int, num_rows: int) -> tuple[Counts, Counts]:
@@ -80,9 +81,9 @@ def select_rows(
     """
     if levels.repetition is None:
         raise CorruptFileError("a page of lists has no repetition levels")
-    is_range = isinstance(rows, range)
-    bounds = np.array([rows.start, rows.stop - 1], np.int64) if isinstance(rows, range) else rows
-    wanted, places = np.unique(bounds, return_inverse=True)
+    if isinstance(rows, range):
+        return _select_range(values, levels, levels.repetition, stack, rows, first_rows, chunk_entries, chunks)
+    wanted, places = np.unique(rows, return_inverse=True)
     entries, ordinals = np.empty((2, wanted.size), np.int64), np.empty((2, wanted.size), np.int64)
     found = kernels.locate_rows(
         levels.repetition,
@@ -97,14 +98,44 @@ def select_rows(
         ordinals,
     )
     if found != wanted.size:
-        raise CorruptFileError("the repetition levels do not have the rows that the repetition index promises")
-    if is_range:
-        first, last = int(entries[0, 0]), int(entries[1, -1])
-        picked = None if values is None else values.slice(int(ordinals[0, 0]), int(ordinals[1, -1]))
-        return DecodedRows(picked, levels.select(first, last), stack)
+        raise CorruptFileError(_MISSING_ROWS)
     if values is not None:
         values = values.take(expand_ranges(ordinals[0, places], ordinals[1, places]))
     return DecodedRows(values, levels.take(expand_ranges(entries[0, places], entries[1, places])), stack)
+
+
+def _select_range(
+    values: ValueBlock | None,
+    levels: LevelPair,
+    repetition: Levels,
+    stack: LayerStack,
+    rows: range,
+    first_rows: Counts,
+    chunk_entries: Counts,
+    chunks: Counts,
+) -> DecodedRows:
+    """Pick consecutive rows; only the first and the last chunk, which are consecutive too, are searched."""
+    definition = _NO_LEVELS if levels.definition is None else levels.definition
+    found = np.zeros(2, np.int64)
+
+    def find(row: int, chunk: int, first: int, last: int) -> tuple[int, int]:
+        skipped = row - int(first_rows[chunk])
+        starts = kernels.find_row(
+            repetition, stack.max_repetition, definition, stack.max_visible, first, last, skipped, found
+        )
+        if starts <= skipped:
+            raise CorruptFileError(_MISSING_ROWS)
+        return int(found[0]), int(found[1])
+
+    begin, values_before = find(rows.start, int(chunks[0]), 0, int(chunk_entries[0]))
+    end, values_after = levels.num_levels, 0
+    if rows.stop < int(first_rows[chunks[-1] + 1]):
+        end, _ = find(rows.stop, int(chunks[-1]), end - int(chunk_entries[-1]), end)
+        values_after = levels.num_levels - end
+        if levels.definition is not None:
+            values_after = int(np.count_nonzero(definition[end:] <= stack.max_visible))
+    picked = None if values is None else values.slice(values_before, values.num_values - values_after)
+    return DecodedRows(picked, levels.select(begin, end), stack)
 
 
 def expand_ranges(begins: Counts, ends: Counts) -> Counts:
