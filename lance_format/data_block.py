@@ -12,12 +12,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.dictionary import SLACK, gather_bytes
+from lance_format.kernels.dictionary import SLACK, gather_bytes, gather_words, measure_bytes
 from lance_format.proto import encodings_pb2
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
 Offsets: TypeAlias = npt.NDArray[Any]
+Indices: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,21 @@ class FixedWidthBlock:
         """The bytes of all values."""
         return (self.num_values * self.bits_per_value + 7) // 8
 
-    def take(self, indices: Counts) -> FixedWidthBlock:
-        """Gather values; `indices` lie within the block."""
+    def take(self, indices: Indices) -> FixedWidthBlock:
+        """Gather values; `indices` are integers of any width and lie within the block."""
+        width = self.bytes_per_value
+        data: Bytes
         if self.bits_per_value == 1:
             bits = np.unpackbits(self.data, count=self.num_values, bitorder="little")
             data = np.packbits(bits[indices], bitorder="little")
+        elif width in (1, 2, 4, 8):
+            words = self.data[: self.size_bytes].view(f"<u{width}")
+            out = np.empty(indices.size, words.dtype)
+            gather_words(words, indices, out)
+            data = out.view(np.uint8)
         else:
-            width = self.bytes_per_value
-            word = np.dtype(f"<u{width}") if width in (1, 2, 4, 8) else np.dtype((np.void, width))
-            data = self.data[: self.num_values * width].view(word)[indices].view(np.uint8)
-        return FixedWidthBlock(data, self.bits_per_value, len(indices))
+            data = self.data[: self.size_bytes].view(np.dtype((np.void, width)))[indices].view(np.uint8)
+        return FixedWidthBlock(data, self.bits_per_value, indices.size)
 
     def slice(self, start: int, stop: int) -> FixedWidthBlock:
         """Return values `start <= index < stop`, a view wherever possible."""
@@ -121,16 +127,18 @@ class VariableWidthBlock:
         """The bytes of all values, offsets excluded."""
         return int(self.offsets[-1] - self.offsets[0])
 
-    def take(self, indices: Counts) -> VariableWidthBlock:
-        """Gather values; `indices` lie within the block."""
-        offsets = np.zeros(len(indices) + 1, np.int64)
-        np.cumsum(self.offsets[indices + 1].astype(np.int64) - self.offsets[indices], out=offsets[1:])
-        out = np.empty(int(offsets[-1]) + SLACK, np.uint8)
+    def take(self, indices: Indices) -> VariableWidthBlock:
+        """Gather values; `indices` are integers of any width and lie within the block."""
+        offsets = np.empty(indices.size + 1, self.offsets.dtype)
+        total = measure_bytes(self.offsets, indices, offsets)
+        if total > np.iinfo(offsets.dtype).max:
+            offsets = np.empty(indices.size + 1, np.int64)
+            measure_bytes(self.offsets, indices, offsets)
+        out = np.empty(total + SLACK, np.uint8)
         end = int(self.offsets[-1])
         data = self.data if end + SLACK <= self.data.size else np.append(self.data[:end], np.zeros(SLACK, np.uint8))
         gather_bytes(data, self.offsets, indices, out)
-        narrow = offsets.astype(self.offsets.dtype) if offsets[-1] < 2**31 else offsets
-        return VariableWidthBlock(out[: int(offsets[-1])], narrow)
+        return VariableWidthBlock(out[:total], offsets)
 
     def slice(self, start: int, stop: int) -> VariableWidthBlock:
         """Return values `start <= index < stop`, a view."""
@@ -216,7 +224,7 @@ class FixedSizeListBlock:
         """The bytes of all rows."""
         return self.rows.size_bytes
 
-    def take(self, indices: Counts) -> FixedSizeListBlock:
+    def take(self, indices: Indices) -> FixedSizeListBlock:
         """Gather values; `indices` lie within the block."""
         return FixedSizeListBlock(self.rows.take(indices), self.shape)
 
@@ -265,7 +273,7 @@ class PackedStructBlock:
         """The bytes of all rows."""
         return self.rows.size_bytes
 
-    def take(self, indices: Counts) -> PackedStructBlock:
+    def take(self, indices: Indices) -> PackedStructBlock:
         """Gather values; `indices` lie within the block."""
         return PackedStructBlock(self.rows.take(indices), self.codec)
 

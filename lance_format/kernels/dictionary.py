@@ -20,7 +20,7 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 
-SLACK = 8
+SLACK = 16
 """How many bytes are read beyond the end of the values, and written beyond the end of the result."""
 
 TOO_MANY = -1
@@ -130,17 +130,43 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
 
 
 @kernel
-def gather_bytes(data: U8, offsets: Words, indices: I64, out: U8) -> int:
+def gather_words(words: Words, indices: Words, out: Words) -> int:
+    """Set `out` to the words of the given numbers, which are valid; returns how many there are."""
+    for index in range(np.uint64(indices.size)):
+        out[index] = words[np.uint64(indices[index])]
+    return indices.size
+
+
+@kernel
+def measure_bytes(offsets: Words, indices: Words, out_offsets: Words) -> int:
+    """Set `out_offsets` to where byte strings of the given numbers, which are valid, start one after the other.
+
+    Returns the number of bytes, which may be more than `out_offsets` can say.
+    """
+    total = np.int64(0)
+    for index in range(np.uint64(indices.size)):
+        out_offsets[index] = total
+        number = np.uint64(indices[index])
+        total += np.int64(offsets[number + np.uint64(1)]) - np.int64(offsets[number])
+    out_offsets[indices.size] = total
+    return total
+
+
+@kernel
+def gather_bytes(data: U8, offsets: Words, indices: Words, out: U8) -> int:
     """Copy the byte strings of the given numbers, which are valid, one after the other; returns the number of bytes.
 
-    `data` has `SLACK` bytes after the last value, and `out` after the last byte that is written.
+    `data` has `SLACK` bytes after the last value, and `out` after the last byte that is written. Most byte strings are
+    short; two words are copied of every one, so that nothing has to be guessed about their sizes.
     """
     written = np.int64(0)
     for index in range(np.uint64(indices.size)):
         number = np.uint64(indices[index])
         start = np.int64(offsets[number])
         size = np.int64(offsets[number + np.uint64(1)]) - start
-        copied = np.int64(0)
+        store_word(out, written, load_word(data, start))
+        store_word(out, written + 8, load_word(data, start + 8))
+        copied = np.int64(16)
         while copied < size:
             store_word(out, written + copied, load_word(data, start + copied))
             copied += 8

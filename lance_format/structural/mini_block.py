@@ -295,7 +295,7 @@ def look_up(dictionary: ValueBlock, indices: ValueBlock) -> ValueBlock:
     words = indices.data[: indices.size_bytes].view(f"<u{indices.bytes_per_value}")
     if words.size and int(words.max()) >= dictionary.num_values:
         raise CorruptFileError(f"dictionary index {int(words.max())}; there are {dictionary.num_values} items")
-    return dictionary.take(words.astype(np.int64))
+    return dictionary.take(words)
 
 
 def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
