@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.dictionary import SLACK, gather_bytes, gather_words, measure_bytes
+from lance_format.kernels.variable import longest
 from lance_format.proto import encodings_pb2
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -127,6 +128,11 @@ class VariableWidthBlock:
         """The bytes of all values, offsets excluded."""
         return int(self.offsets[-1] - self.offsets[0])
 
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest value; 0 if there is none."""
+        return longest(self.offsets)
+
     def take(self, indices: Indices) -> VariableWidthBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
         offsets = np.empty(indices.size + 1, self.offsets.dtype)
@@ -135,9 +141,7 @@ class VariableWidthBlock:
             offsets = np.empty(indices.size + 1, np.int64)
             measure_bytes(self.offsets, indices, offsets)
         out = np.empty(total + SLACK, np.uint8)
-        end = int(self.offsets[-1])
-        data = self.data if end + SLACK <= self.data.size else np.append(self.data[:end], np.zeros(SLACK, np.uint8))
-        gather_bytes(data, self.offsets, indices, out)
+        gather_bytes(self.data, self.offsets, indices, out)
         return VariableWidthBlock(out[:total], offsets)
 
     def slice(self, start: int, stop: int) -> VariableWidthBlock:

@@ -16,21 +16,34 @@ class _Profile:
     name: str
     footer: tuple[int, int]
     manifest: tuple[int, int]
-    readable: bool
-    writable: bool
-    large_chunks: bool
-    inline_constants: bool
-    maps: bool
+    readable: bool = False
+    writable: bool = False
+    large_chunks: bool = False
+    inline_constants: bool = False
+    maps: bool = False
+    compressed_dictionaries: bool = False
+    compressed_null_levels: bool = False
+    run_length_levels: bool = False
+
+
+_SINCE_2_2 = {
+    "large_chunks": True,
+    "inline_constants": True,
+    "maps": True,
+    "compressed_dictionaries": True,
+    "compressed_null_levels": True,
+    "run_length_levels": True,
+}
 
 
 class FileVersion(enum.Enum):
     """A version of the file format, and the profile that says what its files may contain."""
 
-    V0_1 = _Profile("0.1", (0, 2), (0, 0), False, False, False, False, False)
-    V2_0 = _Profile("2.0", (0, 3), (2, 0), False, False, False, False, False)
-    V2_1 = _Profile("2.1", (2, 1), (2, 1), True, True, False, False, False)
-    V2_2 = _Profile("2.2", (2, 2), (2, 2), True, True, True, True, True)
-    V2_3 = _Profile("2.3", (2, 3), (2, 3), False, False, True, True, True)
+    V0_1 = _Profile("0.1", (0, 2), (0, 0))
+    V2_0 = _Profile("2.0", (0, 3), (2, 0))
+    V2_1 = _Profile("2.1", (2, 1), (2, 1), readable=True, writable=True)
+    V2_2 = _Profile("2.2", (2, 2), (2, 2), readable=True, writable=True, **_SINCE_2_2)
+    V2_3 = _Profile("2.3", (2, 3), (2, 3), **_SINCE_2_2)
 
     def __str__(self) -> str:
         return self.value.name
@@ -59,6 +72,21 @@ class FileVersion(enum.Enum):
     def has_maps(self) -> bool:
         """Whether files may hold maps, fixed-size lists of structs, and packed structs with strings."""
         return self.value.maps
+
+    @property
+    def has_compressed_dictionaries(self) -> bool:
+        """Whether the dictionary of a page may be compressed by zstd or LZ4."""
+        return self.value.compressed_dictionaries
+
+    @property
+    def has_compressed_null_levels(self) -> bool:
+        """Whether the levels of a page of nulls may be compressed."""
+        return self.value.compressed_null_levels
+
+    @property
+    def has_run_length_levels(self) -> bool:
+        """Whether levels may be run-length encoded."""
+        return self.value.run_length_levels
 
     @classmethod
     def parse(cls, text: str) -> FileVersion:

@@ -139,6 +139,13 @@ def compress_inline(block: FixedWidthBlock, widths: Counts) -> CompressedChunks:
     return CompressedChunks((out,), (sizes,), flat.chunk_counts(block.num_values, BLOCK_VALUES), encoding)
 
 
+def out_of_line_sizes(num_values: Counts, word_bits: int, packed_bits: int) -> Counts:
+    """Return the bytes of chunks that `compress_out_of_line` packs."""
+    packed_bytes = packed_bits * BLOCK_VALUES // 8
+    tails = num_values % BLOCK_VALUES * (word_bits // 8)
+    return np.asarray(num_values // BLOCK_VALUES * packed_bytes + np.minimum(tails, packed_bytes))
+
+
 def compress_out_of_line(block: FixedWidthBlock, num_values: Counts, packed_bits: int) -> CompressedChunks:
     """Pack chunks of any number of values with one bit width, which every value fits."""
     bits = block.bits_per_value

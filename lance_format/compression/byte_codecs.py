@@ -20,6 +20,7 @@ import zstandard
 
 from lance_format.data_block import BufferSlices, Bytes, Counts
 from lance_format.errors import CorruptFileError
+from lance_format.kernels import lz4 as kernels
 from lance_format.proto import encodings_pb2
 
 LZ4: int = encodings_pb2.COMPRESSION_ALGORITHM_LZ4
@@ -64,12 +65,12 @@ def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: 
     return _expand_zstd(slices, limits, alignment)
 
 
-def _place(sizes: Counts, alignment: int) -> tuple[Counts, Bytes]:
-    """Return where slices of these sizes start, and room for them."""
+def _place(sizes: Counts, alignment: int, slack: int = 0) -> tuple[Counts, Bytes]:
+    """Return where slices of these sizes start, and room for them and for `slack` bytes more."""
     ends = np.cumsum((sizes + alignment - 1) // alignment * alignment)
     starts = np.zeros(len(sizes), np.int64)
     starts[1:] = ends[:-1]
-    return starts, np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    return starts, np.empty((int(ends[-1]) if len(ends) else 0) + slack, np.uint8)
 
 
 def _check_limits(sizes: Counts, limits: Counts | None) -> None:
@@ -92,23 +93,14 @@ def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> 
     if (sizes > np.minimum(slices.sizes * _LZ4_MOST_EXPANSION, _LZ4_MOST_BYTES)).any():
         raise CorruptFileError("an LZ4 buffer says that it expands further than LZ4 can")
     _check_limits(sizes, limits)
-    data = np.ascontiguousarray(slices.data).data
-    pieces = []
-    for start, size, expanded in zip(slices.starts.tolist(), slices.sizes.tolist(), sizes.tolist(), strict=True):
-        pieces.append(_expand_block(data[start + _LZ4_PREFIX_BYTES : start + size], expanded) if size else b"")
-    return _join(pieces, sizes, alignment)
-
-
-def _expand_block(data: memoryview, size: int) -> bytes:
-    if not size and len(data) <= 1:
-        return b""
-    try:
-        expanded: bytes = lz4.block.decompress(data, uncompressed_size=size)
-    except lz4.block.LZ4BlockError as error:
-        raise CorruptFileError(f"an LZ4 buffer cannot be decompressed: {error}") from error
-    if len(expanded) != size:
-        raise CorruptFileError(f"an LZ4 buffer expands to {len(expanded)} bytes; it says {size}")
-    return expanded
+    out_starts, out = _place(sizes, alignment, kernels.SLACK)
+    blocks = slices.sizes - np.where(present, _LZ4_PREFIX_BYTES, 0)
+    decoded = kernels.decode(
+        np.ascontiguousarray(slices.data), slices.starts + _LZ4_PREFIX_BYTES, blocks, out, out_starts, sizes
+    )
+    if decoded < 0:
+        raise CorruptFileError(f"LZ4 buffer {-1 - decoded} cannot be decompressed to the size that it says")
+    return BufferSlices(out[: out.size - kernels.SLACK], out_starts, sizes)
 
 
 def _expand_zstd(slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
@@ -189,3 +181,16 @@ def shrink(scheme: int, level: int | None, slices: BufferSlices) -> tuple[Bytes,
         pieces.append(compress(data[start : start + size]))
     sizes = np.fromiter(map(len, pieces), np.int64, len(pieces)).reshape(-1, 2).sum(axis=1)
     return np.frombuffer(b"".join(pieces), np.uint8), sizes
+
+
+def shrink_planes(slices: BufferSlices, planes: Counts) -> tuple[Bytes, Counts]:
+    """Compress slices by LZ4 as `shrink` does, but look only for what planes of bytes have in common.
+
+    That is fast, leaves a few long matches, and therefore expands nearly as fast as bytes are copied. Each slice
+    consists of planes, which are `planes` bytes long, at most 65,535.
+    """
+    room = int(slices.sizes.sum() + (slices.sizes // 255).sum()) + 16 * len(slices.sizes) + kernels.SLACK
+    out = np.empty(room, np.uint8)
+    sizes = np.empty(len(slices.sizes), np.int64)
+    total = kernels.encode_planes(np.ascontiguousarray(slices.data), slices.starts, slices.sizes, planes, out, sizes)
+    return out[:total], sizes

@@ -4,8 +4,6 @@ Encoding strategy document, "Byte Stream Split (BSS)". It saves nothing by itsel
 repetition in the result. Values have 32 or 64 bits. Legal for mini-block values; of a chunk of n values:
 
     │ byte 0 of value 0 … n-1 │ byte 1 of value 0 … n-1 │ …
-
-A chunk that is written holds at most 8 KiB, so that what compresses it has something to learn from.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from lance_format.kernels import byte_stream_split as kernels
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (32, 64)
-_CHUNK_BYTES = 8192
+CHUNK_BYTES = 8192
+"""What a chunk that is written holds at most, so that what compresses it has something to learn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +65,10 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> ByteStreamSplitDecompr
     return ByteStreamSplitDecompressor(bits)
 
 
-def compress(block: FixedWidthBlock) -> CompressedChunks:
-    """Split a block into chunks of planes."""
+def compress(block: FixedWidthBlock, chunk_bytes: int = CHUNK_BYTES) -> CompressedChunks:
+    """Split a block into chunks of planes; `chunk_bytes` is a power of two."""
     words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
-    num_values = flat.chunk_counts(block.num_values, _CHUNK_BYTES // block.bytes_per_value)
+    num_values = flat.chunk_counts(block.num_values, chunk_bytes // block.bytes_per_value)
     out = np.empty(block.size_bytes, np.uint8)
     kernels.split(words, num_values, out)
     inner = encodings_pb2.ByteStreamSplit(values=flat.describe(block.bits_per_value))

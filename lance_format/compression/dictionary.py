@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.compression import flat, general, variable
+from lance_format.compression import bitpacking, flat, general, variable
 from lance_format.compression.byte_codecs import ZSTD
-from lance_format.compression.options import CompressionOptions
+from lance_format.compression.codec import CompressedChunks
+from lance_format.compression.options import CompressionOptions, Scheme
 from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
 from lance_format.kernels import dictionary as kernels
 from lance_format.proto import encodings_pb2
@@ -29,6 +30,8 @@ MIN_VALUES = 100
 _SAMPLED_VALUES = 4096
 _ESTIMATION_STEPS = 30
 _MIN_COMPRESSED_BYTES = 128
+# What bit packing leaves of items that zstd, which is slow, is not tried on without being asked for.
+_WELL_PACKED = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,10 @@ def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uin
         else:
             offsets = block.offsets
             used = block.data[: int(block.offsets[-1])]
-        data = np.zeros(used.size + kernels.SLACK, np.uint8)
-        data[: used.size] = used
+        data = block.data
+        if data.size < used.size + kernels.SLACK:
+            data = np.zeros(used.size + kernels.SLACK, np.uint8)
+            data[: used.size] = used
         hashes = np.empty(max_items, np.uint32)
         count = kernels.index_bytes(data, offsets, max_items, slots, hashes, firsts, indices)
     return None if count < 0 else (firsts[:count], indices)
@@ -121,6 +126,22 @@ def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_gen
         encoding = flat.describe(items.bits_per_value)
     asked = options.dict_values_scheme or options.scheme
     scheme = ZSTD if asked is None else asked.general
-    if may_use_general and scheme is not None and buffer.size >= _MIN_COMPRESSED_BYTES:
+    packed = _pack_items(items, options)
+    packs_well = packed is not None and asked is None and packed.buffers[0].size < buffer.size * _WELL_PACKED
+    if may_use_general and scheme is not None and buffer.size >= _MIN_COMPRESSED_BYTES and not packs_well:
         buffer, encoding = general.compress_block(buffer, encoding, scheme, options.level)
+    if packed is not None and packed.buffers[0].size < buffer.size:
+        buffer, encoding = packed.buffers[0], packed.encoding
     return CompressedDictionary(buffer, encoding, items.num_values)
+
+
+def _pack_items(items: DataBlock, options: CompressionOptions) -> CompressedChunks | None:
+    """Pack items that are integers, or return None if they are not or are to stay as they are."""
+    if isinstance(items, VariableWidthBlock) or items.bits_per_value not in bitpacking.WORD_BITS:
+        return None
+    if Scheme.NONE in (options.scheme, options.dict_values_scheme):
+        return None
+    packed_bits = max(int(bitpacking.block_widths(items).max()), 1)
+    if packed_bits == items.bits_per_value:
+        return None
+    return bitpacking.compress_out_of_line(items, np.array([items.num_values], np.int64), packed_bits)

@@ -165,10 +165,10 @@ def join_rows(validities: Sequence[Bytes], items: FixedWidthBlock, shape: ListSh
 
 
 def compress(block: FixedSizeListBlock) -> CompressedChunks:
-    """Cut rows into chunks."""
+    """Cut rows into chunks, of at least two rows as `flat.compress` does."""
     rows, shape = block.rows, block.shape
     per_chunk = flat.MAX_CHUNK_VALUES
-    while per_chunk > 1 and per_chunk * shape.bits_per_value > _MAX_CHUNK_BYTES * 8:
+    while per_chunk > 2 and per_chunk * shape.bits_per_value > _MAX_CHUNK_BYTES * 8:
         per_chunk //= 2
     num_values = flat.chunk_counts(rows.num_values, per_chunk)
     buffers = _gather_parts(rows, shape, num_values)

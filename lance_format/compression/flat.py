@@ -106,9 +106,9 @@ def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
 
 
 def compress(block: FixedWidthBlock) -> CompressedChunks:
-    """Cut a block into chunks as large as allowed; a value larger than a chunk has one to itself."""
+    """Cut a block into chunks as large as allowed, but of at least two values: pylance takes fewer for damaged."""
     per_chunk = MAX_CHUNK_VALUES
-    while per_chunk > 1 and per_chunk * block.bits_per_value > _MAX_CHUNK_BYTES * 8:
+    while per_chunk > 2 and per_chunk * block.bits_per_value > _MAX_CHUNK_BYTES * 8:
         per_chunk //= 2
     num_values = chunk_counts(block.num_values, per_chunk)
     sizes = (num_values * block.bits_per_value + 7) // 8

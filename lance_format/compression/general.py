@@ -128,6 +128,13 @@ def compress(chunks: CompressedChunks, scheme: int, level: int | None) -> Compre
     return replace(chunks, buffers=(data, *chunks.buffers[1:]), sizes=(sizes, *chunks.sizes[1:]), encoding=encoding)
 
 
+def compress_planes(chunks: CompressedChunks, planes: Counts) -> CompressedChunks:
+    """Compress chunks of byte planes, which are `planes` bytes long, once more by LZ4."""
+    slices = BufferSlices(chunks.buffers[0], starts_of(chunks.sizes[0]), chunks.sizes[0])
+    data, sizes = byte_codecs.shrink_planes(slices, planes)
+    return replace(chunks, buffers=(data,), sizes=(sizes,), encoding=describe(chunks.encoding, LZ4, None))
+
+
 def compress_block(
     data: Bytes, inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
 ) -> tuple[Bytes, encodings_pb2.CompressiveEncoding]:

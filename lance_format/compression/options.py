@@ -8,6 +8,7 @@
     │ lance-encoding:dict-divisor              │ more than 1             │ values a distinct one that a dictionary has │
     │ lance-encoding:dict-size-ratio           │ above 0.0, up to 1.0    │ how much smaller a dictionary has to be     │
     │ lance-encoding:dict-values-compression   │ none, zstd, lz4         │ of the dictionary, from file format 2.2 on  │
+    │ lance-encoding:minichunk-size            │ 1 to 1073741824         │ bytes of a chunk of byte strings at most    │
     │ lance-encoding:structural-encoding       │ miniblock, fullzip      │ the layout of pages                         │
     │ lance-encoding:general                   │ anything                │ nothing; other writers ignore it, too       │
     └──────────────────────────────────────────┴─────────────────────────┴─────────────────────────────────────────────┘
@@ -29,6 +30,7 @@ from lance_format.errors import InvalidInputError
 PREFIX = b"lance-encoding:"
 
 _MAX_LEVEL = 22
+_MAX_CHUNK_BYTES = 2**30
 _Choice = TypeVar("_Choice", bound=enum.Enum)
 
 
@@ -80,6 +82,8 @@ class CompressionOptions:
         A dictionary and its indices are at most this share of what the page is without one.
     dict_values_scheme : Scheme or None
         What the dictionary itself is compressed with; None is `scheme`, else zstd.
+    minichunk_size : int or None
+        The bytes of a chunk of byte strings; one larger than the file's version allows is as if there were none.
     structural_encoding : StructuralEncoding or None
         None leaves the choice to the size of the values.
     """
@@ -91,6 +95,7 @@ class CompressionOptions:
     dict_divisor: int = 2
     dict_size_ratio: float = 0.8
     dict_values_scheme: Scheme | None = None
+    minichunk_size: int | None = None
     structural_encoding: StructuralEncoding | None = None
 
     @property
@@ -117,6 +122,7 @@ class CompressionOptions:
             dict_divisor=reader.integer("dict-divisor", 2, None) or defaults.dict_divisor,
             dict_size_ratio=reader.share("dict-size-ratio", defaults.dict_size_ratio),
             dict_values_scheme=reader.choice("dict-values-compression", Scheme),
+            minichunk_size=reader.integer("minichunk-size", 1, _MAX_CHUNK_BYTES),
             structural_encoding=reader.choice("structural-encoding", StructuralEncoding),
         )
         if options.scheme is Scheme.LZ4 and options.level is not None:

@@ -102,6 +102,7 @@ COMPRESSORS: frozenset[tuple[str, Context]] = frozenset(
         ("fsst", Context.MINI_BLOCK),
         ("fsst", Context.PER_VALUE),
         ("rle", Context.MINI_BLOCK),
+        ("rle", Context.BLOCK),
         ("byte_stream_split", Context.MINI_BLOCK),
         ("general", Context.MINI_BLOCK),
         ("general", Context.BLOCK),

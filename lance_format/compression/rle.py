@@ -148,5 +148,20 @@ def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
     return CompressedChunks(buffers, sizes, chunk_values[:chunks], describe(block.bits_per_value))
 
 
+def block_sizes(block: FixedWidthBlock, num_values: Counts) -> Counts:
+    """Return the bytes of chunks that `compress_blocks` encodes."""
+    num_runs = np.empty(len(num_values), np.int64)
+    kernels.measure_blocks(_words(block), num_values, num_runs)
+    return np.asarray(_HEADER_BYTES + num_runs * (block.bytes_per_value + 1))
+
+
+def compress_blocks(block: FixedWidthBlock, num_values: Counts) -> CompressedChunks:
+    """Encode chunks of any number of values as blocks."""
+    sizes = block_sizes(block, num_values)
+    out = np.empty(int(sizes.sum()), np.uint8)
+    kernels.pack_blocks(_words(block), num_values, sizes, out)
+    return CompressedChunks((out,), (sizes,), num_values, describe(block.bits_per_value))
+
+
 def _words(block: FixedWidthBlock) -> Bytes:
     return block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")

@@ -2,8 +2,8 @@
 
 Encoding strategy document, "Compression". Statistics over the page say what each compression would take, and the
 smallest is chosen: for values of a fixed width flat, bit packing, runs or a dictionary; for byte strings variable, FSST
-or a dictionary. Where the user asked for zstd or LZ4 on top, a sample says on top of what. Where small integers of both
-signs leave bit packing nothing to save, their bytes are split and compressed by zstd without being asked.
+or a dictionary. Where the user asked for zstd or LZ4 on top, a sample says on top of what. Not asked for, LZ4 is used
+only over byte planes that repeat (`planes.py`), where it costs no time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lance_format.compression import (
     fsst,
     general,
     packed_struct,
+    planes,
     rle,
     variable,
 )
@@ -45,8 +46,8 @@ from lance_format.version import FileVersion
 _LEVEL_BITS = 16
 _MIN_PACKED_LEVELS = 64
 _SAMPLED_VALUES = 8192
-# What zstd has to leave at most of integers of both signs, for which it was not asked.
-_MOST_OF_SIGNED = 0.6
+# What byte planes have to leave at most of what is smallest without them.
+_MOST_OF_PLAIN = 0.8
 # What a dictionary costs besides its items: a buffer, and its description.
 _DICTIONARY_BYTES = 128
 _BYTES_PER_INDEX_RUN = 3
@@ -54,6 +55,8 @@ _ESTIMATE_SLACK = 1.1
 # What FSST is taken to leave of byte strings when it is weighed against a dictionary.
 _FSST_SHARE = 0.5
 _LARGE_VALUE_BYTES = 32 * 1024
+# What chunks whose size has 16 bits cannot hold, other writers say.
+_SMALL_CHUNK_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +127,22 @@ def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> F
 
 @dataclass(frozen=True, slots=True)
 class _FixedChoice:
-    """A compression of values of a fixed width, and the bytes that it takes; None stands for flat."""
+    """A compression of values of a fixed width, and the bytes that it takes, or is thought to take.
+
+    Of `num_runs`, `widths` and `instead_of` at most one is not None: then it is runs, bit packing, or byte planes where
+    they turn out to be smaller than something else. If all are, it is flat.
+    """
 
     size_bytes: int
     num_runs: int | None = None
     widths: Counts | None = None
+    instead_of: _FixedChoice | None = None
 
     def compress(self, block: FixedWidthBlock) -> CompressedChunks:
         """Do what was chosen."""
+        if self.instead_of is not None:
+            chunks = planes.compress(block)
+            return chunks if chunks.buffers[0].size < self.instead_of.size_bytes else self.instead_of.compress(block)
         if self.num_runs is not None:
             return rle.compress(block, self.num_runs)
         if self.widths is not None:
@@ -140,7 +151,7 @@ class _FixedChoice:
 
 
 def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _FixedChoice:
-    """Return the smallest of flat, bit packing and runs."""
+    """Return the smallest of flat, bit packing, runs and byte planes."""
     best = _FixedChoice(block.size_bytes)
     bits = block.bits_per_value
     if bits not in bitpacking.WORD_BITS or options.scheme is Scheme.NONE:
@@ -153,42 +164,42 @@ def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _Fixed
     runs = (num_runs + block.num_values // rle.MAX_RUN) * (block.bytes_per_value + 1)
     if num_runs < options.rle_threshold * block.num_values and runs < best.size_bytes:
         best = _FixedChoice(runs, num_runs=num_runs)
+    if options.scheme is None and options.byte_stream_split is ByteStreamSplitMode.AUTO and bits in planes.WORD_BITS:
+        split = planes.estimate_size(block)
+        if split < _MOST_OF_PLAIN * best.size_bytes:
+            best = _FixedChoice(split, instead_of=best)
     return best
 
 
 def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedPage:
     best = _choose_fixed(block, options)
     improvable = block.bits_per_value > 8 and best.size_bytes * 8 > block.num_values
-    if improvable and _dictionary_can_win(block, block.bytes_per_value, best.size_bytes, best.num_runs, options):
-        page = dictionary.split(block, _max_items(block, block.bytes_per_value, best.size_bytes, options))
-        if page is not None:
-            indices = _choose_fixed(page.indices, options)
-            if indices.size_bytes + page.items.size_bytes < options.dict_size_ratio * best.size_bytes:
-                return _indexed(page, indices, options, version)
+    if improvable:
+        item_bytes = _item_bits(block) / 8
+        if _dictionary_can_win(block, item_bytes, best.size_bytes, best.num_runs, options):
+            page = dictionary.split(block, _max_items(block, item_bytes, best.size_bytes, options))
+            if page is not None:
+                indices = _choose_fixed(page.indices, options)
+                items = dictionary.compress_items(
+                    page.items, options, may_use_general=version.has_compressed_dictionaries
+                )
+                if indices.size_bytes + items.buffer.size < options.dict_size_ratio * best.size_bytes:
+                    return CompressedPage(_compress_words(page.indices, indices, options), items)
     return CompressedPage(_compress_words(block, best, options), None)
+
+
+def _item_bits(block: FixedWidthBlock) -> int:
+    """Return the bits that an item of a dictionary of these values needs."""
+    if block.bits_per_value not in bitpacking.WORD_BITS:
+        return block.bits_per_value
+    return max(int(bitpacking.block_widths(block).max()), 1)
 
 
 def _compress_words(block: FixedWidthBlock, best: _FixedChoice, options: CompressionOptions) -> CompressedChunks:
     """Compress values or indices as chosen, or as goes best with the general compression that is wanted."""
     if options.general_scheme is not None:
         return _compress_twice(block, best, options.general_scheme, options)
-    if options.scheme is None and best == _FixedChoice(block.size_bytes) and _has_small_signed_words(block):
-        chunks = general.compress(byte_stream_split.compress(_sample(block)), ZSTD, None)
-        if chunks.buffers[0].size < _sample(block).size_bytes * _MOST_OF_SIGNED:
-            return general.compress(byte_stream_split.compress(block), ZSTD, None)
     return best.compress(block)
-
-
-def _has_small_signed_words(block: FixedWidthBlock) -> bool:
-    """Return whether values of both signs would need at most half of their bits."""
-    bits = block.bits_per_value
-    if bits not in byte_stream_split.WORD_BITS:
-        return False
-    sample = _sample(block)
-    words = sample.data[: sample.size_bytes].view(f"<i{sample.bytes_per_value}")
-    folded = (words ^ (words >> (bits - 1))).view(np.uint8)
-    widths = bitpacking.block_widths(FixedWidthBlock(folded, bits, sample.num_values))
-    return bool(widths.mean() < bits / 2)
 
 
 def _sample(block: FixedWidthBlock) -> FixedWidthBlock:
@@ -248,6 +259,7 @@ def _dictionary_can_win(
     items = dictionary.estimate_items(block)
     indices = block.num_values * items.bit_length() / 8
     if num_runs is not None:
+        items = min(items, num_runs)
         indices = min(indices, num_runs * _BYTES_PER_INDEX_RUN)
     size = items * bytes_per_item + indices
     return size < options.dict_size_ratio * without * _ESTIMATE_SLACK and items < most * _ESTIMATE_SLACK
@@ -257,7 +269,7 @@ def _indexed(
     page: dictionary.IndexedPage, choice: _FixedChoice, options: CompressionOptions, version: FileVersion
 ) -> CompressedPage:
     indices = _compress_words(page.indices, choice, options)
-    items = dictionary.compress_items(page.items, options, may_use_general=version.has_constant_values)
+    items = dictionary.compress_items(page.items, options, may_use_general=version.has_compressed_dictionaries)
     return CompressedPage(indices, items)
 
 
@@ -279,17 +291,25 @@ def _compress_byte_strings(
         compressed = fsst.compress(block)
         if compressed is not None:
             values, table = compressed
-            return CompressedPage(_with_symbols(variable.compress(values), table), None)
-    chunks = variable.compress(block)
+            return CompressedPage(_with_symbols(_cut(values, options, version), table), None)
+    chunks = _cut(block, options, version)
     if options.general_scheme is not None:
         chunks = general.compress(chunks, options.general_scheme, options.level)
     return CompressedPage(chunks, None)
 
 
+def _cut(block: VariableWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedChunks:
+    """Cut byte strings into chunks of the size that is asked for, if the version's chunks can be as large."""
+    asked = options.minichunk_size
+    if asked is None or (asked >= _SMALL_CHUNK_BYTES and not version.has_large_chunks):
+        return variable.compress(block)
+    return variable.compress(block, asked)
+
+
 def _tries_fsst(block: VariableWidthBlock, options: CompressionOptions) -> bool:
     if options.scheme not in (None, Scheme.FSST) or block.size_bytes < fsst.MIN_BYTES:
         return False
-    return options.scheme is Scheme.FSST or int(np.diff(block.offsets).max()) >= fsst.MIN_LONGEST_VALUE
+    return options.scheme is Scheme.FSST or block.longest >= fsst.MIN_LONGEST_VALUE
 
 
 def _with_symbols(chunks: CompressedChunks, table: fsst.SymbolTable) -> CompressedChunks:
@@ -308,7 +328,7 @@ def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerVal
     if options.scheme is Scheme.NONE or block.size_bytes < fsst.MIN_BYTES:
         return PerValuePage(block, plain)
     scheme = options.general_scheme
-    if options.scheme is None and int(np.diff(block.offsets).max()) > _LARGE_VALUE_BYTES:
+    if options.scheme is None and block.longest > _LARGE_VALUE_BYTES:
         scheme = ZSTD
     if scheme is not None:
         small, encoding = general.compress_values(block, plain, scheme, options.level)
@@ -320,12 +340,20 @@ def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerVal
     return PerValuePage(values, fsst.describe(plain, table))
 
 
-def compress_levels(levels: FixedWidthBlock, num_levels: Counts) -> CompressedChunks:
-    """Compress levels, cut into chunks of the given numbers, as blocks of 16-bit words."""
-    if levels.num_values >= _MIN_PACKED_LEVELS:
-        widths = bitpacking.block_widths(levels)
-        packed_bits = max(int(widths.max()), 1)
-        if packed_bits < _LEVEL_BITS:
-            return bitpacking.compress_out_of_line(levels, num_levels, packed_bits)
+def compress_levels(levels: FixedWidthBlock, num_levels: Counts, version: FileVersion) -> CompressedChunks:
+    """Compress levels, cut into chunks of the given numbers, as blocks of 16-bit words: the smallest way there is."""
     sizes = np.asarray(num_levels * (_LEVEL_BITS // 8))
-    return CompressedChunks((levels.data[: levels.size_bytes],), (sizes,), num_levels, flat.describe(_LEVEL_BITS))
+    best = CompressedChunks((levels.data[: levels.size_bytes],), (sizes,), num_levels, flat.describe(_LEVEL_BITS))
+    if levels.num_values < _MIN_PACKED_LEVELS:
+        return best
+    packed_bits = max(int(bitpacking.block_widths(levels).max()), 1)
+    packed_sizes = bitpacking.out_of_line_sizes(num_levels, _LEVEL_BITS, packed_bits)
+    smallest = min(_padded_size(sizes), _padded_size(packed_sizes))
+    if version.has_run_length_levels and _padded_size(rle.block_sizes(levels, num_levels)) < smallest:
+        return rle.compress_blocks(levels, num_levels)
+    return bitpacking.compress_out_of_line(levels, num_levels, packed_bits) if packed_bits < _LEVEL_BITS else best
+
+
+def _padded_size(sizes: Counts) -> int:
+    """Return the bytes of buffers of these sizes in chunks, where each is filled up to a multiple of 8."""
+    return int(((sizes + 7) // 8 * 8).sum())

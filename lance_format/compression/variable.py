@@ -27,7 +27,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import variable as kernels
 from lance_format.proto import encodings_pb2
 
-_TARGET_CHUNK_BYTES = 4096
+TARGET_CHUNK_BYTES = 4096
 _MAX_CHUNK_VALUES = 4096
 _MAX_INT32 = 2**31 - 1
 _HEADER_WORDS = 2
@@ -152,14 +152,14 @@ def compress_block(block: VariableWidthBlock) -> Bytes:
     return np.concatenate([words.view(np.uint8), data])
 
 
-def compress(block: VariableWidthBlock) -> CompressedChunks:
-    """Cut byte strings into chunks of about 4 KiB; a larger value has a chunk to itself."""
+def compress(block: VariableWidthBlock, chunk_bytes: int = TARGET_CHUNK_BYTES) -> CompressedChunks:
+    """Cut byte strings into chunks of at most `chunk_bytes`, but at least two values."""
     bits = block.bits_per_offset
     width = bits // 8
     offsets = block.offsets - block.offsets[0]
     data = block.data[int(block.offsets[0]) : int(block.offsets[-1])]
     logs = np.empty(block.num_values, np.int64)
-    num_chunks = kernels.plan_chunks(offsets, width, _TARGET_CHUNK_BYTES, _MAX_CHUNK_VALUES, logs)
+    num_chunks = kernels.plan_chunks(offsets, width, chunk_bytes, _MAX_CHUNK_VALUES, logs)
     num_values = np.left_shift(np.int64(1), logs[:num_chunks])
     num_values[-1] = block.num_values - int(num_values[:-1].sum())
     room = (data.size + (block.num_values + 2 * num_chunks) * width + 7) // 8 * 8

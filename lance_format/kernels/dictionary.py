@@ -156,19 +156,23 @@ def measure_bytes(offsets: Words, indices: Words, out_offsets: Words) -> int:
 def gather_bytes(data: U8, offsets: Words, indices: Words, out: U8) -> int:
     """Copy the byte strings of the given numbers, which are valid, one after the other; returns the number of bytes.
 
-    `data` has `SLACK` bytes after the last value, and `out` after the last byte that is written. Most byte strings are
-    short; two words are copied of every one, so that nothing has to be guessed about their sizes.
+    `out` has `SLACK` bytes after the last byte that is written. Most byte strings are short; two words are copied of
+    every one that does not stand at the end of `data`, so that nothing has to be guessed about their sizes.
     """
     written = np.int64(0)
     for index in range(np.uint64(indices.size)):
         number = np.uint64(indices[index])
         start = np.int64(offsets[number])
         size = np.int64(offsets[number + np.uint64(1)]) - start
-        store_word(out, written, load_word(data, start))
-        store_word(out, written + 8, load_word(data, start + 8))
-        copied = np.int64(16)
-        while copied < size:
-            store_word(out, written + copied, load_word(data, start + copied))
-            copied += 8
+        if max(start + size + 8, start + 16) > data.size:
+            for byte in range(size):
+                out[written + byte] = data[start + byte]
+        else:
+            store_word(out, written, load_word(data, start))
+            store_word(out, written + 8, load_word(data, start + 8))
+            copied = np.int64(16)
+            while copied < size:
+                store_word(out, written + copied, load_word(data, start + copied))
+                copied += 8
         written += size
     return written

@@ -108,3 +108,57 @@ def pack_chunks(
         first += count
         position += runs
     return chunks
+
+
+@kernel
+def measure_blocks(words: Words, num_values: I64, num_runs: I64) -> int:
+    """Set `num_runs` to the runs of each chunk, those of more than 255 values being split; returns their sum."""
+    first = np.uint64(0)
+    total = 0
+    for chunk in range(num_values.size):
+        end = first + np.uint64(num_values[chunk])
+        runs = np.int64(0)
+        start = first
+        for index in range(first, end):
+            ends = index + np.uint64(1) == end or words[index + np.uint64(1)] != words[index]
+            if ends:
+                runs += (np.int64(index - start) + _MAX_RUN) // _MAX_RUN
+                start = index + np.uint64(1)
+        num_runs[chunk] = runs
+        total += runs
+        first = end
+    return total
+
+
+@kernel
+def pack_blocks(words: Words, num_values: I64, sizes: I64, out: U8) -> int:
+    """Write each chunk as a block: an u64 with the bytes of its values, the values, the lengths.
+
+    `sizes` are the bytes of the blocks. Returns their sum.
+    """
+    width = words.itemsize
+    first = 0
+    position = 0
+    for chunk in range(num_values.size):
+        end = first + num_values[chunk]
+        runs = (sizes[chunk] - 8) // (width + 1)
+        for byte in range(8):
+            out[position + byte] = np.uint8(((runs * width) >> (8 * byte)) & 0xFF)
+        value = position + 8
+        length = value + runs * width
+        index = first
+        while index < end:
+            stop = index + 1
+            limit = min(index + _MAX_RUN, end)
+            while stop < limit and words[stop] == words[index]:
+                stop += 1
+            word = np.uint64(words[index])
+            for byte in range(width):
+                out[value + byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(0xFF))
+            out[length] = np.uint8(stop - index)
+            value += width
+            length += 1
+            index = stop
+        position += sizes[chunk]
+        first = end
+    return position

@@ -72,9 +72,10 @@ def unpack_chunks(words: Words, data: U8, starts: I64, num_values: I64, out: U8,
 
 @kernel
 def plan_chunks(offsets: Words, width: int, target_bytes: int, max_values: int, log_num_values: I64) -> int:
-    """Cut values into chunks of a power of two values and at most `target_bytes`, or of one value where it is larger.
+    """Cut values into chunks of a power of two values and at most `target_bytes`, or of two values where these are more.
 
-    `log_num_values` has an entry a value; the last chunk takes whatever is left and has 0. Returns the number of
+    Only the last chunk may have a single value: pylance takes any other for damaged. `log_num_values` has an entry a
+    value; the last chunk takes whatever is left and has 0. Returns the number of
     chunks.
     """
     num_values = offsets.size - 1
@@ -85,7 +86,10 @@ def plan_chunks(offsets: Words, width: int, target_bytes: int, max_values: int, 
         if left <= max_values and (left + 1) * width + offsets[num_values] - offsets[first] <= target_bytes:
             log_num_values[chunks] = 0
             return chunks + 1
-        log = 0
+        if left == 1:
+            log_num_values[chunks] = 0
+            return chunks + 1
+        log = 1
         while (2 << log) <= max_values and (2 << log) <= left:
             size = ((2 << log) + 1) * width + offsets[first + (2 << log)] - offsets[first]
             if size > target_bytes:
@@ -138,3 +142,12 @@ def drop_null_bytes(data: U8, offsets: Words, valid: npt.NDArray[np.bool_], out:
             written += size
         out_offsets[index + 1] = written
     return written
+
+
+@kernel
+def longest(offsets: Words) -> int:
+    """Return the bytes of the longest value; 0 if there is none."""
+    most = np.int64(0)
+    for index in range(np.uint64(1), np.uint64(offsets.size)):
+        most = max(most, np.int64(offsets[index]) - np.int64(offsets[index - np.uint64(1)]))
+    return most

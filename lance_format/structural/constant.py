@@ -43,6 +43,7 @@ from lance_format.structural.page import (
 )
 from lance_format.structural.rep_def import LevelPair, check_levels, visible
 from lance_format.structural.row_index import select_rows
+from lance_format.version import FileVersion
 
 _MAX_INLINE_BYTES = 32
 _MAX_INT32 = 2**31 - 1
@@ -208,7 +209,7 @@ def _parse_scalar(buffer: Bytes) -> list[Bytes]:
     return [buffer[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
-def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, *, compressed: bool) -> EncodedPage:
+def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, version: FileVersion) -> EncodedPage:
     """Lay out a page without a value.
 
     Parameters
@@ -216,8 +217,7 @@ def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, *, compres
     levels : LevelPair
     stack : LayerStack
     num_rows : int
-    compressed : bool
-        Whether the file's version allows levels to be compressed.
+    version : FileVersion
     """
     layout = encodings_pb2.ConstantLayout(layers=stack.layers)  # type: ignore[arg-type]
     if len(stack.layers) == 1:
@@ -226,11 +226,11 @@ def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, *, compres
     for name, found in (("rep", levels.repetition), ("def", levels.definition)):
         if found is None:
             buffers.append(np.empty(0, np.uint8))
-        elif not compressed:
+        elif not version.has_compressed_null_levels:
             buffers.append(found.astype("<u2").view(np.uint8))
         else:
             block = FixedWidthBlock(found.view(np.uint8), 16, found.size)
-            chunks = strategy.compress_levels(block, np.array([found.size], np.int64))
+            chunks = strategy.compress_levels(block, np.array([found.size], np.int64), version)
             getattr(layout, f"{name}_compression").CopyFrom(chunks.encoding)
             setattr(layout, f"num_{name}_values", found.size)
             buffers.append(chunks.buffers[0])

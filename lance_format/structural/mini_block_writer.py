@@ -60,8 +60,8 @@ def encode(
     counts = _levels_of_chunks(levels, stack, chunks.num_values)
     if int(counts.max()) > _MAX_LEVELS:
         raise TooManyLevelsError
-    repetition = _compress_levels(levels.repetition, counts)
-    definitions = _compress_levels(levels.definition, counts)
+    repetition = _compress_levels(levels.repetition, counts, version)
+    definitions = _compress_levels(levels.definition, counts, version)
     table, data = _assemble(chunks, [repetition, definitions], counts, large_chunks=large_chunks)
     buffers = [table, data]
     if page.dictionary is not None:
@@ -106,11 +106,11 @@ def _repetition_index(repetition: Levels, row_start: int, counts: Counts) -> Byt
     return pairs.astype("<u8").reshape(-1).view(np.uint8)
 
 
-def _compress_levels(levels: Levels | None, counts: Counts) -> CompressedChunks | None:
+def _compress_levels(levels: Levels | None, counts: Counts, version: FileVersion) -> CompressedChunks | None:
     if levels is None:
         return None
     block = FixedWidthBlock(levels.view(np.uint8), _LEVEL_BITS, levels.size)
-    return strategy.compress_levels(block, counts)
+    return strategy.compress_levels(block, counts, version)
 
 
 def _assemble(

@@ -48,7 +48,7 @@ def encode_page(
     definition = visible_definition(levels, stack)
     valid = None if definition is None else definition == 0
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
-        return constant.encode_nulls(levels, stack, num_rows, compressed=version.has_constant_values)
+        return constant.encode_nulls(levels, stack, num_rows, version)
     first = 0 if valid is None else int(np.argmax(valid))
     if isinstance(values, PackedStructBlock):
         return _encode_packed(values, levels, stack, num_rows, version, options)
@@ -102,7 +102,7 @@ def _has_large_values(values: DataBlock | FixedSizeListBlock) -> bool:
         values = values.rows
     if isinstance(values, FixedWidthBlock):
         return values.bytes_per_value >= _LARGE_VALUE_BYTES
-    return int(np.diff(values.offsets).max()) >= _LARGE_VALUE_BYTES
+    return values.longest >= _LARGE_VALUE_BYTES
 
 
 def _whole_bytes(values: DataBlock | FixedSizeListBlock) -> DataBlock | FixedSizeListBlock:
@@ -131,8 +131,11 @@ def _is_constant(values: DataBlock, valid: Validity | None, first: int) -> bool:
 
 
 def _is_constant_byte_string(values: VariableWidthBlock, valid: Validity | None, first: int) -> bool:
+    size = int(values.offsets[first + 1] - values.offsets[first])
+    last = values.num_values - 1 if valid is None else values.num_values - 1 - int(np.argmax(valid[::-1]))
+    if not _same_bytes(values, first, last):
+        return False
     sizes = np.diff(values.offsets)
-    size = int(sizes[first])
     if ((sizes if valid is None else sizes[valid]) != size).any():
         return False
     if size == 0:
@@ -143,6 +146,11 @@ def _is_constant_byte_string(values: VariableWidthBlock, valid: Validity | None,
     else:
         data = values.take(np.flatnonzero(valid)).data
     return bool((data.reshape(-1, size) == values.data[begin : begin + size]).all())
+
+
+def _same_bytes(values: VariableWidthBlock, one: int, other: int) -> bool:
+    first, second = (values.data[int(values.offsets[index]) : int(values.offsets[index + 1])] for index in (one, other))
+    return bool(np.array_equal(first, second))
 
 
 def _is_constant_fixed(values: FixedWidthBlock, valid: Validity | None, first: int) -> bool:

@@ -28,8 +28,9 @@ def test_all_of_them() -> None:
         dict_divisor="10",
         dict_size_ratio="1.0",
         dict_values_compression="lz4",
+        minichunk_size="1024",
     )
-    expected = CompressionOptions(Scheme.ZSTD, 22, 0.25, ByteStreamSplitMode.ON, 10, 1.0, Scheme.LZ4)
+    expected = CompressionOptions(Scheme.ZSTD, 22, 0.25, ByteStreamSplitMode.ON, 10, 1.0, Scheme.LZ4, 1024)
     assert options == expected
     assert (options.general_scheme, _parse(compression="lz4").general_scheme) == (ZSTD, LZ4)
     assert _parse(compression="none").general_scheme is None
@@ -54,6 +55,9 @@ def test_all_of_them() -> None:
         ("dict-size-ratio", "0"),
         ("dict-size-ratio", "1.5"),
         ("dict-values-compression", "fsst"),
+        ("minichunk-size", "0"),
+        ("minichunk-size", "4k"),
+        ("minichunk-size", "1073741825"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(name: str, text: str) -> None:

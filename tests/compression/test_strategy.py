@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from lance_format.compression import registry, strategy
 from lance_format.compression.codec import Context
-from lance_format.compression.options import CompressionOptions, Scheme
+from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
 from lance_format.compression.strategy import CompressedPage
 from lance_format.data_block import BufferSlices, DataBlock, FixedWidthBlock
 from lance_format.proto import encodings_pb2
 from lance_format.version import FileVersion
 from tests.compression import blocks
-from tests.compression.chunks import decompress
+from tests.compression.chunks import decompress, place
 
 _VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
 _schemes = st.sampled_from([None, *Scheme])
@@ -109,7 +109,8 @@ def test_byte_strings_round_trip(
         (8, "small", "inline_bitpacking", False),
         (32, "signed", "inline_bitpacking", True),
         (64, "random", "flat", False),
-        (64, "sequence", "inline_bitpacking", False),
+        (64, "sequence", "general(byte_stream_split)", False),
+        (32, "sequence", "general(byte_stream_split)", False),
     ],
 )
 @pytest.mark.parametrize("version", _VERSIONS, ids=str)
@@ -141,7 +142,7 @@ def test_small_integers_of_both_signs_shrink_without_being_asked() -> None:
     block = FixedWidthBlock(numbers.view(np.uint8), 64, numbers.size)
     page = strategy.compress_page(block, None, CompressionOptions(), FileVersion.V2_1)
     assert _chain(page.chunks.encoding) == "general(byte_stream_split)"
-    assert _size(page) < block.size_bytes * 0.45
+    assert _size(page) < block.size_bytes * 0.52
     blocks.assert_same(_read(page), block)
 
 
@@ -178,3 +179,67 @@ def test_thresholds_are_obeyed() -> None:
     few = blocks.fixed_block(64, 20_000, "few", 1)
     page = strategy.compress_page(few, None, CompressionOptions(dict_divisor=10**6), FileVersion.V2_2)
     assert page.dictionary is None
+
+
+def test_bytes_are_not_split_where_that_is_off() -> None:
+    block = blocks.fixed_block(64, 20_000, "sequence", 1)
+    options = CompressionOptions(byte_stream_split=ByteStreamSplitMode.OFF)
+    page = strategy.compress_page(block, None, options, FileVersion.V2_2)
+    assert _chain(page.chunks.encoding) == "inline_bitpacking"
+
+
+def test_items_that_are_small_integers_are_packed() -> None:
+    numbers = np.repeat(np.random.default_rng(0).integers(0, 10**6, 4000), 50)
+    block = FixedWidthBlock(numbers.view(np.uint8), 64, numbers.size)
+    page = strategy.compress_page(block, None, CompressionOptions(), FileVersion.V2_2)
+    assert page.dictionary is not None
+    assert page.dictionary.encoding.WhichOneof("compression") == "out_of_line_bitpacking"
+    blocks.assert_same(_read(page), block)
+    plain = strategy.compress_page(block, None, CompressionOptions(dict_values_scheme=Scheme.NONE), FileVersion.V2_2)
+    assert plain.dictionary is None or plain.dictionary.encoding.WhichOneof("compression") == "flat"
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "bytes_per_chunk"),
+    [
+        (FileVersion.V2_2, None, 4096),
+        (FileVersion.V2_2, 1024, 1024),
+        (FileVersion.V2_2, 65536, 65536),
+        (FileVersion.V2_1, 16384, 16384),
+        (FileVersion.V2_1, 65536, 4096),
+    ],
+)
+def test_chunks_of_byte_strings_have_the_size_that_is_asked_for(
+    version: FileVersion, asked: int | None, bytes_per_chunk: int
+) -> None:
+    block = blocks.byte_strings(20_000, "random", 1)
+    options = CompressionOptions(scheme=Scheme.NONE, minichunk_size=asked)
+    chunks = strategy.compress_page(block, None, options, version).chunks
+    assert bytes_per_chunk / 4 < int(chunks.sizes[0][:-1].max()) <= bytes_per_chunk
+
+
+@given(
+    counts=st.lists(st.integers(1, 3000), min_size=1, max_size=5),
+    highest=st.integers(0, 4),
+    run=st.integers(1, 400),
+    version=st.sampled_from(_VERSIONS),
+    seed=blocks.seeds,
+)
+def test_levels_round_trip(counts: list[int], highest: int, run: int, version: FileVersion, seed: int) -> None:
+    total = sum(counts)
+    runs = np.random.default_rng(seed).integers(0, highest + 1, total // run + 1)
+    levels = np.repeat(runs, run)[:total].astype("<u2")
+    block = FixedWidthBlock(levels.view(np.uint8), 16, total)
+    chunks = strategy.compress_levels(block, np.array(counts), version)
+    assert version.has_run_length_levels or chunks.encoding.WhichOneof("compression") != "rle"
+    slices = place(chunks.buffers[0], chunks.sizes[0])
+    found = registry.parse_decompressor(chunks.encoding, Context.BLOCK).decompress([slices], chunks.num_values)
+    blocks.assert_same(found, block)
+
+
+def test_levels_in_runs_are_run_length_encoded() -> None:
+    levels = np.zeros(10_000, "<u2")
+    levels[500:600] = 1
+    block = FixedWidthBlock(levels.view(np.uint8), 16, levels.size)
+    chunks = strategy.compress_levels(block, np.array([4096, 4096, 1808]), FileVersion.V2_2)
+    assert (chunks.encoding.WhichOneof("compression"), chunks.buffers[0].size) == ("rle", 3 * 8 + (17 + 17 + 8) * 3)

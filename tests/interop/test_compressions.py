@@ -194,6 +194,69 @@ def test_dictionaries_of_pylance_are_read(
         assert {value.decode() for value in found} == expected
 
 
+def _levels(path: Path) -> set[str]:
+    return {
+        str(getattr(layout.mini_block_layout, f"{kind}_compression").WhichOneof("compression"))
+        for layout, _ in _layouts(path)
+        for kind in ("rep", "def")
+    }
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("kind", ["nulls", "lists", "nulls in lists", "constant"])
+def test_levels_in_runs_in_both_directions(kind: str, version: str, tmp_path: Path) -> None:
+    items = pa.array([None if number // 900 % 7 == 3 else number * 7 % 10_007 for number in range(_ROWS)], pa.int32())
+    array = items
+    if kind in ("lists", "nulls in lists"):
+        values = items.fill_null(5) if kind == "lists" else items
+        array = pa.ListArray.from_arrays(pa.array([0, 0, *range(40, _ROWS + 1, 40)], pa.int32()), values)
+    elif kind == "constant":
+        array = pa.array([None if number < 9000 else [] for number in range(_ROWS)], pa.list_(pa.int32()))
+    table = _table(array, {})
+    ours, theirs = tmp_path / "ours.lance", tmp_path / "theirs.lance"
+    for writer, path in ((LanceFileWriter, ours), (lance.file.LanceFileWriter, theirs)):
+        with writer(str(path), table.schema, version=version) as target:
+            target.write_batch(table)
+        assert lance.file.LanceFileReader(str(path)).read_all().to_table().equals(table)
+        assert LanceFileReader(path).read_all().to_table().equals(table)
+        rows = list(range(0, len(array), 97))
+        assert lance.file.LanceFileReader(str(path)).take_rows(rows).to_table().equals(table.take(rows))
+    if kind != "constant":
+        assert ("rle" in _levels(ours)) == ("rle" in _levels(theirs)) == (version == "2.2")
+    assert ours.stat().st_size <= theirs.stat().st_size * 1.01
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("size", ["1000", "1024", "16384", "32768", "65536"])
+def test_chunks_of_byte_strings_are_as_large_as_those_of_pylance(size: str, version: str, tmp_path: Path) -> None:
+    table = _table(_strings("random", pa.string()).slice(0, 5000), {"minichunk-size": size, "compression": "none"})
+    found = []
+    for writer, name in ((LanceFileWriter, "ours.lance"), (lance.file.LanceFileWriter, "theirs.lance")):
+        path = tmp_path / name
+        with writer(str(path), table.schema, version=version) as target:
+            target.write_batch(table)
+        assert lance.file.LanceFileReader(str(path)).read_all().to_table().equals(table)
+        assert LanceFileReader(path).read_all().to_table().equals(table)
+        ((_, buffers),) = _layouts(path)
+        found.append(len(buffers[0]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("arrow_type", [pa.string(), pa.binary(3000), pa.list_(pa.float64(), 500)], ids=str)
+@pytest.mark.parametrize("count", [1, 2, 3, 10])
+def test_large_values_in_chunks_are_read_by_pylance(
+    arrow_type: pa.DataType, count: int, version: str, tmp_path: Path
+) -> None:
+    values = [[row / 3] * 500 if pa.types.is_fixed_size_list(arrow_type) else f"{row:03000}" for row in range(count)]
+    table = _table(pa.array(values, arrow_type), {"structural-encoding": "miniblock", "minichunk-size": "1"})
+    path = tmp_path / "ours.lance"
+    with LanceFileWriter(path, table.schema, version=version) as writer:
+        writer.write_batch(table)
+    assert lance.file.LanceFileReader(str(path)).read_all().to_table().equals(table)
+    assert LanceFileReader(path).read_all().to_table().equals(table)
+
+
 @settings(max_examples=25)
 @given(values=st.lists(st.binary(max_size=30), min_size=1, max_size=60), seed=blocks.seeds)
 def test_symbol_tables_of_pylance(values: list[bytes], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -210,6 +273,9 @@ _OURS: dict[str, Callable[[], pa.Array]] = {
     "runs of wide values": lambda: pa.array(np.repeat(_rng().integers(0, 2**60, _ROWS // 20), 20)),
     "few negative": lambda: pa.array((_rng().integers(-5, 5, _ROWS) * 10**8).astype("i4")),
     "small of both signs": lambda: pa.array(_rng().integers(-(10**6), 10**6, _ROWS)),
+    "timestamps": lambda: pa.array(1_700_000_000_000_000 + np.cumsum(_rng().integers(0, 10**6, _ROWS))),
+    "small halves": lambda: pa.array((np.arange(_ROWS) / 2).astype("f4")),
+    "runs of small integers": lambda: pa.array(np.repeat(_rng().integers(0, 10**6, _ROWS // 50), 50)),
     "few floats": lambda: pa.array(_rng().integers(0, 300, _ROWS) / 7),
     "random floats": lambda: pa.array(_rng().random(_ROWS)),
     "few decimals": lambda: pa.array(_rng().integers(0, 30, _ROWS)).cast(pa.decimal256(60, 2)),
