@@ -23,6 +23,10 @@ METADATA_KEYS = {
     STRUCTURAL_ENCODING: "lance-encoding:structural-encoding",
     "lance.rle-threshold": "lance-encoding:rle-threshold",
     "lance.bss": "lance-encoding:bss",
+    "lance.dict-divisor": "lance-encoding:dict-divisor",
+    "lance.dict-size-ratio": "lance-encoding:dict-size-ratio",
+    "lance.dict-values-compression": "lance-encoding:dict-values-compression",
+    "lance.minichunk-size": "lance-encoding:minichunk-size",
 }
 """Where each option is kept in the metadata of a field."""
 PROPERTIES = (VECTOR_SIZE, *METADATA_KEYS)

@@ -13,16 +13,20 @@ option                    for   value
 `<column>.…`              write how a column of a new table is stored, see below
 ========================= ===== ==================================================================================
 
-===================================== =========================================================================
-option of a column                    value
-===================================== =========================================================================
-`<column>.arrow.fixed-size-list.size` the number of values that every array of the column has: it holds vectors
-`<column>.lance.compression`          `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
-`<column>.lance.compression-level`    0 to 22, of zstd
-`<column>.lance.structural-encoding`  `miniblock` or `fullzip`, the layout of pages
-`<column>.lance.rle-threshold`        0.0 to 1.0: runs a value below which runs are encoded; 0.5 by default
-`<column>.lance.bss`                  `off`, `on` or `auto` (the default): bytes split before zstd or lz4
-===================================== =========================================================================
+======================================== ======================================================================
+option of a column                       value
+======================================== ======================================================================
+`<column>.arrow.fixed-size-list.size`    the number of values that every array of the column has: it holds vectors
+`<column>.lance.compression`             `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
+`<column>.lance.compression-level`       0 to 22, of zstd
+`<column>.lance.structural-encoding`     `miniblock` or `fullzip`, the layout of pages
+`<column>.lance.rle-threshold`           0.0 to 1.0: runs a value below which runs are encoded; 0.5 by default
+`<column>.lance.bss`                     `off`, `on` or `auto` (the default): bytes split before zstd or lz4
+`<column>.lance.dict-divisor`            from 2: values a distinct one that a dictionary has at least; 2 by default
+`<column>.lance.dict-size-ratio`         up to 1.0: how small a dictionary has to make a page; 0.8 by default
+`<column>.lance.dict-values-compression` `zstd`, `lz4` or `none`, of dictionaries
+`<column>.lance.minichunk-size`          the most bytes in a chunk of strings; 4,096 by default
+======================================== ======================================================================
 
 >>> import tempfile
 >>> from pyspark.sql import SparkSession

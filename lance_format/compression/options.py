@@ -13,7 +13,7 @@
     │ lance-encoding:general                   │ anything                │ nothing; other writers ignore it, too       │
     └──────────────────────────────────────────┴─────────────────────────┴─────────────────────────────────────────────┘
 
-Where options come from several places, their mappings are merged before they are parsed.
+Where options come from several places, their mappings are merged before they are parsed (`defaults.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,20 @@ from lance_format.compression.byte_codecs import LZ4, ZSTD
 from lance_format.errors import InvalidInputError
 
 PREFIX = b"lance-encoding:"
+
+NAMES = (
+    "compression",
+    "compression-level",
+    "rle-threshold",
+    "bss",
+    "dict-divisor",
+    "dict-size-ratio",
+    "dict-values-compression",
+    "minichunk-size",
+    "structural-encoding",
+    "general",
+)
+"""The names that are known, without their prefix."""
 
 _MAX_LEVEL = 22
 _MAX_CHUNK_BYTES = 2**30

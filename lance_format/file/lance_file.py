@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -229,6 +230,8 @@ class LanceFileWriter:
     storage_options : mapping, optional
     max_page_bytes : int, optional
         The largest page, in bytes before compression; 32 MiB by default.
+    encoding, column_encoding : mapping, optional
+        What is asked of compression; see `FileWriter`.
 
     Attributes
     ----------
@@ -245,12 +248,16 @@ class LanceFileWriter:
         version: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         max_page_bytes: int | None = None,
+        encoding: Mapping[str, Any] | None = None,
+        column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._store, self._location = resolve(path, storage_options)
         self._version = STABLE if version is None else FileVersion.parse(version)
         self._version.require_writable()
         self._data_cache_bytes = data_cache_bytes
         self._max_page_bytes = max_page_bytes
+        self._encoding = encoding
+        self._column_encoding = column_encoding
         self._writer: FileWriter | None = None
         self.closed = False
         self.size_bytes: int | None = None
@@ -267,6 +274,8 @@ class LanceFileWriter:
                 version=self._version,
                 data_cache_bytes=self._data_cache_bytes,
                 max_page_bytes=self._max_page_bytes,
+                encoding=self._encoding,
+                column_encoding=self._column_encoding,
             )
         except BaseException:
             sink.abort()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange, RangeWriter
+from lance_format.compression.defaults import EncodingDefaults, overlay
 from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
@@ -62,9 +65,9 @@ class _LeafWriter:
 class _ColumnWriter:
     """Gathers the rows of a top-level column until its leaves have a page's worth."""
 
-    def __init__(self, top: Field) -> None:
+    def __init__(self, top: Field, defaults: EncodingDefaults) -> None:
         self.field = top
-        self.leaves = [_LeafWriter(leaf, _options_of(leaf)) for leaf in leaves_of(top)]
+        self.leaves = [_LeafWriter(leaf, _options_of(leaf, defaults)) for leaf in leaves_of(top)]
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
 
@@ -83,9 +86,17 @@ class FileWriter:
         What the rows waiting to become pages may take, shared evenly by all columns; 8 MiB a column by default.
     max_page_bytes : int, optional
         The largest page, in bytes before compression; 32 MiB by default. A single larger value still is a page.
+    encoding : mapping of str to str, optional
+        What is asked of the compression of all columns whose fields say nothing of it: `{"compression": "zstd"}`, say.
+        `lance_format/compression/options.py` lists what there is.
+    column_encoding : mapping of str to mapping, optional
+        The same for single columns, before what is asked for all: `{"text": {"compression": "fsst"}}`. A field within
+        others is named as `outer.inner`; what holds for a field holds for all that is inside of it.
 
     Raises
     ------
+    InvalidInputError
+        If an option or a column is unknown, or a value out of range.
     NotSupportedError
         If the version or a type cannot be written. Nothing has been written then.
     """
@@ -98,6 +109,8 @@ class FileWriter:
         version: FileVersion = STABLE,
         data_cache_bytes: int | None = None,
         max_page_bytes: int | None = None,
+        encoding: Mapping[str, Any] | None = None,
+        column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         version.require_writable()
         for name, value in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
@@ -108,7 +121,8 @@ class FileWriter:
         self._version = version
         for top in schema.fields:
             check_writable(top, version)
-        self._columns = [_ColumnWriter(top) for top in schema.fields]
+        defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
+        self._columns = [_ColumnWriter(top, defaults) for top in schema.fields]
         share = None if data_cache_bytes is None else data_cache_bytes // max(len(self._columns), 1)
         self._column_cache_bytes = _DEFAULT_COLUMN_CACHE_BYTES if share is None else share
         self._max_page_bytes = _DEFAULT_PAGE_BYTES if max_page_bytes is None else max_page_bytes
@@ -244,7 +258,18 @@ def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None
             raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")
 
 
-def _options_of(leaf: Leaf) -> CompressionOptions:
+def _options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
     """Return what is asked of a leaf's compression; what its parents ask holds for it too."""
-    merged = {key: value for part in leaf.path for key, value in part.metadata.items()}
+    merged = defaults.of([part.name for part in leaf.path])
+    for part in leaf.path:
+        overlay(merged, part.metadata)
     return CompressionOptions.parse(merged, leaf.name)
+
+
+def _column_names(fields: Sequence[Field], prefix: str = "") -> list[str]:
+    """Return the names of all fields, those within others with the names of these before them."""
+    names = []
+    for one in fields:
+        names.append(prefix + one.name)
+        names += _column_names(one.children, f"{prefix}{one.name}.")
+    return names

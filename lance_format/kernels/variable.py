@@ -72,7 +72,7 @@ def unpack_chunks(words: Words, data: U8, starts: I64, num_values: I64, out: U8,
 
 @kernel
 def plan_chunks(offsets: Words, width: int, target_bytes: int, max_values: int, log_num_values: I64) -> int:
-    """Cut values into chunks of a power of two values and at most `target_bytes`, or of two values where these are more.
+    """Cut values into chunks of a power of two values and at most `target_bytes`, or of two values that are larger.
 
     Only the last chunk may have a single value: pylance takes any other for damaged. `log_num_values` has an entry a
     value; the last chunk takes whatever is left and has 0. Returns the number of

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,6 +40,8 @@ class FragmentWriter:
         A file is closed once it has that many, or is about to.
     job : str
         The uuid of the write, which the names of its files carry.
+    encoding, column_encoding : mapping, optional
+        See `FileWriter`.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class FragmentWriter:
         max_rows_per_file: int,
         max_bytes_per_file: int,
         job: str,
+        encoding: Mapping[str, Any] | None = None,
+        column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._store = store
         self._directory = directory
@@ -59,6 +65,8 @@ class FragmentWriter:
         self._max_rows = max_rows_per_file
         self._max_bytes = max_bytes_per_file
         self._job = job
+        self._encoding = encoding
+        self._column_encoding = column_encoding
         self._fragments: list[FragmentMetadata] = []
         self._paths: list[str] = []
         self._open: tuple[str, RangeWriter, FileWriter] | None = None
@@ -105,7 +113,13 @@ class FragmentWriter:
         sink = self._store.open_writer(path)
         self._paths.append(path)
         try:
-            writer = FileWriter(sink, self._schema, version=self._version)
+            writer = FileWriter(
+                sink,
+                self._schema,
+                version=self._version,
+                encoding=self._encoding,
+                column_encoding=self._column_encoding,
+            )
         except BaseException:
             sink.abort()
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -70,6 +71,8 @@ class TableWrite:
     storage_options : mapping
     stable_row_ids : bool
         Whether a table that it creates keeps the ids of rows that move.
+    encoding, column_encoding : mapping
+        What is asked of compression; see `FileWriter`.
     new_directories : tuple of str
         Those that did not exist, innermost first; a write that comes to nothing takes them away again.
     """
@@ -84,6 +87,8 @@ class TableWrite:
     max_bytes_per_file: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     stable_row_ids: bool = False
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     new_directories: tuple[str, ...] = field(default=(), repr=False)
 
     def write_fragments(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
@@ -115,6 +120,8 @@ class TableWrite:
             max_rows_per_file=self.max_rows_per_file,
             max_bytes_per_file=self.max_bytes_per_file,
             job=self.uuid,
+            encoding=self.encoding,
+            column_encoding=self.column_encoding,
         )
         try:
             for batch in batches:
@@ -223,6 +230,8 @@ def plan_write(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     enable_stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    encoding: Mapping[str, Any] | None = None,
+    column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> TableWrite:
     """Check that data of a schema can be written to a table, and plan it. Nothing is written.
 
@@ -242,6 +251,9 @@ def plan_write(
         Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
         created with.
     storage_options : mapping, optional
+    encoding, column_encoding : mapping, optional
+        What is asked of the compression of this write's files, where the fields of the table say nothing of it; see
+        `FileWriter`. The table does not keep it.
 
     Raises
     ------
@@ -273,7 +285,7 @@ def plan_write(
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
     file_version = _choose_file_version(wanted_version, current, mode)
-    _check_storable(lance_schema, file_version)
+    _check_storable(lance_schema, file_version, encoding, column_encoding)
     store.check_writable(root)
     return TableWrite(
         uri=absolute_uri(uri),
@@ -286,6 +298,8 @@ def plan_write(
         max_bytes_per_file=max_bytes_per_file,
         storage_options=dict(storage_options or {}),
         stable_row_ids=_choose_stable_row_ids(enable_stable_row_ids, current, root),
+        encoding=dict(encoding or {}),
+        column_encoding={column: dict(options) for column, options in (column_encoding or {}).items()},
         new_directories=_absent_directories(store, root),
     )
 
@@ -319,9 +333,14 @@ def _choose_stable_row_ids(wanted: bool, current: Manifest | None, root: str) ->
     return wanted
 
 
-def _check_storable(schema: Schema, version: FileVersion) -> None:
+def _check_storable(
+    schema: Schema,
+    version: FileVersion,
+    encoding: Mapping[str, Any] | None,
+    column_encoding: Mapping[str, Mapping[str, Any]] | None,
+) -> None:
     """Let the writer of data files refuse what it cannot store before anything is written."""
-    FileWriter(NullSink(), schema, version=version).abort()
+    FileWriter(NullSink(), schema, version=version, encoding=encoding, column_encoding=column_encoding).abort()
 
 
 def _absent_directories(store: ObjectStore, root: str) -> tuple[str, ...]:

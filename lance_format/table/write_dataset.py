@@ -25,6 +25,8 @@ def write_dataset(
     data_storage_version: str | None = None,
     enable_stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    encoding: Mapping[str, Any] | None = None,
+    column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> LanceDataset:
     """Write data to a table, as one version.
 
@@ -37,6 +39,8 @@ lists or list of dicts
     schema : pa.Schema, optional
         Needed with an iterable of batches.
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, storage_options
+        See `plan_write`.
+    encoding, column_encoding
         See `plan_write`.
 
     Returns
@@ -61,6 +65,8 @@ lists or list of dicts
         max_bytes_per_file=max_bytes_per_file,
         enable_stable_row_ids=enable_stable_row_ids,
         storage_options=storage_options,
+        encoding=encoding,
+        column_encoding=column_encoding,
     )
     fragments = write.write_fragments(batches)
     try:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -261,3 +262,38 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_every_error_is_ours() -> None:
     assert issubclass(CorruptFileError, LanceError)
     assert issubclass(StorageError, OSError)
+
+
+def test_options_of_a_writer_stand_behind_those_of_fields(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).integers(0, 2**40, 20_000)
+    fields = [
+        pa.field("own", pa.int64(), metadata={"lance-encoding:compression": "none"}),
+        pa.field("single", pa.int64()),
+        pa.field("other", pa.struct([pa.field("x", pa.int64())])),
+    ]
+    nested = pa.StructArray.from_arrays([pa.array(numbers)], ["x"])
+    table = pa.table([numbers, numbers, nested], schema=pa.schema(fields))
+    path = tmp_path / "numbers.lance"
+    options = {
+        "encoding": {"compression": "zstd", "compression-level": 5, "bss": "on"},
+        "column_encoding": {"single": {"compression": "lz4"}},
+    }
+    with LanceFileWriter(path, table.schema, **options) as writer:
+        writer.write_batch(table)
+    own, single, other = [column.pages[0].encoding for column in LanceFileReader(path).metadata().columns]
+    assert "general" not in own
+    assert "COMPRESSION_ALGORITHM_LZ4" in single
+    assert "COMPRESSION_ALGORITHM_ZSTD" in other
+    assert LanceFileReader(path).read_all().to_table().equals(table)
+
+
+def test_options_of_a_writer_are_checked_before_a_file_appears(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int64())])
+    for options, message in (
+        ({"encoding": {"compression": "gzip"}}, "column 'a': option 'lance-encoding:compression' is 'gzip'"),
+        ({"encoding": {"compression-level": 23}}, "an integer from 0 to 22"),
+        ({"column_encoding": {"b": {"compression": "zstd"}}}, "for column 'b': there is none"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            LanceFileWriter(tmp_path / "none.lance", schema, **options)
+    assert list(tmp_path.iterdir()) == []

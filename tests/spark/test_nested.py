@@ -388,6 +388,7 @@ class TestVectors:
         ("v.lance.compression-level", "23", "an integer from 0 to 22"),
         ("v.lance.rle-threshold", "2", "a number from 0.0 to 1.0"),
         ("v.lance.bss", "maybe", "one of off, on, auto"),
+        ("v.lance.minichunk-size", "0", "an integer from 1 to 1073741824"),
         ("v.lance.structural-encoding", "sparse", "one of miniblock, fullzip"),
     ],
 )

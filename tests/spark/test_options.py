@@ -36,6 +36,8 @@ def test_options_of_columns() -> None:
         "c.lance.structural-encoding": "fullzip",
         "c.lance.rle-threshold": "0.5",
         "c.lance.bss": "on",
+        "c.lance.minichunk-size": "1024",
+        "c.lance.dict-values-compression": "lz4",
     }
     assert parse(**options).column_options == (
         ColumnOption("vec", "arrow.fixed-size-list.size", "8"),
@@ -44,6 +46,8 @@ def test_options_of_columns() -> None:
         ColumnOption("c", "lance.structural-encoding", "fullzip"),
         ColumnOption("c", "lance.rle-threshold", "0.5"),
         ColumnOption("c", "lance.bss", "on"),
+        ColumnOption("c", "lance.minichunk-size", "1024"),
+        ColumnOption("c", "lance.dict-values-compression", "lz4"),
     )
 
 

@@ -62,6 +62,23 @@ class TestFragments:
         fragments = write(plan(path, max_rows_per_file=25), 0, 110)
         assert [fragment.physical_rows for fragment in fragments] == [25, 25, 25, 25, 10]
 
+    def test_files_are_compressed_as_the_write_asks(self, path: Path) -> None:
+        data = pa.record_batch({"a": range(20_000), "s": [f"{row:08}" for row in range(20_000)]}, schema=SCHEMA)
+        sizes = []
+        for options in ({}, {"encoding": {"compression": "none"}}, {"column_encoding": {"s": {"compression": "none"}}}):
+            planned = lance_format.plan_write(str(path), SCHEMA, mode="append", **options)
+            (fragment,) = pickle.loads(pickle.dumps(planned)).write_fragments([data])
+            sizes.append(fragment.files[0].size_bytes)
+        assert sizes[0] < sizes[2] < sizes[1]
+        assert sizes[1] > 20_000 * (8 + 8)
+        table = pa.table(data.columns, SCHEMA)
+        written = lance_format.write_dataset(table, path, mode="overwrite", encoding={"compression": "zstd"})
+        assert written.to_table() == table
+
+    def test_options_are_checked_when_a_write_is_planned(self, path: Path) -> None:
+        with pytest.raises(InvalidInputError, match="there is no encoding option 'level'"):
+            lance_format.plan_write(str(path), SCHEMA, mode="append", encoding={"level": 3})
+
     def test_files_have_about_the_bytes_allowed(self, path: Path) -> None:
         data = pa.record_batch({"a": range(200_000), "s": ["x" * 12] * 200_000}, schema=SCHEMA)
         planned = plan(path, max_bytes_per_file=1_000_000)

@@ -1,0 +1,110 @@
+"""What a writer is asked of the compression of all columns, or of single ones, where their fields say nothing.
+
+The metadata of a field, and of those it stands in, goes before what a writer is asked for that column, which goes
+before what it is asked for all. Names are those of `options.py`, without their prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_format.compression.options import NAMES, PREFIX
+from lance_format.errors import InvalidInputError
+
+_OF_FIELDS = ("packed", "blob")
+_SCHEME = PREFIX + b"compression"
+_LEVEL = PREFIX + b"compression-level"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingDefaults:
+    """Options of a writer; made by `parse`.
+
+    Parameters
+    ----------
+    everywhere : mapping of str to str
+        By name.
+    columns : mapping of str to mapping
+        By column, and by name.
+    """
+
+    everywhere: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(
+        cls,
+        everywhere: Mapping[str, object] | None,
+        columns: Mapping[str, Mapping[str, object]] | None,
+        known: Sequence[str],
+    ) -> EncodingDefaults:
+        """Check names; values are checked by `CompressionOptions.parse`.
+
+        Parameters
+        ----------
+        everywhere, columns : mapping, optional
+            Values are taken as `str` puts them.
+        known : sequence of str
+            The columns that there are; one within another is named with a dot between them.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such option, or no such column.
+        """
+        for column in columns or {}:
+            if column not in known:
+                raise InvalidInputError(
+                    f"encoding options for column {column!r}: there is none; the columns are {', '.join(known)}"
+                )
+        return cls(
+            _checked(everywhere or {}), {column: _checked(options) for column, options in (columns or {}).items()}
+        )
+
+    def of(self, path: Sequence[str]) -> dict[bytes, bytes]:
+        """Return the options of a column, as the metadata of a field would have them.
+
+        Parameters
+        ----------
+        path : sequence of str
+            The names from the top-level field to the leaf. Options of an outer field hold for the leaf too.
+        """
+        merged: dict[bytes, bytes] = _as_metadata(self.everywhere)
+        for depth in range(len(path)):
+            overlay(merged, _as_metadata(self.columns.get(".".join(path[: depth + 1]), {})))
+        return merged
+
+
+def overlay(options: dict[bytes, bytes], closer: Mapping[bytes, bytes]) -> None:
+    """Let options that are closer to a column take the place of others; a level goes with the scheme it was given for.
+
+    Parameters
+    ----------
+    options : dict
+        Changed.
+    closer : mapping
+    """
+    if _SCHEME in closer:
+        options.pop(_LEVEL, None)
+    options.update(closer)
+
+
+def _as_metadata(options: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {PREFIX + name.encode(): value.encode() for name, value in options.items()}
+
+
+def _checked(options: Mapping[str, object]) -> dict[str, str]:
+    prefix = PREFIX.decode()
+    checked = {}
+    for given, value in options.items():
+        name = given.removeprefix(prefix)
+        if name in _OF_FIELDS:
+            raise InvalidInputError(
+                f"encoding option {given!r} has to stand in the metadata of a field, because readers need it: "
+                f"use field.with_metadata({{'{prefix}{name}': 'true'}})"
+            )
+        if name not in NAMES:
+            raise InvalidInputError(f"there is no encoding option {given!r}; the options are {', '.join(NAMES)}")
+        checked[name] = str(value)
+    return checked
