@@ -25,7 +25,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.compression import strategy
 from lance_format.compression.options import CompressionOptions
 from lance_format.compression.registry import parse_per_value_decompressor
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
+from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import full_zip as kernels
 from lance_format.kernels.mini_block import copy_slices
@@ -38,6 +38,7 @@ from lance_format.structural.page import (
     PageDescription,
     Plan,
     RowSelection,
+    merge_extents,
     rows_within_answer,
 )
 from lance_format.structural.rep_def import LevelPair, check_levels, visible
@@ -47,7 +48,8 @@ _MAX_BITS = 16
 _OFFSET_WIDTHS = (1, 2, 4, 8)
 
 _Offsets: TypeAlias = npt.NDArray[np.uint64]
-_Lookup: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], list[tuple[int, int]]]
+_Extents: TypeAlias = tuple[Counts, Counts]
+_Lookup: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], _Extents]
 _IndexReading: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[_Offsets, _Offsets]]
 
 
@@ -110,38 +112,35 @@ class FullZipPage:
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. The whole page is read without its repetition index."""
-        data_range = self._page.buffers[0]
-        if isinstance(rows, range) and len(rows) == self._page.num_rows:
-            extents = [(0, data_range.size)] if self._indexed else self._extents_of(rows)
-        elif not self._indexed:
-            extents = self._extents_of(rows)
+        if isinstance(rows, range) and len(rows) == self._page.num_rows and self._indexed:
+            (data,) = yield [self._page.buffers[0]]
         else:
-            extents = yield from self._look_up(rows)
-        fetched = yield tuple(ByteRange(data_range.offset + begin, end - begin) for begin, end in extents)
-        data = fetched[0] if len(fetched) == 1 else np.concatenate(fetched)
+            begins, ends = (yield from self._look_up(rows)) if self._indexed else self._extents_of(rows)
+            extents = merge_extents(self._page.buffers[0].offset, begins, ends)
+            data = extents.join((yield extents.ranges))
+            if begins.size > 1:
+                data = _gather(data, extents.positions, ends - begins)
         decoded = self._unzip(data)
         self._check_rows(decoded, len(rows))
         return decoded
 
-    def _extents_of(self, rows: RowSelection) -> list[tuple[int, int]]:
-        """Return where rows of one size are."""
+    def _extents_of(self, rows: RowSelection) -> _Extents:
+        """Return where rows of one size are; consecutive ones are one extent."""
         size = self._control_bytes + self._value_bytes
         if isinstance(rows, range):
-            return [(rows.start * size, rows.stop * size)]
-        return [(int(row) * size, (int(row) + 1) * size) for row in rows]
+            return np.array([rows.start * size], np.int64), np.array([rows.stop * size], np.int64)
+        return rows * size, (rows + 1) * size
 
     def _look_up(self, rows: RowSelection) -> _Lookup:
-        """Find out from the repetition index where rows are."""
+        """Find out from the repetition index where rows are; consecutive ones are one extent."""
         begins, ends = yield from self._read_index(rows)
         if (begins > ends).any() or int(ends.max()) > self._page.buffers[0].size:
             raise CorruptFileError(
                 f"the repetition index places rows outside of the {self._page.buffers[0].size} bytes of the page"
             )
-        if isinstance(rows, range):
-            return [(int(begins[0]), int(ends[0]))]
-        if ((begins[1:] < ends[:-1]) & (np.diff(rows) > 0)).any():
+        if not isinstance(rows, range) and ((begins[1:] < ends[:-1]) & (np.diff(rows) > 0)).any():
             raise CorruptFileError("the repetition index lets rows overlap")
-        return list(zip(begins.tolist(), ends.tolist(), strict=True))
+        return begins.astype(np.int64), ends.astype(np.int64)
 
     def _read_index(self, rows: RowSelection) -> _IndexReading:
         """Return the offsets at which the wanted rows begin and end; of a range of rows, where the range does.
@@ -149,24 +148,29 @@ class FullZipPage:
         The whole index is read, and kept, if that costs no more than seeking for each part of it.
         """
         index, width = self._page.buffers[1], self._offset_width
-        bounds = np.array([rows.start, rows.stop]) if isinstance(rows, range) else np.stack([rows, rows + 1])
+        firsts = np.array([rows.start], np.int64) if isinstance(rows, range) else rows
+        lasts = np.array([rows.stop], np.int64) if isinstance(rows, range) else rows + 1
         offsets = self._page.cache.get()
         if not isinstance(offsets, np.ndarray):
-            if index.size > bounds[0].size * SEEK_BYTES:
-                return (yield from self._read_bounds(bounds))
+            if index.size > firsts.size * SEEK_BYTES:
+                return (yield from self._read_bounds(firsts, lasts))
             (buffer,) = yield [index]
             offsets = buffer.view(f"<u{width}").copy()
             self._page.cache.put(offsets, offsets.nbytes)
-        found = offsets[bounds].astype(np.uint64)
-        return np.atleast_1d(found[0]), np.atleast_1d(found[1])
+        return offsets[firsts].astype(np.uint64), offsets[lasts].astype(np.uint64)
 
-    def _read_bounds(self, bounds: Counts) -> _IndexReading:
+    def _read_bounds(self, firsts: Counts, lasts: Counts) -> _IndexReading:
         """Return parts of the repetition index."""
         index, width = self._page.buffers[1].offset, self._offset_width
-        numbers = bounds.T.reshape(-1).tolist()
-        pieces = yield [ByteRange(index + number * width, width) for number in numbers]
-        found = np.concatenate(pieces).view(f"<u{width}").astype(np.uint64)
-        return found[::2], found[1::2]
+        if firsts.size == 1:
+            numbers = (int(firsts[0]), int(lasts[0]))
+            pieces = yield [ByteRange(index + number * width, width) for number in numbers]
+            first, last = (piece.view(f"<u{width}").astype(np.uint64) for piece in pieces)
+            return first, last
+        extents = merge_extents(index, firsts * width, (lasts + 1) * width)
+        words = aligned(extents.join((yield extents.ranges))).view(f"<u{width}")
+        places = extents.positions // width
+        return words[places].astype(np.uint64), words[places + lasts - firsts].astype(np.uint64)
 
     def _unzip(self, data: Bytes) -> DecodedRows:
         smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)
@@ -193,7 +197,7 @@ class FullZipPage:
         )
         if entries < 0:
             raise CorruptFileError("the entries of a full-zip page do not end where its rows do")
-        block = self._gather(data, starts[:values], sizes[:values])
+        block = self._values_of(data, starts[:values], sizes[:values])
         levels = LevelPair(
             repetition[:entries] if self._stack.lists else None,
             definition[:entries] if self._stack.max_definition else None,
@@ -202,9 +206,8 @@ class FullZipPage:
         check_levels(levels, self._stack)
         return DecodedRows(self._values.decompress_values(block), levels, self._stack)
 
-    def _gather(self, data: Bytes, starts: Counts, sizes: Counts) -> DataBlock:
-        out = np.empty(int(sizes.sum()), np.uint8)
-        copy_slices(data, starts, sizes, out)
+    def _values_of(self, data: Bytes, starts: Counts, sizes: Counts) -> DataBlock:
+        out = _gather(data, starts, sizes)
         if not self._is_variable:
             return FixedWidthBlock(out, self._value_bytes * 8, len(starts))
         wide = self._length_bytes == 8 or out.size > _MAX_INT32
@@ -219,6 +222,13 @@ class FullZipPage:
             found = int(np.count_nonzero(repetition == self._stack.max_repetition))
         if found != expected:
             raise CorruptFileError(f"a full-zip page holds {found} rows where {expected} are expected")
+
+
+def _gather(data: Bytes, starts: Counts, sizes: Counts) -> Bytes:
+    """Return slices of a buffer, one after the other."""
+    out = np.empty(int(sizes.sum()), np.uint8)
+    copy_slices(data, starts, sizes, out)
+    return out
 
 
 def control_bytes(bits: int) -> int:

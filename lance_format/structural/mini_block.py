@@ -49,6 +49,7 @@ from lance_format.structural.page import (
     Plan,
     RowSelection,
     as_levels,
+    merge_extents,
     rows_within_answer,
 )
 from lance_format.structural.rep_def import LevelPair, check_levels
@@ -98,7 +99,7 @@ class _Search:
         return sum(part.nbytes for part in counts) + (0 if self.dictionary is None else memory_bytes(self.dictionary))
 
 
-_Fetching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[Counts, Bytes]]
+_Fetching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[Counts, Bytes, Counts]]
 
 
 class MiniBlockPage:
@@ -161,18 +162,18 @@ class MiniBlockPage:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and leaves nothing in the cache."""
         search = self._page.cache.get()
         if isinstance(search, _Search):
-            chunks, data = yield from self._fetch_chunks(search.table, rows)
+            chunks, data, places = yield from self._fetch_chunks(search.table, rows)
         elif isinstance(rows, range) and len(rows) == self._page.num_rows:
             *parts, data = yield [*self._search_ranges(), self._page.buffers[1]]
             search = self._parse_search(parts)
-            chunks = np.arange(search.table.num_values.size)
+            chunks, places = np.arange(search.table.num_values.size), search.table.offsets[:-1]
         else:
             search = self._parse_search((yield self._search_ranges()))
             self._page.cache.put(search, search.size_bytes)
-            chunks, data = yield from self._fetch_chunks(search.table, rows)
+            chunks, data, places = yield from self._fetch_chunks(search.table, rows)
         table = search.table
         counts = table.num_values[chunks]
-        values, levels, num_levels = self._decode(data, np.diff(table.offsets)[chunks], counts)
+        values, levels, num_levels = self._decode(data, places, np.diff(table.offsets)[chunks], counts)
         if self._stack.lists:
             decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
         else:
@@ -182,14 +183,10 @@ class MiniBlockPage:
         return dataclasses.replace(decoded, values=look_up(search.dictionary, decoded.values))
 
     def _fetch_chunks(self, table: _ChunkTable, rows: RowSelection) -> _Fetching:
-        """Return which chunks hold the rows, and the bytes of all of them."""
+        """Return which chunks hold the rows, the bytes of all of them, and where each begins in these."""
         chunks = _chunks_of(table, rows)
-        gaps = np.flatnonzero(np.diff(chunks) > 1)
-        begins = table.offsets[chunks[np.append(0, gaps + 1)]].tolist()
-        ends = table.offsets[chunks[np.append(gaps, chunks.size - 1)] + 1].tolist()
-        base = self._page.buffers[1].offset
-        fetched = yield [ByteRange(base + begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
-        return chunks, aligned(fetched[0] if len(fetched) == 1 else np.concatenate(fetched))
+        extents = merge_extents(self._page.buffers[1].offset, table.offsets[chunks], table.offsets[chunks + 1])
+        return chunks, aligned(extents.join((yield extents.ranges))), extents.positions
 
     def _search_ranges(self) -> list[ByteRange]:
         """Return where the chunk table, the dictionary and the repetition index are."""
@@ -238,7 +235,9 @@ class MiniBlockPage:
             ended = first_rows[1:]
         return _ChunkTable(offsets, num_values, first_rows, ended)
 
-    def _decode(self, data: Bytes, chunk_sizes: Counts, counts: Counts) -> tuple[ValueBlock, LevelPair, Counts]:
+    def _decode(
+        self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts
+    ) -> tuple[ValueBlock, LevelPair, Counts]:
         """Return the values and the levels of chunks, and the number of levels of each chunk."""
         num_chunks = len(chunk_sizes)
         rows = 2 + self._values.num_buffers
@@ -248,7 +247,7 @@ class MiniBlockPage:
         starts = np.zeros((rows, num_chunks), np.int64)
         num_levels = np.zeros(num_chunks, np.int64)
         size_width = 4 if self._page.large_chunks else 2
-        found = kernels.parse_headers(data, starts_of(chunk_sizes), chunk_sizes, size_width, num_levels, starts, sizes)
+        found = kernels.parse_headers(data, chunk_starts, chunk_sizes, size_width, num_levels, starts, sizes)
         if found < 0:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]

@@ -11,8 +11,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock
+from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
 from lance_format.errors import CorruptFileError
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
@@ -116,11 +118,52 @@ class Page(Protocol):
 
 
 _ANSWER_BYTES = 32 * 1024 * 1024
+_MAX_GAP_BYTES = 8 * 1024
 
 
 def rows_within_answer(bytes_per_row: float) -> int:
     """Return how many rows of a size make up one answer; see `Page.rows_at_once`."""
     return max(1, int(_ANSWER_BYTES / max(bytes_per_row, 1 / 8)))
+
+
+@dataclass(frozen=True, slots=True)
+class MergedExtents:
+    """Few ranges that hold many small ones.
+
+    Parameters
+    ----------
+    ranges : tuple of ByteRange
+        What to read.
+    positions : int64[num_extents]
+        Where each small range begins in what is read, one range after the other.
+    """
+
+    ranges: tuple[ByteRange, ...]
+    positions: Counts
+
+    def join(self, fetched: Sequence[Bytes]) -> Bytes:
+        """Return what was read as one buffer."""
+        return fetched[0] if len(fetched) == 1 else np.concatenate(fetched)
+
+
+def merge_extents(base: int, begins: Counts, ends: Counts) -> MergedExtents:
+    """Merge ranges with less than 8 KiB between them, so that what follows has to do with few.
+
+    Parameters
+    ----------
+    base : int
+        What is added to all of them.
+    begins, ends : int64[num_extents]
+        Neither decreases; at least one.
+    """
+    starts_run = np.ones(begins.size, np.bool_)
+    starts_run[1:] = begins[1:] > ends[:-1] + _MAX_GAP_BYTES
+    firsts = np.flatnonzero(starts_run)
+    run_begins, run_ends = begins[firsts], ends[np.append(firsts[1:], begins.size) - 1]
+    sizes = run_ends - run_begins
+    positions = begins + (starts_of(sizes) - run_begins)[np.cumsum(starts_run) - 1]
+    ranges = zip((run_begins + base).tolist(), sizes.tolist(), strict=True)
+    return MergedExtents(tuple(ByteRange(offset, size) for offset, size in ranges), positions)
 
 
 def as_levels(block: ValueBlock) -> Levels:
