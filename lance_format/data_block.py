@@ -6,8 +6,8 @@ Validity is not part of it; that is what definition levels are for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -205,7 +205,32 @@ def whole_bytes(bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSizeListBlock:
+class _RowBlock:
+    """Values each of which is a row of something else."""
+
+    rows: DataBlock
+
+    @property
+    def num_values(self) -> int:
+        """The number of rows."""
+        return self.rows.num_values
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all rows."""
+        return self.rows.size_bytes
+
+    def take(self, indices: Indices) -> Self:
+        """Gather values; `indices` are integers of any width and lie within the block."""
+        return replace(self, rows=self.rows.take(indices))
+
+    def slice(self, start: int, stop: int) -> Self:
+        """Return values `start <= index < stop`, a view."""
+        return replace(self, rows=self.rows.slice(start, stop))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListBlock(_RowBlock):
     """Fixed-size lists of primitive items, each a row of a fixed width; `compression/fixed_size_list.py` has its bytes.
 
     Parameters
@@ -217,24 +242,6 @@ class FixedSizeListBlock:
 
     rows: FixedWidthBlock
     shape: ListShape
-
-    @property
-    def num_values(self) -> int:
-        """The number of lists."""
-        return self.rows.num_values
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of all rows."""
-        return self.rows.size_bytes
-
-    def take(self, indices: Indices) -> FixedSizeListBlock:
-        """Gather values; `indices` lie within the block."""
-        return FixedSizeListBlock(self.rows.take(indices), self.shape)
-
-    def slice(self, start: int, stop: int) -> FixedSizeListBlock:
-        """Return values `start <= index < stop`, a view."""
-        return FixedSizeListBlock(self.rows.slice(start, stop), self.shape)
 
 
 class RowCodec(Protocol):
@@ -255,7 +262,7 @@ class RowCodec(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PackedStructBlock:
+class PackedStructBlock(_RowBlock):
     """Structs whose fields stand side by side, each struct a row.
 
     Parameters
@@ -266,24 +273,6 @@ class PackedStructBlock:
 
     rows: DataBlock
     codec: RowCodec
-
-    @property
-    def num_values(self) -> int:
-        """The number of structs."""
-        return self.rows.num_values
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of all rows."""
-        return self.rows.size_bytes
-
-    def take(self, indices: Indices) -> PackedStructBlock:
-        """Gather values; `indices` lie within the block."""
-        return PackedStructBlock(self.rows.take(indices), self.codec)
-
-    def slice(self, start: int, stop: int) -> PackedStructBlock:
-        """Return values `start <= index < stop`, a view."""
-        return PackedStructBlock(self.rows.slice(start, stop), self.codec)
 
 
 ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock

@@ -245,8 +245,9 @@ def _compress_runs(block: FixedWidthBlock) -> CompressedChunks:
 
 def _max_items(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> int:
     """Return how many items a dictionary may have at most to pay."""
+    by_count = (block.num_values - 1) // options.dict_divisor
     by_size = int((options.dict_size_ratio * without - _DICTIONARY_BYTES) / max(bytes_per_item, 1))
-    return min(block.num_values // options.dict_divisor, by_size)
+    return min(by_count, by_size)
 
 
 def _dictionary_can_win(

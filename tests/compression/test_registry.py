@@ -56,7 +56,7 @@ def test_flat_chunks_follow_the_rules(bits: int) -> None:
     assert chunks.num_values.sum() == 10_000
     assert all(count & (count - 1) == 0 for count in chunks.num_values[:-1].tolist())
     assert chunks.num_values.max() <= 4096
-    assert chunks.sizes[0].max() <= max(4096, bits // 8)
+    assert chunks.sizes[0].max() <= max(4096, 2 * (bits // 8))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
