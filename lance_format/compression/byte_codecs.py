@@ -81,7 +81,14 @@ def _check_limits(sizes: Counts, limits: Counts | None) -> None:
         )
 
 
-def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
+def locate_lz4_blocks(slices: BufferSlices) -> tuple[BufferSlices, Counts]:
+    """Return the LZ4 blocks of slices, and the size that each says to have when it is expanded.
+
+    Raises
+    ------
+    CorruptFileError
+        If a slice is too short, or says that it expands further than LZ4 can.
+    """
     present = slices.sizes > 0
     if (present & (slices.sizes < _LZ4_PREFIX_BYTES)).any():
         raise CorruptFileError("an LZ4 buffer is shorter than its size prefix")
@@ -92,12 +99,16 @@ def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> 
         sizes[present] = prefixes.view("<u4").ravel()
     if (sizes > np.minimum(slices.sizes * _LZ4_MOST_EXPANSION, _LZ4_MOST_BYTES)).any():
         raise CorruptFileError("an LZ4 buffer says that it expands further than LZ4 can")
+    prefix_bytes = np.where(present, _LZ4_PREFIX_BYTES, 0)
+    blocks = BufferSlices(np.ascontiguousarray(slices.data), slices.starts + prefix_bytes, slices.sizes - prefix_bytes)
+    return blocks, sizes
+
+
+def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
+    blocks, sizes = locate_lz4_blocks(slices)
     _check_limits(sizes, limits)
     out_starts, out = _place(sizes, alignment, kernels.SLACK)
-    blocks = slices.sizes - np.where(present, _LZ4_PREFIX_BYTES, 0)
-    decoded = kernels.decode(
-        np.ascontiguousarray(slices.data), slices.starts + _LZ4_PREFIX_BYTES, blocks, out, out_starts, sizes
-    )
+    decoded = kernels.decode(blocks.data, blocks.starts, blocks.sizes, out, out_starts, sizes)
     if decoded < 0:
         raise CorruptFileError(f"LZ4 buffer {-1 - decoded} cannot be decompressed to the size that it says")
     return BufferSlices(out[: out.size - kernels.SLACK], out_starts, sizes)

@@ -10,16 +10,59 @@ A chunk holds 4 KiB of values, as chunks of flat values do, so that a single val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from lance_format.compression import byte_stream_split, general
+from lance_format.compression import byte_codecs, byte_stream_split, general
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import FixedWidthBlock
+from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
+from lance_format.errors import CorruptFileError
+from lance_format.kernels import byte_stream_split as kernels
+from lance_format.kernels import lz4
+from lance_format.proto import encodings_pb2
 
 WORD_BITS = byte_stream_split.WORD_BITS
 
 _CHUNK_BYTES = 4096
 _SAMPLED_CHUNKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PlanesDecompressor:
+    """Reads chunks of byte planes under LZ4, each of which is expanded and joined while it is at hand."""
+
+    bits_per_value: int
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers a chunk has."""
+        return 1
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        blocks, sizes = byte_codecs.locate_lz4_blocks(buffers[0])
+        width = self.bits_per_value // 8
+        wrong = sizes != num_values * width
+        if wrong.any():
+            chunk = int(wrong.argmax())
+            raise CorruptFileError(
+                f"byte-split chunk {chunk} has {sizes[chunk]} bytes for {num_values[chunk]} values of"
+                f" {self.bits_per_value} bits"
+            )
+        scratch = np.empty(int(sizes.max()) + lz4.SLACK, np.uint8)
+        out = np.empty(int(num_values.sum()), f"<u{width}")
+        expand = kernels.expand_join4 if width == 4 else kernels.expand_join8
+        found = expand(blocks.data, blocks.starts, blocks.sizes, num_values, scratch, out)
+        if found < 0:
+            raise CorruptFileError(f"LZ4 buffer {-1 - found} cannot be decompressed to the size that it says")
+        return FixedWidthBlock(out.view(np.uint8), self.bits_per_value, out.size)
+
+
+def parse(encoding: encodings_pb2.CompressiveEncoding) -> PlanesDecompressor:
+    """Build the decompressor of byte stream split under LZ4; `encoding` is that of byte stream split."""
+    return PlanesDecompressor(byte_stream_split.parse(encoding).bits_per_value)
 
 
 def estimate_size(block: FixedWidthBlock) -> int:

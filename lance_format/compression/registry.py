@@ -13,10 +13,12 @@ from lance_format.compression import (
     fsst,
     general,
     packed_struct,
+    planes,
     rle,
     variable,
     variable_packed_struct,
 )
+from lance_format.compression.byte_codecs import LZ4
 from lance_format.compression.codec import Context, Decompressor, PerValueDecompressor
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
@@ -32,6 +34,8 @@ def _general(context: Context) -> Parser:
     def parse(encoding: encodings_pb2.CompressiveEncoding) -> Decompressor:
         scheme = general.parse_scheme(encoding)
         inner = encoding.general.values
+        if scheme == LZ4 and context is Context.MINI_BLOCK and inner.WhichOneof("compression") == "byte_stream_split":
+            return planes.parse(inner)
         limit = general.max_bits_per_value(inner)
         return general.GeneralDecompressor(scheme, parse_decompressor(inner, context), limit)
 

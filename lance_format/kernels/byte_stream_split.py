@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.lz4 import decode_block
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -15,23 +16,44 @@ Words = npt.NDArray[Any]
 
 
 @kernel
+def _join4(data: U8, first: np.uint64, count: np.uint64, out: npt.NDArray[np.uint32], written: np.uint64) -> None:
+    plane1 = first + count
+    plane2 = plane1 + count
+    plane3 = plane2 + count
+    for index in range(count):
+        out[written + index] = (
+            np.uint32(data[first + index])
+            | np.uint32(data[plane1 + index]) << np.uint32(8)
+            | np.uint32(data[plane2 + index]) << np.uint32(16)
+            | np.uint32(data[plane3 + index]) << np.uint32(24)
+        )
+
+
+@kernel
+def _join8(data: U8, first: np.uint64, count: np.uint64, out: npt.NDArray[np.uint64], written: np.uint64) -> None:
+    for index in range(count):
+        low = (
+            np.uint64(data[first + index])
+            | np.uint64(data[first + count + index]) << np.uint64(8)
+            | np.uint64(data[first + np.uint64(2) * count + index]) << np.uint64(16)
+            | np.uint64(data[first + np.uint64(3) * count + index]) << np.uint64(24)
+        )
+        high = (
+            np.uint64(data[first + np.uint64(4) * count + index])
+            | np.uint64(data[first + np.uint64(5) * count + index]) << np.uint64(8)
+            | np.uint64(data[first + np.uint64(6) * count + index]) << np.uint64(16)
+            | np.uint64(data[first + np.uint64(7) * count + index]) << np.uint64(24)
+        )
+        out[written + index] = low | high << np.uint64(32)
+
+
+@kernel
 def join4(data: U8, starts: I64, num_values: I64, out: npt.NDArray[np.uint32]) -> int:
     """Join the four planes of each chunk, slices of `data` that lie within; returns the number of values."""
     written = np.uint64(0)
     for chunk in range(starts.size):
-        count = np.uint64(num_values[chunk])
-        plane0 = np.uint64(starts[chunk])
-        plane1 = plane0 + count
-        plane2 = plane1 + count
-        plane3 = plane2 + count
-        for index in range(count):
-            out[written + index] = (
-                np.uint32(data[plane0 + index])
-                | np.uint32(data[plane1 + index]) << np.uint32(8)
-                | np.uint32(data[plane2 + index]) << np.uint32(16)
-                | np.uint32(data[plane3 + index]) << np.uint32(24)
-            )
-        written += count
+        _join4(data, np.uint64(starts[chunk]), np.uint64(num_values[chunk]), out, written)
+        written += np.uint64(num_values[chunk])
     return np.int64(written)
 
 
@@ -40,23 +62,36 @@ def join8(data: U8, starts: I64, num_values: I64, out: npt.NDArray[np.uint64]) -
     """Join the eight planes of each chunk, slices of `data` that lie within; returns the number of values."""
     written = np.uint64(0)
     for chunk in range(starts.size):
-        count = np.uint64(num_values[chunk])
-        first = np.uint64(starts[chunk])
-        for index in range(count):
-            low = (
-                np.uint64(data[first + index])
-                | np.uint64(data[first + count + index]) << np.uint64(8)
-                | np.uint64(data[first + np.uint64(2) * count + index]) << np.uint64(16)
-                | np.uint64(data[first + np.uint64(3) * count + index]) << np.uint64(24)
-            )
-            high = (
-                np.uint64(data[first + np.uint64(4) * count + index])
-                | np.uint64(data[first + np.uint64(5) * count + index]) << np.uint64(8)
-                | np.uint64(data[first + np.uint64(6) * count + index]) << np.uint64(16)
-                | np.uint64(data[first + np.uint64(7) * count + index]) << np.uint64(24)
-            )
-            out[written + index] = low | high << np.uint64(32)
-        written += count
+        _join8(data, np.uint64(starts[chunk]), np.uint64(num_values[chunk]), out, written)
+        written += np.uint64(num_values[chunk])
+    return np.int64(written)
+
+
+@kernel
+def expand_join4(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8, out: npt.NDArray[np.uint32]) -> int:
+    """Join the planes of chunks that are LZ4 blocks, slices of `data` that lie within.
+
+    `scratch` has room for the largest chunk and for `lz4.SLACK` bytes. Returns the number of values, or -1 - the index
+    of the first chunk that is not sound or has another number of values.
+    """
+    written = np.uint64(0)
+    for chunk in range(starts.size):
+        if not decode_block(data, starts[chunk], sizes[chunk], scratch, 0, num_values[chunk] * 4):
+            return -1 - chunk
+        _join4(scratch, np.uint64(0), np.uint64(num_values[chunk]), out, written)
+        written += np.uint64(num_values[chunk])
+    return np.int64(written)
+
+
+@kernel
+def expand_join8(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8, out: npt.NDArray[np.uint64]) -> int:
+    """Join eight planes instead of four; else as `expand_join4`."""
+    written = np.uint64(0)
+    for chunk in range(starts.size):
+        if not decode_block(data, starts[chunk], sizes[chunk], scratch, 0, num_values[chunk] * 8):
+            return -1 - chunk
+        _join8(scratch, np.uint64(0), np.uint64(num_values[chunk]), out, written)
+        written += np.uint64(num_values[chunk])
     return np.int64(written)
 
 

@@ -77,8 +77,11 @@ def _repeat(out: U8, target: int, distance: int, size: int) -> None:
 
 
 @kernel
-def _decode_block(data: U8, start: int, size: int, out: U8, first: int, count: int) -> bool:
-    """Decode a block; returns whether it is sound and has `count` bytes."""
+def decode_block(data: U8, start: int, size: int, out: U8, first: int, count: int) -> bool:
+    """Decode a block to `out`, which has room for `count` bytes from `first` on and for `SLACK` more.
+
+    Returns whether the block is sound and has `count` bytes.
+    """
     position, end = start, start + size
     target, stop = first, first + count
     while position < end:
@@ -120,7 +123,7 @@ def decode(data: U8, starts: I64, sizes: I64, out: U8, out_starts: I64, out_size
     for index in range(starts.size):
         if sizes[index] == 0 and out_sizes[index] == 0:
             continue
-        if not _decode_block(data, starts[index], sizes[index], out, out_starts[index], out_sizes[index]):
+        if not decode_block(data, starts[index], sizes[index], out, out_starts[index], out_sizes[index]):
             return -1 - index
     return starts.size
 
