@@ -67,6 +67,10 @@ def _vectors(rng: np.random.Generator, rows: int) -> pa.Table:
 CASES: dict[str, Case] = {
     "sequential int64": lambda _, rows: pa.table({"c": np.arange(rows)}),
     "random int64": lambda rng, rows: pa.table({"c": rng.integers(-(2**62), 2**62, rows)}),
+    "int64 of both signs": lambda rng, rows: pa.table({"c": rng.integers(-(10**6), 10**6, rows)}),
+    "timestamps": lambda rng, rows: pa.table(
+        {"c": pa.array(1_700_000_000_000_000 + rng.integers(0, 10**6, rows).cumsum(), pa.timestamp("us"))}
+    ),
     "few distinct int64": lambda rng, rows: pa.table({"c": rng.choice(rng.integers(0, 2**60, 100), rows)}),
     "nullable int64": lambda rng, rows: pa.table(
         {"c": pa.array(rng.integers(0, 10**6, rows), mask=rng.random(rows) < 0.2)}
