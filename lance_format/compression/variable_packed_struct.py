@@ -65,7 +65,7 @@ class VariablePackedStructDecompressor:
         return PackedStructBlock(values, self)
 
     def split_rows(self, rows: DataBlock) -> list[ValueBlock]:
-        """Take rows apart; see `RowCodec`. The fields of a row fill it exactly."""
+        """Take rows apart; see `RowCodec`. The fields of a row fill it exactly; a null row has no bytes, and zeros."""
         if not isinstance(rows, VariableWidthBlock):
             raise CorruptFileError("packed structs with fields of any length are stored as values of a fixed width")
         widths = [_OF_ANY_LENGTH if bits is None else bits // 8 for bits in (f.bits_per_value for f in self.fields)]
@@ -90,6 +90,11 @@ def _gather(data: Bytes, starts: Counts, sizes: Counts, field: PackedField) -> D
     out = np.empty(int(offsets[-1]), np.uint8)
     copying.copy_slices(data, starts, sizes, out)
     if field.bits_per_value is not None:
+        width = field.bits_per_value // 8
+        if out.size < len(sizes) * width:
+            whole = np.zeros((len(sizes), width), np.uint8)
+            whole[sizes > 0] = out.reshape(-1, width)
+            out = whole.ravel()
         return FixedWidthBlock(out, field.bits_per_value, len(sizes))
     narrow = field.bits_per_length == 32 and out.size <= _MAX_INT32
     return VariableWidthBlock(out, offsets.astype(np.int32) if narrow else offsets)

@@ -48,6 +48,8 @@ FIXED_SIZE_LIST_SHAPE = ValueShape()
 """The shape of fixed-size lists; what their rows are like, each page says by itself."""
 PACKED_SHAPE = ValueShape()
 """The shape of packed structs; what their rows are like, each page says by itself."""
+BLOB_SHAPE = ValueShape()
+"""The shape of descriptions that are written in the blob layout."""
 
 
 def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
@@ -166,6 +168,10 @@ def _build_structs(
     fields = values.codec.split_rows(values.rows)
     if len(fields) != arrow_type.num_fields or values.num_values != num_values:
         raise CorruptFileError(f"a page does not hold {num_values} packed structs of {arrow_type.num_fields} fields")
+    if isinstance(values.rows, VariableWidthBlock):
+        is_null = np.zeros(num_values, np.bool_) if validity is None else ~validity
+        if (np.diff(values.rows.offsets)[~is_null] == 0).any():
+            raise CorruptFileError("a packed struct that is not null has no bytes")
     children = []
     for field, block in zip(arrow_type, fields, strict=True):
         arrays = build_arrays(block, None, num_values, field.type, shape_of(field.type, field.name))

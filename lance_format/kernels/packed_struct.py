@@ -20,11 +20,16 @@ def locate_fields(data: U8, offsets: Words, widths: I64, prefixes: I64, starts: 
 
     `offsets` do not decrease and lie within `data`. A field has `widths` bytes, or, where that is negative, a length of
     `prefixes` bytes and as many bytes as it says. `starts` and `sizes`, both `(fields, rows)`, are set to where fields
-    are in `data`. Returns the number of rows, or -1 - the index of the first whose fields do not fill it exactly.
+    are in `data`; a row without any bytes, which is null, has fields without any. Returns the number of rows, or
+    -1 - the index of the first whose fields do not fill it exactly.
     """
     for row in range(offsets.size - 1):
         position = np.int64(offsets[row])
         end = np.int64(offsets[row + 1])
+        if position == end:
+            starts[:, row] = position
+            sizes[:, row] = 0
+            continue
         for field in range(widths.size):
             size = widths[field]
             if size < 0:
