@@ -21,6 +21,7 @@ class _Profile:
     large_chunks: bool = False
     inline_constants: bool = False
     maps: bool = False
+    blob_extension: bool = False
     compressed_dictionaries: bool = False
     compressed_null_levels: bool = False
     run_length_levels: bool = False
@@ -30,6 +31,7 @@ _SINCE_2_2 = {
     "large_chunks": True,
     "inline_constants": True,
     "maps": True,
+    "blob_extension": True,
     "compressed_dictionaries": True,
     "compressed_null_levels": True,
     "run_length_levels": True,
@@ -87,6 +89,11 @@ class FileVersion(enum.Enum):
     def has_run_length_levels(self) -> bool:
         """Whether levels may be run-length encoded."""
         return self.value.run_length_levels
+
+    @property
+    def has_blob_extension(self) -> bool:
+        """Whether tables have an extension type for blobs, instead of byte strings that are marked."""
+        return self.value.blob_extension
 
     @classmethod
     def parse(cls, text: str) -> FileVersion:

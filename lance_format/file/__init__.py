@@ -1,5 +1,8 @@
 """Data files: the container, and rows in and out of it."""
 
+from lance_format.file.blob_arrays import as_given
+from lance_format.file.blob_file import BlobFile
+from lance_format.file.blobs import StoredBlobs
 from lance_format.file.columns import column_indices
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,
@@ -17,6 +20,7 @@ from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
 
 __all__ = [
+    "BlobFile",
     "DEFAULT_CACHE_BYTES",
     "ColumnProjection",
     "FileReader",
@@ -30,6 +34,8 @@ __all__ = [
     "LancePageMetadata",
     "ReaderResults",
     "SearchCache",
+    "StoredBlobs",
+    "as_given",
     "column_indices",
     "project",
     "prune",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from lance_format.blob_fields import is_description
 from lance_format.datatypes import Field, Schema
 
 
 def is_packed(field: Field) -> bool:
-    """Return whether a struct is one column, with its fields side by side."""
+    """Return whether a struct is one column, with its fields side by side, as descriptions of blobs are."""
+    if is_description(field):
+        return True
     asked = field.metadata.get(b"lance-encoding:packed", field.metadata.get(b"packed", b""))
     return field.logical_type == "struct" and asked.lower() == b"true"
 

@@ -23,8 +23,9 @@ from typing import TypeVar
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
+from lance_format.blob_fields import DESCRIPTION_KEYS, NUM_DESCRIPTION_PARTS
 from lance_format.byte_io import ByteRange, RangeReader
-from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
+from lance_format.datatypes import UNASSIGNED, Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.scheduler import fetch
 from lance_format.proto import encodings_pb2, file_pb2
@@ -140,10 +141,27 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     if not global_buffers:
         raise CorruptFileError("the file has no global buffer, and so no schema")
     descriptor = _parse(file_pb2.FileDescriptor, tail.read(global_buffers[:1])[0], "file descriptor")
-    schema = parse_schema(descriptor.schema.fields, descriptor.schema.metadata)
+    schema = parse_schema(_without_parts_of_blobs(descriptor.schema.fields), descriptor.schema.metadata)
     if descriptor.length > _MAX_ROWS or (descriptor.length and not schema.fields):
         raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
     return FileMetadata(version, schema, descriptor.length, columns, global_buffers)
+
+
+def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.Field]:
+    """Leave out what descriptions of blobs consist of: fields without an id, which follow one that is known by itself.
+
+    Any other field without an id is left in, for the parser to refuse.
+    """
+    kept: list[file_pb2.Field] = []
+    parts_left = 0
+    for field in fields:
+        if field.id == UNASSIGNED and parts_left:
+            parts_left -= 1
+            continue
+        is_description = all(field.metadata.get(key, b"").lower() == b"true" for key in DESCRIPTION_KEYS)
+        parts_left = NUM_DESCRIPTION_PARTS if is_description else 0
+        kept.append(field)
+    return kept
 
 
 def _locate_table(position: int, count: int, file_size: int, what: str) -> ByteRange:

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf import text_format
 
+from lance_format.blob_fields import as_bytes
 from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
+from lance_format.file.blobs import StoredBlobs
 from lance_format.file.columns import column_indices
 from lance_format.file.projection import project
 from lance_format.file.reader import ColumnProjection, FileReader
@@ -87,7 +89,7 @@ class ReaderResults:
 
 
 class LanceFileReader:
-    """Reads a data file.
+    """Reads a data file; blobs as bytes.
 
     Parameters
     ----------
@@ -122,8 +124,9 @@ class LanceFileReader:
     ) -> None:
         cache = SearchCache(metadata_cache_size_bytes)
         store, location = resolve(path, storage_options)
-        self._reader = FileReader(store.open_reader(location), cache)
-        schema = self._reader.schema
+        self._reader = FileReader(store.open_reader(location), cache, StoredBlobs(store, location))
+        stored = self._reader.schema
+        schema = Schema(tuple(as_bytes(field) for field in stored.fields), stored.metadata)
         self._schema = schema if columns is None else project(schema, columns)
         indices = column_indices(schema)
         self._columns = [ColumnProjection(field, indices) for field in self._schema.fields]

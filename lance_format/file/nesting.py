@@ -15,11 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_format.data_block import Offsets, ValueBlock, ValueShape
+from lance_format.blob_fields import BlobFormat, format_of
+from lance_format.data_block import Offsets, PackedStructBlock, ValueBlock, ValueShape
 from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns import is_packed
-from lance_format.file.leaf_arrays import bitmap, build_arrays, plain, shape_of, validity_of, values_of
+from lance_format.file.leaf_arrays import (
+    BLOB_SHAPE,
+    bitmap,
+    build_arrays,
+    plain,
+    shape_of,
+    validity_of,
+    values_of,
+)
+from lance_format.structural.blob import DescriptionCodec
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import DecodedRows
 from lance_format.structural.rep_def import LevelBuilder, LevelPair, Validity, unravel, visible_definition
@@ -117,7 +127,8 @@ def leaves_of(field: Field) -> list[Leaf]:
                 visit((*path, child))
             return
         arrow_type = last.to_arrow_type()
-        leaf = Leaf(path, arrow_type, shape_of(arrow_type, field.name))
+        shape = BLOB_SHAPE if format_of(last) is BlobFormat.V1 else shape_of(arrow_type, field.name)
+        leaf = Leaf(path, arrow_type, shape)
         if leaf.items_per_row > _MAX_ITEMS_PER_ROW:
             raise NotSupportedError(f"column {leaf.name!r} has {leaf.items_per_row} structs in every row, too many")
         found.append(leaf)
@@ -224,9 +235,9 @@ def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
         size = first.type.list_size
         inner = [array.values.slice(array.offset * size, len(array) * size) for array in arrays]
     else:
-        offsets = _offsets_of(first)
+        offsets = offsets_of(first)
         for array in arrays:
-            own = offsets if array is first else _offsets_of(array)
+            own = offsets if array is first else offsets_of(array)
             if array is not first and ((own - own[0]) != (offsets - offsets[0])).any():
                 raise CorruptFileError("the columns of a list disagree about the lengths of its lists")
             inner.append(array.values.slice(int(own[0]), int(own[-1] - own[0])))
@@ -253,7 +264,8 @@ def _bitmap_of(array: pa.Array) -> pa.Buffer | None:
     return array.buffers()[0] if array.offset == 0 else bitmap(validity_of(array))
 
 
-def _offsets_of(array: pa.Array) -> Offsets:
+def offsets_of(array: pa.Array) -> Offsets:
+    """Return where each list of an array, which may be a slice, starts, and where the last ends."""
     dtype = np.int64 if pa.types.is_large_list(array.type) else np.int32
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
@@ -290,12 +302,15 @@ def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, La
     builder.add_items(validity_of(array))
     levels, stack = builder.finish()
     definition = visible_definition(levels, stack)
-    return values_of(array, None if definition is None else definition == 0), levels, stack
+    values = values_of(array, None if definition is None else definition == 0)
+    if leaf.shape is BLOB_SHAPE and isinstance(values, PackedStructBlock):
+        values = PackedStructBlock(values.rows, DescriptionCodec())
+    return values, levels, stack
 
 
 def _shred_lists(array: pa.Array, validity: Validity | None, builder: LevelBuilder) -> pa.Array:
     """Add a layer of lists or maps; returns the items that are entries now."""
-    offsets = _offsets_of(array).astype(np.int64)
+    offsets = offsets_of(array).astype(np.int64)
     sizes = np.diff(offsets)
     kept = builder.add_lists(validity, sizes)
     if pa.types.is_map(array.type):

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.blob_fields import describe
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Bytes, Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
@@ -148,6 +150,8 @@ class FileReader:
         The bytes; closed with the reader.
     cache : SearchCache, optional
         Shared with readers of other files of the same table; one of the default size to itself if not given.
+    blobs : BlobSource, optional
+        Where else than in the file payloads of blobs may be.
 
     Attributes
     ----------
@@ -165,8 +169,9 @@ class FileReader:
         If its version cannot be read.
     """
 
-    def __init__(self, source: RangeReader, cache: SearchCache | None = None) -> None:
+    def __init__(self, source: RangeReader, cache: SearchCache | None = None, blobs: BlobSource | None = None) -> None:
         self._source = source
+        self._blobs = BlobReader(source, blobs)
         self._cache = SearchCache() if cache is None else cache
         self._file: Key = (source.path, source.size_bytes)
         try:
@@ -201,7 +206,8 @@ class FileReader:
         start, stop : int
             Rows `start <= row < stop`.
         batch_size : int
-            Rows of every batch but the last; fewer only where a batch's strings would exceed 2 GiB.
+            Rows of every batch but the last; fewer only where a batch's strings would exceed 2 GiB, or the payloads of
+            its blobs some tens of MiB.
 
         Raises
         ------
@@ -218,6 +224,7 @@ class FileReader:
         self, fields: list[Field], columns: list[list[_Column]], start: int, stop: int, batch_size: int
     ) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([field.to_arrow() for field in fields])
+        stored = [describe(field) for field in fields]
         cursors = [[_Cursor(column, start) for column in leaves] for leaves in columns]
         flat = [cursor for leaves in cursors for cursor in leaves]
         threads = cpu_threads()
@@ -227,11 +234,12 @@ class FileReader:
             self._fill(flat, wanted, stop, threads)
             num_rows = min((cursor.fits(wanted) for cursor in flat), default=wanted)
             arrays = []
-            for field, leaves in zip(fields, cursors, strict=True):
+            for field, leaves in zip(stored, cursors, strict=True):
                 with self._locating(field.name):
                     arrays.append(merge(field, [cursor.pop(num_rows) for cursor in leaves]))
             row += num_rows
-            yield _batch(arrays, schema, num_rows)
+            for resolved in self._blobs.resolve(arrays, stored, fields):
+                yield _batch(resolved, schema, len(resolved[0]) if resolved else num_rows)
 
     def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int, threads: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
@@ -271,6 +279,10 @@ class FileReader:
         if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
             raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
         fields = [column.field for column in columns]
+        stored = [describe(field) for field in fields]
+        if any(field is not wanted for field, wanted in zip(stored, fields, strict=True)) and not np.diff(rows).all():
+            once, places = np.unique(rows, return_inverse=True)  # No payload is read twice.
+            return self.take(columns, once).take(pa.array(places))
         leaves = [leaf for found in self._open(columns) for leaf in found]
         plans: list[NamedPlan[list[pa.Array]]] = []
         owners: list[int] = []
@@ -287,10 +299,33 @@ class FileReader:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
         gathered = iter([found[0] if len(found) == 1 else pa.concat_arrays(found) for found in pieces])
         arrays = []
-        for field in fields:
+        for field, wanted in zip(stored, fields, strict=True):
             with self._locating(field.name):
-                arrays.append(merge(field, [next(gathered) for _ in leaves_of(field)]))
+                array = merge(field, [next(gathered) for _ in leaves_of(field)])
+                arrays.append(self._blobs.load(array, field, wanted))
         return _batch(arrays, schema, rows.size)
+
+    def locate_blobs(self, column: ColumnProjection, rows: npt.NDArray[np.int64]) -> list[BlobLocation | None]:
+        """Return where the blobs of single rows are, None for what is null.
+
+        Parameters
+        ----------
+        column : ColumnProjection
+            Of blobs.
+        rows : int64[…]
+            Ascending; may repeat.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row does not exist or they do not ascend.
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        described = ColumnProjection(describe(column.field), column.column_indices)
+        descriptions = self.take([described], rows).column(0)
+        with self._locating(column.field.name):
+            return self._blobs.locate(descriptions)
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return a global buffer; 0 is the file descriptor.
@@ -317,7 +352,9 @@ class FileReader:
         leaves: list[list[tuple[Leaf, int]]] = []
         for projection in projections:
             with self._locating(projection.field.name):
-                leaves.append([(leaf, self._number(leaf, projection)) for leaf in leaves_of(projection.field)])
+                leaves.append(
+                    [(leaf, self._number(leaf, projection)) for leaf in leaves_of(describe(projection.field))]
+                )
         pages = self._load_columns({number: leaf.name for found in leaves for leaf, number in found})
         return [[self._column(leaf, pages[number]) for leaf, number in found] for found in leaves]
 

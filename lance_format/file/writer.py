@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.blob_fields import check_storable, describe, in_file
 from lance_format.byte_io import ByteRange, RangeWriter
 from lance_format.compression.defaults import EncodingDefaults, overlay
 from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.file.blobs import store_payloads
 from lance_format.file.footer import (
     ALIGNMENT,
     PageMetadata,
@@ -67,7 +69,8 @@ class _ColumnWriter:
 
     def __init__(self, top: Field, defaults: EncodingDefaults) -> None:
         self.field = top
-        self.leaves = [_LeafWriter(leaf, _options_of(leaf, defaults)) for leaf in leaves_of(top)]
+        self.described = describe(top)
+        self.leaves = [_LeafWriter(leaf, _options_of(leaf, defaults)) for leaf in leaves_of(self.described)]
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
 
@@ -120,7 +123,8 @@ class FileWriter:
         self._schema = schema
         self._version = version
         for top in schema.fields:
-            check_writable(top, version)
+            check_storable(top, version)
+            check_writable(describe(top), version)
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
         self._columns = [_ColumnWriter(top, defaults) for top in schema.fields]
         share = None if data_cache_bytes is None else data_cache_bytes // max(len(self._columns), 1)
@@ -151,7 +155,7 @@ class FileWriter:
             extra = sorted(set(batch.schema.names) - set(self._schema.names))
             raise SchemaMismatchError(f"the batch has columns that the schema has not: {', '.join(extra)}")
         for column, array in zip(self._columns, arrays, strict=True):
-            self._append(column, array)
+            self._append(column, self._without_payloads(column, array))
         self.num_rows += batch.num_rows
 
     def _check(self, batch: pa.RecordBatch, column: _ColumnWriter) -> pa.Array:
@@ -165,6 +169,12 @@ class FileWriter:
         if not column.field.nullable and array.null_count:
             raise SchemaMismatchError(f"column {name!r} must not be null; the batch has {array.null_count} nulls")
         return array
+
+    def _without_payloads(self, column: _ColumnWriter, array: pa.Array) -> pa.Array:
+        """Write the payloads of blobs, which wait for no page; returns the column with their descriptions instead."""
+        if column.described is column.field:
+            return array
+        return store_payloads(array, column.field, column.described, lambda data: self._write_aligned(data).offset)
 
     def _append(self, column: _ColumnWriter, array: pa.Array) -> None:
         if not len(array):
@@ -222,7 +232,7 @@ class FileWriter:
         for column in self._columns:
             if column.arrays:
                 self._write_pages(column)
-        schema = Schema(self._schema.fields, self._metadata)
+        schema = Schema(tuple(in_file(top) for top in self._schema.fields), self._metadata)
         added = [self._write_aligned(data) for data in self._global_buffers]
         descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
         leaves = [leaf for column in self._columns for leaf in column.leaves]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from lance_format.data_block import ValueShape
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import encodings_pb2
+from lance_format.structural.blob import BlobPage
 from lance_format.structural.constant import ConstantPage
 from lance_format.structural.full_zip import FullZipPage
 from lance_format.structural.mini_block import MiniBlockPage
@@ -16,11 +17,13 @@ LAYOUTS: dict[str, Callable[[encodings_pb2.PageLayout, PageDescription, ValueSha
     "mini_block_layout": lambda layout, page, _: MiniBlockPage(layout.mini_block_layout, page),
     "full_zip_layout": lambda layout, page, _: FullZipPage(layout.full_zip_layout, page),
     "constant_layout": lambda layout, page, shape: ConstantPage(layout.constant_layout, page, shape),
+    "blob_layout": lambda layout, page, shape: BlobPage(
+        layout.blob_layout, lambda inner: parse_page(inner, page, shape)
+    ),
 }
 """Constructors of pages, by the name of the protobuf member."""
 
 UNSUPPORTED: dict[str, str] = {
-    "blob_layout": "not implemented yet",
     "sparse_layout": "part of the unstable file format 2.3",
 }
 """What is not read, and why."""

@@ -14,7 +14,7 @@ from lance_format.data_block import (
     VariableWidthBlock,
 )
 from lance_format.errors import NotSupportedError
-from lance_format.structural import constant, full_zip, mini_block_writer
+from lance_format.structural import blob, constant, full_zip, mini_block_writer
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooLargeForMiniBlockError, TooManyLevelsError
 from lance_format.structural.page import EncodedPage
@@ -45,6 +45,8 @@ def encode_page(
     version : FileVersion
     options : CompressionOptions
     """
+    if isinstance(values, PackedStructBlock) and isinstance(values.codec, blob.DescriptionCodec):
+        return blob.encode(values, levels, stack, num_rows, version)
     definition = visible_definition(levels, stack)
     valid = None if definition is None else definition == 0
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):

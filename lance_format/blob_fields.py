@@ -1,0 +1,233 @@
+"""Columns of blobs: large values that are stored apart from the pages that describe them.
+
+There are two formats. A field of the first, which file format 2.1 has, is a byte string that its metadata marks. The
+second, which tables have from file format 2.2 on, is an extension type whose storage says what a writer may give: bytes
+or the URI of bytes elsewhere. Three forms of a field follow:
+
+=============== ============================================= ===============================================
+form            first format                                  second format
+=============== ============================================= ===============================================
+of a table      `large_binary`                                `struct<data, uri, …>`, extension `lance.blob.v2`
+description     `struct<position, size>`                      `struct<kind, position, size, blob_id, blob_uri>`
+bytes           `large_binary`                                `large_binary`
+=============== ============================================= ===============================================
+
+Data files have descriptions; readers return them, or the bytes that they describe.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.version import FileVersion
+
+BLOB_KEY = b"lance-encoding:blob"
+_PACKED_KEY = b"lance-encoding:packed"
+_EXTENSION_KEYS = (b"ARROW:extension:name", b"ARROW:extension:metadata")
+_EXTENSION_NAME = "lance.blob.v2"
+_BINARY_NAMES = ("large_binary", "binary")
+_V1_FIELDS = ("position", "size")
+_V2_FIELDS = ("kind", "position", "size", "blob_id", "blob_uri")
+
+DESCRIPTION_KEYS = (BLOB_KEY.decode(), _PACKED_KEY.decode())
+"""The metadata, all of it `true`, by which a data file marks a description of the second format."""
+NUM_DESCRIPTION_PARTS = len(_V2_FIELDS)
+"""How many fields such a description has, which the file lists without ids."""
+
+
+class BlobHandling(enum.Enum):
+    """What reads return for columns of blobs; the last two are the same."""
+
+    ALL_BINARY = "all_binary"
+    BLOBS_DESCRIPTIONS = "blobs_descriptions"
+    ALL_DESCRIPTIONS = "all_descriptions"
+
+    @classmethod
+    def parse(cls, text: str | None) -> BlobHandling:
+        """Resolve a name; None is descriptions.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such handling.
+        """
+        try:
+            return cls.BLOBS_DESCRIPTIONS if text is None else cls(text)
+        except ValueError:
+            names = ", ".join(handling.value for handling in cls)
+            raise InvalidInputError(f"blob_handling is {text!r}; use one of {names}") from None
+
+
+class BlobFormat(enum.Enum):
+    """The two ways of storing blobs."""
+
+    V1 = 1
+    V2 = 2
+
+
+def format_of(field: Field) -> BlobFormat | None:
+    """Return how a field, in any of its forms, stores blobs; None if it is no column of blobs."""
+    if field.extension_name == _EXTENSION_NAME:
+        return BlobFormat.V2
+    if field.metadata.get(BLOB_KEY, b"").lower() != b"true":
+        return None
+    if field.logical_type in _BINARY_NAMES:
+        return BlobFormat.V1
+    if field.logical_type != "struct":
+        return None
+    names = tuple(child.name for child in field.children)
+    if names == _V1_FIELDS:
+        return BlobFormat.V1
+    is_packed = field.metadata.get(_PACKED_KEY, b"").lower() == b"true"
+    return BlobFormat.V2 if is_packed and names in (_V2_FIELDS, ()) else None
+
+
+def holds_bytes(field: Field) -> bool:
+    """Return whether a column of blobs is asked for as bytes."""
+    return field.logical_type in _BINARY_NAMES
+
+
+def is_description(field: Field) -> bool:
+    """Return whether a field is a column of descriptions."""
+    return field.logical_type == "struct" and format_of(field) is not None and field.extension_name != _EXTENSION_NAME
+
+
+def describe(field: Field) -> Field:
+    """Return a field with descriptions in place of all blobs in it; itself if there are none."""
+    return _replace(field, _described)
+
+
+def as_bytes(field: Field) -> Field:
+    """Return a field with bytes in place of all blobs in it; itself if there are none."""
+    return _replace(field, _with_bytes)
+
+
+def in_file(field: Field) -> Field:
+    """Return a field as the schema of a data file has it."""
+    return _replace(field, lambda blob, kind: blob if kind is BlobFormat.V1 else _described(blob, kind))
+
+
+def read_schema(schema: Schema, handling: BlobHandling) -> Schema:
+    """Return the schema of what reading a table returns."""
+    form = as_bytes if handling is BlobHandling.ALL_BINARY else describe
+    return Schema(tuple(form(field) for field in schema.fields), schema.metadata)
+
+
+def has_blobs(field: Field) -> bool:
+    """Return whether there are blobs in a field."""
+    return any(format_of(node) is not None for node in field.walk())
+
+
+def _replace(field: Field, form: Callable[[Field, BlobFormat], Field]) -> Field:
+    kind = format_of(field)
+    if kind is not None:
+        return form(field, kind)
+    children = tuple(_replace(child, form) for child in field.children)
+    if all(new is old for new, old in zip(children, field.children, strict=True)):
+        return field
+    return dataclasses.replace(field, children=children)
+
+
+def _described(field: Field, kind: BlobFormat) -> Field:
+    if is_description(field) and field.children:
+        return field
+    metadata = {key: value for key, value in field.metadata.items() if key not in _EXTENSION_KEYS}
+    metadata[BLOB_KEY] = b"true"
+    if kind is BlobFormat.V1:
+        children = tuple(Field(name, "uint64", nullable=True) for name in _V1_FIELDS)
+    else:
+        metadata[_PACKED_KEY] = b"true"
+        types = ("uint8", "uint64", "uint64", "uint32", "string")
+        children = tuple(Field(name, kind, nullable=False) for name, kind in zip(_V2_FIELDS, types, strict=True))
+    return dataclasses.replace(field, logical_type="struct", metadata=metadata, children=children, extension_name="")
+
+
+def _with_bytes(field: Field, kind: BlobFormat) -> Field:
+    metadata = {key: value for key, value in field.metadata.items() if key not in (*_EXTENSION_KEYS, _PACKED_KEY)}
+    metadata[BLOB_KEY] = b"true"
+    # The name of the extension stays as the mark of the second format; Arrow sees metadata only.
+    name = _EXTENSION_NAME if kind is BlobFormat.V2 else ""
+    return dataclasses.replace(field, logical_type="large_binary", metadata=metadata, children=(), extension_name=name)
+
+
+def table_schema(schema: pa.Schema, version: FileVersion) -> pa.Schema:
+    """Return the schema that a new table gets for data of some schema.
+
+    Byte strings that are marked as blobs become `large_binary`, or the extension type where the version has it.
+    """
+    return pa.schema([_table_field(field, version) for field in schema], metadata=schema.metadata)
+
+
+def _table_field(field: pa.Field, version: FileVersion) -> pa.Field:
+    arrow_type = field.type
+    metadata = field.metadata or {}
+    if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
+        return _table_blob(field, version) if metadata.get(BLOB_KEY, b"").lower() == b"true" else field
+    if pa.types.is_struct(arrow_type) and metadata.get(_EXTENSION_KEYS[0]) != _EXTENSION_NAME.encode():
+        return field.with_type(pa.struct([_table_field(child, version) for child in arrow_type]))
+    if pa.types.is_list(arrow_type):
+        return field.with_type(pa.list_(_table_field(arrow_type.value_field, version)))
+    if pa.types.is_large_list(arrow_type):
+        return field.with_type(pa.large_list(_table_field(arrow_type.value_field, version)))
+    return field
+
+
+def _table_blob(field: pa.Field, version: FileVersion) -> pa.Field:
+    if not version.has_blob_extension:
+        return field.with_type(pa.large_binary())
+    metadata = {key: value for key, value in field.metadata.items() if key != BLOB_KEY}
+    metadata[_EXTENSION_KEYS[0]] = _EXTENSION_NAME.encode()
+    storage = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
+    return pa.field(field.name, storage, field.nullable, metadata)
+
+
+def check_storable(field: Field, version: FileVersion) -> None:
+    """Refuse blobs that a data file cannot hold, or that pylance could not read back.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are descriptions, which tell nothing without the file that they are of.
+    NotSupportedError
+    """
+
+    def check(node: Field, path: str, around: frozenset[str]) -> None:
+        kind = format_of(node)
+        if kind is None:
+            for child in node.children:
+                check(child, f"{path}.{child.name}", around | {node.logical_type.split(":")[0]})
+            return
+        if is_description(node):
+            raise InvalidInputError(_descriptions_given(path))
+        if kind is BlobFormat.V2 and not version.has_blob_extension:
+            raise NotSupportedError(_extension_given(path, version))
+        if kind is BlobFormat.V1 and node.logical_type != "large_binary":
+            raise NotSupportedError(
+                f"column {path!r} has blobs of 32-bit binary, which cannot be stored; cast it to large_binary"
+            )
+        if "map" in around or "fixed_size_list" in around or (kind is BlobFormat.V1 and around - {"struct"}):
+            raise NotSupportedError(
+                f"column {path!r} has blobs within {' and '.join(sorted(around))}, which cannot be stored"
+            )
+
+    check(field, field.name, frozenset())
+
+
+def _descriptions_given(path: str) -> str:
+    return (
+        f"column {path!r} has descriptions of blobs, which cannot be written; read the table that they are from with"
+        f" blob_handling={BlobHandling.ALL_BINARY.value!r}"
+    )
+
+
+def _extension_given(path: str, version: FileVersion) -> str:
+    return (
+        f"column {path!r} is of type {_EXTENSION_NAME}, which file format {version} cannot hold; write 2.2, or"
+        f" large_binary with the metadata {BLOB_KEY.decode()!r}"
+    )
