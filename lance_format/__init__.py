@@ -35,12 +35,14 @@ from lance_format.errors import (
 from lance_format.version import FileVersion
 
 if TYPE_CHECKING:
+    from lance_format.file.blob_file import BlobFile
     from lance_format.table.dataset import LanceDataset, LanceFragment, dataset
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.write import TableWrite, plan_write
     from lance_format.table.write_dataset import write_dataset
 
 __all__ = [
+    "BlobFile",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -67,6 +69,7 @@ __all__ = [
 # Loaded on first use: they bring in pyarrow, protobuf and the compiled kernels, which a process that only names an
 # error or a version does not need.
 _LAZY = {
+    "BlobFile": "lance_format.file.blob_file",
     "FragmentMetadata": "lance_format.table.fragment",
     "LanceDataset": "lance_format.table.dataset",
     "LanceFragment": "lance_format.table.dataset",

@@ -93,6 +93,11 @@ def holds_bytes(field: Field) -> bool:
     return field.logical_type in _BINARY_NAMES
 
 
+def has_same_extension(field: Field, other: Field) -> bool:
+    """Return whether two fields are both of the extension type."""
+    return field.extension_name == other.extension_name == _EXTENSION_NAME
+
+
 def is_description(field: Field) -> bool:
     """Return whether a field is a column of descriptions."""
     return field.logical_type == "struct" and format_of(field) is not None and field.extension_name != _EXTENSION_NAME

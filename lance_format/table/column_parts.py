@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_format.datatypes import Field
+from lance_format.datatypes import UNASSIGNED, Field
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file import ColumnProjection
 from lance_format.table.fragment import DataFile
@@ -37,7 +37,7 @@ def split_column(field: Field, files: Sequence[DataFile]) -> list[ColumnPart]:
     """
     parts = []
     for file in files:
-        ids = frozenset(file.fields)
+        ids = frozenset(file.fields) - {UNASSIGNED}
         held = _held(field, ids)
         if held is not None:
             columns = file.column_indices or (-1,) * len(file.fields)

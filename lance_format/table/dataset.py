@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
-from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file import DEFAULT_CACHE_BYTES, BlobFile, SearchCache
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
@@ -31,6 +31,7 @@ from lance_format.table.projection import Columns, Filter
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.take import Indices, take_places, take_row_ids
+from lance_format.table.take_blobs import take_blobs
 from lance_format.table.update_rows import update_rows
 
 
@@ -170,6 +171,7 @@ class LanceDataset:
         *,
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
+        blob_handling: str | None = None,
     ) -> LanceScanner:
         """Say which rows and columns to read.
 
@@ -191,6 +193,9 @@ class LanceDataset:
             All if not given.
         with_row_id, with_row_address : bool, optional
             Whether to add the columns `_rowid` and `_rowaddr`.
+        blob_handling : {"blobs_descriptions", "all_descriptions", "all_binary"}, optional
+            What columns of blobs are read as: structs that say where each blob is, which is the default and what the
+            first two say, or their bytes. These make batches smaller where they are large.
 
         Raises
         ------
@@ -207,6 +212,7 @@ class LanceDataset:
             fragments=None if fragments is None else [fragment.metadata for fragment in fragments],
             with_row_id=bool(with_row_id),
             with_row_address=bool(with_row_address),
+            blob_handling=blob_handling,
         )
 
     def to_batches(
@@ -391,7 +397,7 @@ class LanceDataset:
         """Read the first rows; further arguments are those of `scanner`."""
         return self.to_table(columns, limit=num_rows, **options)
 
-    def take(self, indices: Indices, columns: Columns | None = None) -> pa.Table:
+    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their place.
 
         Parameters
@@ -399,6 +405,8 @@ class LanceDataset:
         indices : sequence of int, or integer array of numpy or Arrow
             Places among the rows that are not deleted, from 0; in any order, repeated at will.
         columns : sequence of str, or mapping of str to str, optional
+            See `scanner`.
+        blob_handling : str, optional
             See `scanner`.
 
         Returns
@@ -411,11 +419,42 @@ class LanceDataset:
         InvalidInputError
             If there is no such row or column.
         """
-        return take_places(self._table, indices, columns)
+        return take_places(self._table, indices, columns, blob_handling=blob_handling)
 
-    def take_rows(self, row_ids: Indices, columns: Columns | None = None) -> pa.Table:
+    def take_rows(
+        self, row_ids: Indices, columns: Columns | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
         """Read rows by their ids, as the column `_rowid` has them; those of rows that are not there are left out."""
-        return take_row_ids(self._table, row_ids, columns)
+        return take_row_ids(self._table, row_ids, columns, blob_handling=blob_handling)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Indices | None = None,
+        addresses: Indices | None = None,
+        indices: Indices | None = None,
+    ) -> list[BlobFile | None]:
+        """Open single blobs as files, of which only what is read is fetched.
+
+        Parameters
+        ----------
+        blob_column : str
+        ids, addresses, indices : sequence of int, or integer array of numpy or Arrow, optional
+            Exactly one of them: row ids, row addresses, or places as `take` has them. In any order, repeated at will.
+
+        Returns
+        -------
+        list of BlobFile or None
+            In the order asked for; None for what is null.
+
+        Raises
+        ------
+        InvalidInputError
+            If the column has no blobs, there is no such row, or not exactly one kind of them is given.
+        CorruptFileError
+            If a blob is said to be where its file has no such bytes.
+        """
+        return take_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
 
 
 class LanceFragment:
@@ -493,9 +532,9 @@ class LanceFragment:
         """Read the first rows."""
         return self.to_table(columns, limit=num_rows, **options)
 
-    def take(self, indices: Indices, columns: Columns | None = None) -> pa.Table:
+    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their place in the fragment; see `LanceDataset.take`."""
-        return take_places(self._dataset._table, indices, columns, [self._metadata])
+        return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
 
     def _scan(self) -> FragmentScan:
         table = self._dataset._table

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.file import ColumnProjection, FileReader, SearchCache
+from lance_format.file import BlobFile, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
@@ -126,6 +126,14 @@ class FragmentScan:
         inverse[order] = np.arange(order.size)
         return batch.take(pa.array(inverse))
 
+    def take_blobs(self, physical: RowOffsets) -> list[BlobFile | None]:
+        """Open the blobs of the only column in physical rows, deleted or not, which ascend; they may repeat."""
+        for file, (part,) in self._split_by_file().items():
+            with _OpenFile(self, file) as reader:
+                locations = reader.locate_blobs(part.projection, physical)
+            return [None if location is None else BlobFile(location) for location in locations]
+        return [None] * physical.size
+
     def _read_physical(self, start: int, stop: int, batch_size: int) -> Iterator[pa.RecordBatch]:
         parts = self._split_by_file()
         streams = [
@@ -207,7 +215,7 @@ class _OpenFile:
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(f"the data file {path} of fragment {scan.fragment.id} is gone") from error
         try:
-            self._reader = FileReader(source, scan.cache)
+            self._reader = FileReader(source, scan.cache, StoredBlobs(scan.store, path))
         except BaseException:
             source.close()
             raise

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import filter_mask, to_sql
 from lance_format.table.fragment import FragmentMetadata
@@ -38,6 +39,8 @@ class LanceScanner:
         Of the table; all if not given.
     with_row_id, with_row_address : bool
         Whether to add these columns.
+    blob_handling : str, optional
+        What columns of blobs are read as.
 
     Raises
     ------
@@ -57,12 +60,14 @@ class LanceScanner:
         fragments: Sequence[FragmentMetadata] | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        blob_handling: str | None = None,
     ) -> None:
         self._table = table
         self._fragments = table.manifest.fragments if fragments is None else tuple(fragments)
         self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
         extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
-        self._projection = plan_projection(table.manifest.schema, columns, filter, extra=extra)
+        stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
+        self._projection = plan_projection(stored, columns, filter, extra=extra)
 
     @property
     def projected_schema(self) -> pa.Schema:

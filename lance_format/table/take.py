@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.blob_fields import BlobHandling, read_schema
+from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
@@ -22,7 +24,12 @@ Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array
 
 
 def take_places(
-    table: TableVersion, places: Indices, columns: Columns | None, fragments: Sequence[FragmentMetadata] | None = None
+    table: TableVersion,
+    places: Indices,
+    columns: Columns | None,
+    fragments: Sequence[FragmentMetadata] | None = None,
+    *,
+    blob_handling: str | None = None,
 ) -> pa.Table:
     """Read rows by their place.
 
@@ -35,6 +42,8 @@ def take_places(
         See `LanceDataset.scanner`.
     fragments : sequence of FragmentMetadata, optional
         In which places are counted; all of the table if not given.
+    blob_handling : str, optional
+        See `LanceDataset.scanner`.
 
     Returns
     -------
@@ -46,9 +55,18 @@ def take_places(
     InvalidInputError
         If there is no such row or column.
     """
-    projection = plan_projection(table.manifest.schema, columns)
+    projection = plan_projection(_schema_of(table, blob_handling), columns)
+    fragment_ids, offsets, wanted = find_places(table, places, fragments)
+    return _take(table, projection, fragment_ids, offsets, wanted)
+
+
+def find_places(
+    table: TableVersion, places: Indices, fragments: Sequence[FragmentMetadata] | None = None
+) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
+    """Return in which fragments rows are, and where there, and their places, all as arrays; see `take_places`."""
     counted = table.manifest.fragments if fragments is None else tuple(fragments)
-    scans = [table.scan(fragment, projection.source) for fragment in counted]
+    nothing = table.manifest.schema.select([])
+    scans = [table.scan(fragment, nothing) for fragment in counted]
     ends = np.cumsum([0, *(scan.num_rows() for scan in scans)], dtype=np.int64)
     wanted = as_row_numbers(places, int(ends[-1]))
     owners = np.searchsorted(ends, wanted, side="right") - 1
@@ -57,10 +75,12 @@ def take_places(
         mine = owners == number
         offsets[mine] = to_physical(wanted[mine] - ends[number], scans[number].deleted_rows())
     ids = np.array([fragment.id for fragment in counted], np.int64)
-    return _take(table, projection, ids[owners], offsets, wanted)
+    return ids[owners], offsets, wanted
 
 
-def take_row_ids(table: TableVersion, row_ids: Indices, columns: Columns | None) -> pa.Table:
+def take_row_ids(
+    table: TableVersion, row_ids: Indices, columns: Columns | None, *, blob_handling: str | None = None
+) -> pa.Table:
     """Read rows by their ids.
 
     Parameters
@@ -70,13 +90,15 @@ def take_row_ids(table: TableVersion, row_ids: Indices, columns: Columns | None)
         As the column `_rowid` has them; in any order, repeated at will. Ids of rows that are not there are left out.
     columns : sequence of str, or mapping of str to str, optional
         See `LanceDataset.scanner`.
+    blob_handling : str, optional
+        See `LanceDataset.scanner`.
 
     Returns
     -------
     pa.Table
         The rows in the order of `row_ids`.
     """
-    projection = plan_projection(table.manifest.schema, columns)
+    projection = plan_projection(_schema_of(table, blob_handling), columns)
     fragment_ids, offsets = find_row_ids(table, as_row_ids(row_ids))
     there = fragment_ids >= 0
     places = np.zeros(int(there.sum()), np.int64)
@@ -91,16 +113,27 @@ def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[
     table : TableVersion
     row_ids : uint64[num_rows]
     """
+    if not table.manifest.stable_row_ids:
+        return find_addresses(table, row_ids)
     nothing = table.manifest.schema.select([])
     scans = [table.scan(fragment, nothing) for fragment in table.manifest.fragments]
-    if table.manifest.stable_row_ids:
-        known = (
-            (scan.fragment.id, ids, scan.deleted_rows()) for scan in scans if (ids := row_ids_of(scan)) is not None
-        )
-        return RowIdIndex(known).find(row_ids)
-    fragment_ids = (row_ids >> np.uint64(32)).astype(np.int64)
-    offsets = (row_ids & np.uint64(2**32 - 1)).astype(np.int64)
-    by_id = {scan.fragment.id: scan for scan in scans}
+    known = ((scan.fragment.id, ids, scan.deleted_rows()) for scan in scans if (ids := row_ids_of(scan)) is not None)
+    return RowIdIndex(known).find(row_ids)
+
+
+def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
+    """Return in which fragments rows are, and where there; -1 for addresses of rows that are not in the table.
+
+    Parameters
+    ----------
+    table : TableVersion
+    addresses : uint64[num_rows]
+        `fragment << 32 | place in its files`.
+    """
+    nothing = table.manifest.schema.select([])
+    fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
+    offsets = (addresses & np.uint64(2**32 - 1)).astype(np.int64)
+    by_id = {fragment.id: table.scan(fragment, nothing) for fragment in table.manifest.fragments}
     for fragment_id in np.unique(fragment_ids):
         mine = fragment_ids == fragment_id
         scan = by_id.get(int(fragment_id))
@@ -109,6 +142,10 @@ def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[
             gone = (offsets[mine] >= scan.physical_rows()) | np.isin(offsets[mine], scan.deleted_rows())
         fragment_ids[np.flatnonzero(mine)[gone]] = -1
     return fragment_ids, np.where(fragment_ids < 0, -1, offsets)
+
+
+def _schema_of(table: TableVersion, blob_handling: str | None) -> Schema:
+    return read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
 
 
 def as_row_numbers(indices: Indices, num_rows: int) -> npt.NDArray[np.int64]:

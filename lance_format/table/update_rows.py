@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, bind, evaluate
@@ -48,11 +49,11 @@ def update_rows(
     InvalidInputError
         If an expression does not fit the table.
     """
-    schema = table.manifest.schema
+    schema = read_schema(table.manifest.schema, BlobHandling.ALL_BINARY)
     values = {name: _bind_value(schema, name, text) for name, text in updates.items()}
     if not values:
         raise InvalidInputError("there is nothing to update: give an expression for one column at least")
-    scanner = LanceScanner(table, filter=predicate)
+    scanner = LanceScanner(table, filter=predicate, blob_handling=BlobHandling.ALL_BINARY.value)
     replaced, moved = RowSet(), MovedRows()
 
     def changed() -> Iterator[pa.RecordBatch]:
@@ -65,9 +66,9 @@ def update_rows(
             )
 
     with Draft(table, str(uuid.uuid4())) as draft:
-        written = moved.name(table.write_fragments(changed(), schema, uuid=draft.uuid))
+        written = moved.name(table.write_fragments(changed(), table.manifest.schema, uuid=draft.uuid))
         marked = mark_deleted(draft, replaced)
-        fields = frozenset(node.id for name in values for node in schema.field(name).walk())
+        fields = frozenset(node.id for name in values for node in table.manifest.schema.field(name).walk())
         operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
         return table.commit(operation, uuid=draft.uuid), len(replaced)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.blob_fields import table_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import (
     CommitConflictError,
@@ -278,13 +279,13 @@ def plan_write(
     if history.names and mode == "create":
         raise DatasetExistsError(f'the table {root} exists; use mode "append" or "overwrite", or another path')
     current = _load_current(history)
+    file_version = _choose_file_version(wanted_version, current, mode)
     if current is None or mode == "overwrite":
-        lance_schema = Schema.from_arrow(schema)
+        lance_schema = Schema.from_arrow(table_schema(schema, file_version))
     else:
         lance_schema = plan_append(current.schema, schema)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
-    file_version = _choose_file_version(wanted_version, current, mode)
     _check_storable(lance_schema, file_version, encoding, column_encoding)
     store.check_writable(root)
     return TableWrite(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_format.blob_fields import format_of, has_blobs, has_same_extension, holds_bytes
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import SchemaMismatchError
+from lance_format.file import as_given
 
 
 def plan_append(table: Schema, data: pa.Schema) -> Schema:
@@ -70,7 +72,10 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
         column = column.storage
     if column.type == expected:
         return column
-    differences = _differences(field, Field.from_arrow(pa.field(field.name, column.type)), field.name)
+    given = Field.from_arrow(pa.field(field.name, column.type))
+    if has_blobs(field) and not _differences(field, given, field.name):
+        return as_given(column, field)
+    differences = _differences(field, given, field.name)
     if differences:
         raise SchemaMismatchError("; ".join(differences))
     try:
@@ -81,6 +86,8 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
 
 def _differences(expected: Field, found: Field, path: str) -> list[str]:
     """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
+    if format_of(expected) is not None and (holds_bytes(found) or has_same_extension(expected, found)):
+        return []
     if expected.logical_type != found.logical_type:
         return [f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"]
     if expected.logical_type == "struct":
