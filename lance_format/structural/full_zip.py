@@ -120,7 +120,7 @@ class FullZipPage:
             data = extents.join((yield extents.ranges))
             if begins.size > 1:
                 data = _gather(data, extents.positions, ends - begins)
-        decoded = self._unzip(data)
+        decoded = self._unzip(data, self._num_items * _most_repeats(rows))
         self._check_rows(decoded, len(rows))
         return decoded
 
@@ -172,7 +172,7 @@ class FullZipPage:
         places = extents.positions // width
         return words[places].astype(np.uint64), words[places + lasts - firsts].astype(np.uint64)
 
-    def _unzip(self, data: Bytes) -> DecodedRows:
+    def _unzip(self, data: Bytes, most_items: int) -> DecodedRows:
         smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)
         if not self._control_bytes and not self._is_variable:
             count = data.size // self._value_bytes if self._value_bytes else self._page.num_rows
@@ -180,7 +180,7 @@ class FullZipPage:
             return DecodedRows(self._values.decompress_values(block), LevelPair(None, None, count), self._stack)
         if self._is_variable and not self._control_bytes:
             smallest = self._length_bytes
-        room = min(self._num_items, data.size // smallest)
+        room = min(most_items, data.size // smallest)
         repetition, definition = np.empty(room, np.uint16), np.empty(room, np.uint16)
         starts, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
         entries, values = kernels.unzip(
@@ -229,6 +229,11 @@ def _gather(data: Bytes, starts: Counts, sizes: Counts) -> Bytes:
     out = np.empty(int(sizes.sum()), np.uint8)
     copy_slices(data, starts, sizes, out)
     return out
+
+
+def _most_repeats(rows: RowSelection) -> int:
+    """Return how often the row is asked for that is asked for most often."""
+    return 1 if isinstance(rows, range) else int(np.unique(rows, return_counts=True)[1].max())
 
 
 def control_bytes(bits: int) -> int:

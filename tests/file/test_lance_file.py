@@ -297,3 +297,11 @@ def test_options_of_a_writer_are_checked_before_a_file_appears(tmp_path: Path) -
         with pytest.raises(InvalidInputError, match=message):
             LanceFileWriter(tmp_path / "none.lance", schema, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_large_values_taken_more_often_than_there_are_rows(tmp_path: Path) -> None:
+    table = pa.table({"large": ["x" * 300, None, "y" * 400]})
+    with LanceFileWriter(tmp_path / "f.lance", table.schema) as writer:
+        writer.write_batch(table)
+    rows = [0, 0, 0, 1, 1, 2, 2, 2, 2]
+    assert LanceFileReader(tmp_path / "f.lance").take_rows(rows).to_table().equals(table.take(rows))
