@@ -38,11 +38,13 @@ _COLUMNS = {
     "zstd": make_array(pa.int64(), 1500, "some nulls", "small"),
     "lz4": make_array(pa.string(), 1500, "some nulls", "random"),
     "side by side": pa.array([{"x": row, "y": row / 7} for row in range(1500)]),
+    "blobs": pa.array([None if row % 9 == 0 else b"blob" * (row % 10 == 1) for row in range(1500)], pa.large_binary()),
 }
 _METADATA = {
     "zstd": {"lance-encoding:compression": "zstd"},
     "lz4": {"lance-encoding:compression": "lz4"},
     "side by side": {"lance-encoding:packed": "true"},
+    "blobs": {"lance-encoding:blob": "true"},
 }
 
 
@@ -110,4 +112,22 @@ def test_random_bytes_before_a_footer_are_refused_or_harmless(original: bytes, t
     for _ in range(300):
         noise = rng.integers(0, 256, int(rng.integers(0, 3000)), np.uint8).tobytes()
         path.write_bytes(noise + original[-int(rng.integers(40, 1500)) :])
+        _read(path)
+
+
+def test_flipped_bits_of_the_blob_extension_are_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "blobs.lance"
+    storage = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+    field = pa.field("blobs", storage, metadata={"ARROW:extension:name": "lance.blob.v2"})
+    values = [None if row % 9 == 0 else {"data": b"blob" * (row % 5), "uri": None} for row in range(1500)]
+    with LanceFileWriter(path, pa.schema([field])) as writer:
+        writer.write_batch(pa.record_batch([pa.array(values, storage)], schema=pa.schema([field])))
+    original = path.read_bytes()
+    assert _read(path)["blobs"].to_pylist() == [value and value["data"] for value in values]
+    rng = np.random.default_rng(4)
+    pages = 1500 * 31  # what follows the payloads, of which only a few are damaged
+    for position in len(original) - 1 - rng.integers(0, pages, 700):
+        damaged = bytearray(original)
+        damaged[position] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(damaged)
         _read(path)
