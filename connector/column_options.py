@@ -17,7 +17,11 @@ from lance_format import InvalidInputError
 
 VECTOR_SIZE = VECTOR_SIZE_KEY
 STRUCTURAL_ENCODING = "lance.structural-encoding"
+ENCODING = "lance.encoding"
+BLOB = "blob"
+"""The only encoding that can be asked for."""
 METADATA_KEYS = {
+    ENCODING: "lance-encoding:blob",
     "lance.compression": "lance-encoding:compression",
     "lance.compression-level": "lance-encoding:compression-level",
     STRUCTURAL_ENCODING: "lance-encoding:structural-encoding",
@@ -69,13 +73,21 @@ def apply_to_new(schema: pa.Schema, options: tuple[ColumnOption, ...]) -> pa.Sch
     Raises
     ------
     InvalidInputError
-        If there is no such column, or vectors are asked of one that cannot hold them.
+        If there is no such column, or vectors or blobs are asked of one that cannot hold them.
     """
     for option in options:
         index = _find(schema, option)
         field = schema.field(index)
         if option.name != VECTOR_SIZE:
-            given = {METADATA_KEYS[option.name].encode(): option.value.encode()}
+            value = option.value
+            if option.name == ENCODING:
+                if not pa.types.is_binary(field.type):
+                    raise InvalidInputError(
+                        f"option {option.full_name!r}: column {field.name!r} cannot hold blobs: it is stored as "
+                        f"{field.type}, and a binary column is needed"
+                    )
+                value = "true"
+            given = {METADATA_KEYS[option.name].encode(): value.encode()}
             field = field.with_metadata({**given, **(field.metadata or {})})
         elif not pa.types.is_fixed_size_list(field.type):
             field = field.with_type(as_vector(field.type, int(option.value), field.name))
@@ -127,4 +139,6 @@ def _state(field: pa.Field, name: str) -> str | None:
     if name == VECTOR_SIZE:
         return str(field.type.list_size) if pa.types.is_fixed_size_list(field.type) else None
     value: bytes | None = (field.metadata or {}).get(METADATA_KEYS[name].encode())
+    if name == ENCODING:
+        return BLOB if value == b"true" else None
     return None if value is None else value.decode(errors="replace")

@@ -7,6 +7,7 @@ option                    for   value
 `version`                 read  the version to read; by default the latest when the DataFrame or view is made
 `columns`                 read  the columns to read, separated by commas, or as a JSON list; all by default
 `batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
+`blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
 `max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
 `max_bytes_per_file`      write the size from which on a task starts another data file
@@ -17,6 +18,7 @@ option                    for   value
 option of a column                       value
 ======================================== ======================================================================
 `<column>.arrow.fixed-size-list.size`    the number of values that every array of the column has: it holds vectors
+`<column>.lance.encoding`                `blob`: the values of a binary column are stored apart, each by itself
 `<column>.lance.compression`             `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
 `<column>.lance.compression-level`       0 to 22, of zstd
 `<column>.lance.structural-encoding`     `miniblock` or `fullzip`, the layout of pages
@@ -99,7 +101,7 @@ class LanceDataSource(DataSource):
         """
         options = self._parsed_options
         dataset = lance_format.dataset(options.path, version=options.version)
-        self._version, stored = dataset.version, dataset.schema
+        self._version, stored = dataset.version, dataset.projected_schema(blob_handling=options.blob_handling)
         if options.columns is None:
             return to_spark_schema(stored)
         missing = [column for column in options.columns if column not in stored.names]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connector.column_options import PROPERTIES, STRUCTURAL_ENCODING, VECTOR_SIZE, ColumnOption
+from connector.column_options import BLOB, ENCODING, PROPERTIES, STRUCTURAL_ENCODING, VECTOR_SIZE, ColumnOption
 from lance_format import InvalidInputError
 
 _SPARK_INTERNAL_PREFIX = "__"
@@ -24,7 +24,8 @@ _SEVERAL_PATHS = "paths"
 _MAX_ROWS_PER_FILE = 2**31 - 1
 _MAX_BATCH_ROWS = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
-_STRUCTURAL_ENCODINGS = ("miniblock", "fullzip")
+_CHOICES = {STRUCTURAL_ENCODING: ("miniblock", "fullzip"), ENCODING: (BLOB,)}
+_BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
 _MAX_VECTOR_SIZE = 2**31 - 1
 _COLUMN_MARK = re.compile(r"(?<=.)\.(?:lance|arrow)\.")
 _DIGITS = re.compile(r"[0-9]{1,19}")
@@ -52,6 +53,8 @@ class LanceOptions:
         The size of a data file, in bytes, from which on a task starts another one.
     column_options : tuple of ColumnOption
         How single columns are stored.
+    blob_handling : str
+        Whether columns of blobs are read as their bytes or as structs that say where these are.
     """
 
     path: str
@@ -62,6 +65,7 @@ class LanceOptions:
     max_row_per_file: int | None = None
     max_bytes_per_file: int | None = None
     column_options: tuple[ColumnOption, ...] = ()
+    blob_handling: str = "all_binary"
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:
@@ -122,10 +126,8 @@ def _parse_column_option(name: str, value: str) -> ColumnOption | None:
             text = _parse_text(name, value)
             if column_property == VECTOR_SIZE:
                 text = str(_parse_count(_MAX_VECTOR_SIZE)(name, value))
-            if column_property == STRUCTURAL_ENCODING and text.lower() not in _STRUCTURAL_ENCODINGS:
-                raise InvalidInputError(
-                    f"option {name!r} has to be one of {', '.join(_STRUCTURAL_ENCODINGS)}, not {value!r}"
-                )
+            if column_property in _CHOICES:
+                text = _parse_choice(_CHOICES[column_property])(name, value)
             return ColumnOption(column, column_property, text)
     return None
 
@@ -135,6 +137,16 @@ def _parse_text(name: str, value: str) -> str:
     if not text:
         raise InvalidInputError(f"option {name!r} is empty")
     return text
+
+
+def _parse_choice(choices: tuple[str, ...]) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        text = value.strip().lower()
+        if text not in choices:
+            raise InvalidInputError(f"option {name!r} has to be one of {', '.join(choices)}, not {value!r}")
+        return text
+
+    return parse
 
 
 def _parse_count(largest: int) -> Callable[[str, str], int]:
@@ -177,6 +189,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "version": _parse_count(_MAX_INT64),
     "columns": _parse_columns,
     "batch_size": _parse_count(_MAX_BATCH_ROWS),
+    "blob_handling": _parse_choice(_BLOB_HANDLINGS),
     "file_format_version": _parse_text,
     "max_row_per_file": _parse_count(_MAX_ROWS_PER_FILE),
     "max_bytes_per_file": _parse_count(_MAX_INT64),

@@ -53,11 +53,13 @@ class LanceReader(DataSourceReader):
 
     def __init__(self, options: LanceOptions, schema: StructType) -> None:
         dataset = lance_format.dataset(options.path, version=options.version)
-        check_readable(dataset.schema, schema, options.path)
+        stored = dataset.projected_schema(blob_handling=options.blob_handling)
+        check_readable(stored, schema, options.path)
         self._path = options.path
         self._version = dataset.version
         self._schema = schema
         self._batch_rows = options.batch_size or _DEFAULT_BATCH_ROWS
+        self._blob_handling = options.blob_handling
 
     def partitions(self) -> Sequence[InputPartition]:
         """List the fragments; for an empty table none, which Spark turns into one empty partition of its own."""
@@ -76,7 +78,10 @@ class LanceReader(DataSourceReader):
                 f"version {self._version} of {self._path} has no fragment {partition.fragment_id} any more: "
                 "the table was replaced while it was read; run the query again"
             )
-        for batch in fragment.to_batches(columns=schema.names, batch_size=self._batch_rows):
+        batches = fragment.to_batches(
+            columns=schema.names, batch_size=self._batch_rows, blob_handling=self._blob_handling
+        )
+        for batch in batches:
             for part in split(batch, self._batch_rows):
                 yield to_spark(part, schema)
 
