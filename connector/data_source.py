@@ -101,7 +101,7 @@ class LanceDataSource(DataSource):
         """
         options = self._parsed_options
         dataset = lance_format.dataset(options.path, version=options.version)
-        self._version, stored = dataset.version, dataset.projected_schema(blob_handling=options.blob_handling)
+        self._version, stored = dataset.version, dataset.scanner(blob_handling=options.blob_handling).projected_schema
         if options.columns is None:
             return to_spark_schema(stored)
         missing = [column for column in options.columns if column not in stored.names]

@@ -53,7 +53,7 @@ class LanceReader(DataSourceReader):
 
     def __init__(self, options: LanceOptions, schema: StructType) -> None:
         dataset = lance_format.dataset(options.path, version=options.version)
-        stored = dataset.projected_schema(blob_handling=options.blob_handling)
+        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
         check_readable(stored, schema, options.path)
         self._path = options.path
         self._version = dataset.version

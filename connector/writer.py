@@ -111,7 +111,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     def _schema_of_table(self, schema: StructType) -> pa.Schema | None:
         try:
-            stored = lance_format.dataset(self._path).projected_schema(blob_handling="all_binary")
+            stored = lance_format.dataset(self._path).scanner(blob_handling="all_binary").projected_schema
         except DatasetNotFoundError:
             return None
         check_same_types(schema, to_spark_schema(stored), self._path)

@@ -270,8 +270,9 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
         ({"ids": [1], "indices": [1]}, "2 of ids"),
         ({"indices": [10]}, "no row 10"),
         ({"addresses": [10]}, "no row 10"),
-        ({"addresses": [1 << 32]}, "no fragment 1"),
-        ({"addresses": [-1]}, "no row -1"),
+        ({"addresses": [0, 1 << 32]}, "no row 4294967296"),
+        ({"addresses": [-1]}, "no row id -1"),
+        ({"ids": [10]}, "no row 10"),
         ({"ids": ["a"]}, "whole numbers"),
     ):
         with pytest.raises(InvalidInputError, match=message):

@@ -224,3 +224,27 @@ def test_narrow_binary_is_widened(tmp_path: Path) -> None:
         assert lance.dataset(path).scanner(blob_handling="all_binary").to_table()["b"].to_pylist() == values
     with pytest.raises(NotSupportedError, match="cast it to large_binary"):
         LanceFileWriter(tmp_path / "f.lance", pa.schema([field]))
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_filters_updates_and_stable_row_ids(version: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    values = payloads(60)
+    lance_format.write_dataset(
+        table(values), path, data_storage_version=version, max_rows_per_file=25, enable_stable_row_ids=True
+    )
+    ours = lance_format.dataset(path)
+    large = [value for value in values if value is not None and len(value) > 64]
+    assert ours.to_table(["b"], "b.size > 64", blob_handling="blobs_descriptions").num_rows == len(large)
+    there = [value for value in values if value is not None]
+    assert ours.to_table(["b"], "b IS NOT NULL", blob_handling="all_binary")["b"].to_pylist() == there
+    ours.update({"n": "n + 1000"}, "n % 3 = 1")
+    ours.delete("n = 7 OR n = 30")
+    row_ids = [row for row in range(60) if row not in (30,)]
+    for reader in (ours, lance.dataset(path)):
+        blobs = reader.take_blobs("b", ids=row_ids)
+        assert [None if blob is None else blob.read() for blob in blobs] == [values[row] for row in row_ids]
+    theirs = lance.dataset(path).scanner(blob_handling="all_binary").to_table()
+    assert theirs.to_pylist() == ours.to_table(blob_handling="all_binary").to_pylist()
+    ours.update({"b": "X'6e6577'"}, "n = 5")
+    assert ours.to_table(["b"], "n = 5", blob_handling="all_binary")["b"].to_pylist() == [b"new"]
