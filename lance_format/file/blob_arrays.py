@@ -189,10 +189,11 @@ def as_given(array: pa.Array, field: Field) -> pa.Array:
     field : Field
         Of a table.
     """
-    return replace_blobs(array, field, field, _give)
+    return replace_blobs(array, field, field, in_form_of)
 
 
-def _give(array: pa.Array, field: Field) -> pa.Array:
+def in_form_of(array: pa.Array, field: Field) -> pa.Array:
+    """Return what `payloads_of` takes in the type that a field of blobs has, which is not that of descriptions."""
     array = plain(array)
     arrow_type = field.to_arrow_type()
     if array.type == arrow_type:

@@ -24,6 +24,7 @@ from lance_format.file.blob_arrays import (
     EXTERNAL,
     INLINE,
     Descriptions,
+    in_form_of,
     payload_sizes,
     payloads_of,
     replace_blobs,
@@ -169,7 +170,8 @@ class BlobReader:
         arrays : sequence of pyarrow.Array
             The same rows of several columns, with descriptions in place of blobs.
         described, wanted : sequence of Field
-            What the columns are, and what they are to be: with bytes in place of descriptions, or the same.
+            What the columns are, and what they are to be: with bytes, or what the table has, in place of descriptions,
+            or the same.
 
         Yields
         ------
@@ -192,7 +194,7 @@ class BlobReader:
             start = stop
 
     def load(self, array: pa.Array, field: Field, target: Field) -> pa.Array:
-        """Return a column with bytes in place of descriptions; itself if there are none, or they are wanted.
+        """Return a column with payloads in place of descriptions; itself if there are none, or they are wanted.
 
         Raises
         ------
@@ -204,7 +206,7 @@ class BlobReader:
         if field is target:
             return array
         try:
-            return replace_blobs(array, field, target, lambda blobs, _: self._load(blobs))
+            return replace_blobs(array, field, target, lambda blobs, wanted: in_form_of(self._load(blobs), wanted))
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, self._source.path, field.name) from error
 

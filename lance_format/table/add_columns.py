@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_format.blob_fields import table_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import as_expression, evaluate
@@ -86,7 +87,8 @@ def add_columns(
         raise InvalidInputError(
             f"column {taken[0]!r} exists already; drop it first, or choose another name" if taken else "no column given"
         )
-    added = Schema.from_arrow(source.makes.remove_metadata(), first_id=next_field_id(table))
+    makes = table_schema(source.makes.remove_metadata(), table.manifest.file_version)
+    added = Schema.from_arrow(makes, first_id=next_field_id(table))
     merged = Schema((*schema.fields, *added.fields), schema.metadata)
     with Draft(table, str(uuid.uuid4())) as draft:
         fragments = table.manifest.fragments

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format.blob_fields import describe
+from lance_format.blob_fields import as_bytes, describe
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
@@ -27,7 +27,7 @@ _EXTENSION = pa.field(
     pa.struct([("data", pa.large_binary()), ("uri", pa.string())]),
     metadata={b"ARROW:extension:name": b"lance.blob.v2"},
 )
-_V1, _V2 = (Schema.from_arrow(pa.schema([field])).fields[0] for field in (FIELD, _EXTENSION))
+_V2 = Schema.from_arrow(pa.schema([_EXTENSION])).fields[0]
 
 
 class _Bytes:
@@ -70,9 +70,10 @@ def _load(rows: Sequence[tuple[int, int, int] | None], data: RangeReader, sideca
         row and {"kind": row[0], "position": row[1], "size": row[2], "blob_id": 7 if row[0] else 0, "blob_uri": ""}
         for row in rows
     ]
-    target = describe(_V1).children[0]  # of any type but that of descriptions
     reader = BlobReader(data, _Files(sidecar))
-    found: list[bytes | None] = reader.load(pa.array(values, described.to_arrow_type()), described, target).to_pylist()
+    found: list[bytes | None] = reader.load(
+        pa.array(values, described.to_arrow_type()), described, as_bytes(_V2)
+    ).to_pylist()
     return found
 
 

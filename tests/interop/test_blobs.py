@@ -248,3 +248,28 @@ def test_filters_updates_and_stable_row_ids(version: str, tmp_path: Path) -> Non
     assert theirs.to_pylist() == ours.to_table(blob_handling="all_binary").to_pylist()
     ours.update({"b": "X'6e6577'"}, "n = 5")
     assert ours.to_table(["b"], "n = 5", blob_handling="all_binary")["b"].to_pylist() == [b"new"]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_columns_that_are_added_and_dropped(version: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    values = payloads(30)
+    lance_format.write_dataset(table(values), path, data_storage_version=version, max_rows_per_file=20)
+    ours = lance_format.dataset(path)
+    made = pa.schema([FIELD.with_name("c")])
+    ours.add_columns(
+        lambda batch: pa.record_batch(
+            [pa.array([b"%d" % n for n in batch["n"].to_pylist()], made[0].type)], schema=made
+        ),
+    )
+    ours.add_columns(FIELD.with_name("d"))
+    ours.alter_columns({"path": "b", "name": "e"})
+    theirs = lance.dataset(path)
+    for reader in (ours, theirs):
+        found = reader.scanner(blob_handling="all_binary").to_table().to_pydict()
+        assert found == {"n": list(range(30)), "e": values, "c": [b"%d" % n for n in range(30)], "d": [None] * 30}
+    ours.drop_columns(["e"])
+    blob = lance.dataset(path).take_blobs("c", indices=[17])[0]
+    assert blob is not None
+    assert blob.read() == b"17"
+    assert lance_format.dataset(path).take_blobs("d", indices=[17]) == [None]
