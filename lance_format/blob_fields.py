@@ -34,6 +34,8 @@ _EXTENSION_NAME = "lance.blob.v2"
 _BINARY_NAMES = ("large_binary", "binary")
 _V1_FIELDS = ("position", "size")
 _V2_FIELDS = ("kind", "position", "size", "blob_id", "blob_uri")
+_V2_TYPES = ("uint8", "uint64", "uint64", "uint32", "string")
+_GIVEN_FIELDS = ("data", "uri", "position", "size")
 
 DESCRIPTION_KEYS = (BLOB_KEY.decode(), _PACKED_KEY.decode())
 """The metadata, all of it `true`, by which a data file marks a description of the second format."""
@@ -74,7 +76,8 @@ class BlobFormat(enum.Enum):
 def format_of(field: Field) -> BlobFormat | None:
     """Return how a field, in any of its forms, stores blobs; None if it is no column of blobs."""
     if field.extension_name == _EXTENSION_NAME:
-        return BlobFormat.V2
+        is_storage = field.logical_type == "struct" and _is_given(field.children)
+        return BlobFormat.V2 if is_storage or holds_bytes(field) else None
     if field.metadata.get(BLOB_KEY, b"").lower() != b"true":
         return None
     if field.logical_type in _BINARY_NAMES:
@@ -86,6 +89,12 @@ def format_of(field: Field) -> BlobFormat | None:
         return BlobFormat.V1
     is_packed = field.metadata.get(_PACKED_KEY, b"").lower() == b"true"
     return BlobFormat.V2 if is_packed and names in (_V2_FIELDS, ()) else None
+
+
+def _is_given(children: tuple[Field, ...]) -> bool:
+    """Return whether these are fields that hold what a writer gives."""
+    names = tuple(child.name for child in children)
+    return names in (_GIVEN_FIELDS[:2], _GIVEN_FIELDS) and holds_bytes(children[0])
 
 
 def holds_bytes(field: Field) -> bool:
@@ -148,8 +157,8 @@ def _described(field: Field, kind: BlobFormat) -> Field:
         children = tuple(Field(name, "uint64", nullable=True) for name in _V1_FIELDS)
     else:
         metadata[_PACKED_KEY] = b"true"
-        types = ("uint8", "uint64", "uint64", "uint32", "string")
-        children = tuple(Field(name, kind, nullable=False) for name, kind in zip(_V2_FIELDS, types, strict=True))
+        parts = zip(_V2_FIELDS, _V2_TYPES, strict=True)
+        children = tuple(Field(name, logical_type, nullable=False) for name, logical_type in parts)
     return dataclasses.replace(field, logical_type="struct", metadata=metadata, children=children, extension_name="")
 
 

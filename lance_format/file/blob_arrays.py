@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobFormat, format_of, has_blobs
-from lance_format.data_block import Counts
+from lance_format.data_block import Counts, Offsets
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.leaf_arrays import bitmap, plain, validity_of
@@ -107,13 +107,10 @@ def replace_blobs(array: pa.Array, field: Field, target: Field, replace: Replace
     if field.logical_type == "struct":
         parts = zip(array.flatten(), field.children, target.children, strict=True)
         children = [replace_blobs(part, child, wanted, replace) for part, child, wanted in parts]
-    elif field.logical_type.startswith(("list", "large_list")):
-        offsets = offsets_of(array)
-        items = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-        buffers.append(pa.py_buffer(offsets - offsets[0]))
-        children = [replace_blobs(items, field.children[0], target.children[0], replace)]
     else:
-        raise NotSupportedError(f"blobs in a {field.logical_type} are not supported")
+        items, offsets = _items_of(array, field)
+        buffers.append(pa.py_buffer(offsets))
+        children = [replace_blobs(items, field.children[0], target.children[0], replace)]
     return pa.Array.from_buffers(arrow_type, len(array), buffers, children=children)
 
 
@@ -131,6 +128,11 @@ def payload_sizes(array: pa.Array, field: Field, most: int) -> Counts:
     Returns
     -------
     int64[num_rows]
+
+    Raises
+    ------
+    NotSupportedError
+        If blobs are in maps or in fixed-size lists.
     """
     if format_of(field) is not None:
         return np.minimum(Descriptions.parse(array).sizes, np.uint64(most)).astype(np.int64)
@@ -141,10 +143,17 @@ def payload_sizes(array: pa.Array, field: Field, most: int) -> Counts:
         for part, child in zip(array.flatten(), field.children, strict=True):
             sizes += payload_sizes(part, child, most)
         return sizes
-    offsets = offsets_of(array)
-    items = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    items, offsets = _items_of(array, field)
     ends = np.concatenate([[0], np.cumsum(payload_sizes(items, field.children[0], most))])
-    return np.asarray(np.diff(ends[offsets - offsets[0]]), np.int64)
+    return np.asarray(np.diff(ends[offsets]), np.int64)
+
+
+def _items_of(array: pa.Array, field: Field) -> tuple[pa.Array, Offsets]:
+    """Return the items of lists, and where each list starts among them and the last ends."""
+    if not field.logical_type.startswith(("list", "large_list")):
+        raise NotSupportedError(f"blobs in a {field.logical_type} are not supported")
+    offsets = offsets_of(array)
+    return array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), offsets - offsets[0]
 
 
 def payloads_of(array: pa.Array, name: str) -> pa.Array:

@@ -263,6 +263,14 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_structs_that_only_claim_to_be_blobs_are_structs(tmp_path: Path) -> None:
+    for number, storage in enumerate(([("data", pa.int32()), ("uri", pa.string())], [("x", pa.int32())])):
+        field = _EXTENSION.with_type(pa.struct(storage))
+        data = pa.table([pa.array([{storage[0][0]: 1}], field.type)], schema=pa.schema([field]))
+        lance_format.write_dataset(data, tmp_path / str(number))
+        assert lance_format.dataset(tmp_path / str(number)).to_table().to_pylist() == data.to_pylist()
+
+
 def test_rows_that_are_not_there(tmp_path: Path) -> None:
     lance_format.write_dataset(table(payloads(10)), tmp_path / "t")
     ours = lance_format.dataset(tmp_path / "t")
