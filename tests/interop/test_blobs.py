@@ -273,3 +273,23 @@ def test_columns_that_are_added_and_dropped(version: str, tmp_path: Path) -> Non
     assert blob is not None
     assert blob.read() == b"17"
     assert lance_format.dataset(path).take_blobs("d", indices=[17]) == [None]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_compaction(version: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    values = [*payloads(40), b"beside the data file" * 10_000]
+    lance.write_dataset(table(values), path, data_storage_version=version, max_rows_per_file=10)
+    ours = lance_format.dataset(path)
+    ours.delete("n = 3")
+    ours.optimize.compact_files()
+    assert len(lance.dataset(path).get_fragments()) == 1
+    _check_payloads(path, [value for row, value in enumerate(values) if row != 3])
+
+
+def _check_payloads(path: str, expected: list[bytes | None]) -> None:
+    ours, theirs = lance_format.dataset(path), lance.dataset(path)
+    assert ours.to_table(blob_handling="all_binary")["b"].to_pylist() == expected
+    for reader in (ours, theirs):
+        blobs = reader.take_blobs("b", indices=range(len(expected)))
+        assert [None if blob is None else blob.read() for blob in blobs] == expected
