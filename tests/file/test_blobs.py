@@ -149,7 +149,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
     with LanceFileWriter(tmp_path / "f.lance", table(values).schema) as writer:
         writer.write_batch(table(values))
     source = _Bytes((tmp_path / "f.lance").read_bytes())
-    reader = FileReader(source, _Files(source))
+    reader = FileReader(source, blobs=_Files(source))
     source.asked.clear()
     (batch,) = reader.read(_projection(reader), 40, 42, batch_size=10)
     assert batch.column(0).to_pylist() == values[40:42]
