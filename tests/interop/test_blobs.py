@@ -59,7 +59,7 @@ def test_files(data: pa.Table, version: str, tmp_path: Path) -> None:
     assert LanceFileReader(path).read_all().to_table().equals(data)
 
 
-def test_our_files_have_the_size_of_theirs(tmp_path: Path) -> None:
+def test_our_files_are_no_larger_than_theirs(tmp_path: Path) -> None:
     sizes = []
     for writer_class in (LanceFileWriter, lance.file.LanceFileWriter):
         path = tmp_path / f"{len(sizes)}.lance"
@@ -67,7 +67,7 @@ def test_our_files_have_the_size_of_theirs(tmp_path: Path) -> None:
             for batch in table(payloads(100)).to_batches():
                 writer.write_batch(batch)
         sizes.append(path.stat().st_size)
-    assert sizes[0] == sizes[1]
+    assert 0.97 * sizes[1] < sizes[0] <= sizes[1]  # Descriptions are packed, or split into planes.
 
 
 def _check_tables(path: str, expected: list[bytes | None]) -> None:
