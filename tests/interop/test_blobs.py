@@ -67,7 +67,7 @@ def test_our_files_are_no_larger_than_theirs(tmp_path: Path) -> None:
             for batch in table(payloads(100)).to_batches():
                 writer.write_batch(batch)
         sizes.append(path.stat().st_size)
-    assert 0.97 * sizes[1] < sizes[0] <= sizes[1]  # Descriptions are packed, or split into planes.
+    assert 0.9 * sizes[1] < sizes[0] <= sizes[1]  # Descriptions take less: their bytes are split into planes.
 
 
 def _check_tables(path: str, expected: list[bytes | None]) -> None:
