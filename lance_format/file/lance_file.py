@@ -227,7 +227,8 @@ class LanceFileWriter:
     schema : pyarrow.Schema, optional
         That of the first batch by default.
     data_cache_bytes : int, optional
-        What the rows waiting to become pages may take, shared evenly by all columns; 8 MiB a column by default.
+        What the rows waiting to become pages may take, shared evenly by all columns; by default 32 MiB,
+        but at most 8 MiB and at least 128 KiB a column.
     version : str, optional
         The file format version or an alias; `stable` by default.
     storage_options : mapping, optional

@@ -29,6 +29,7 @@ from lance_format.version import FileVersion
 
 _MAX_WINDOW_ROWS = 1024 * 1024
 _MAX_WINDOWS_AHEAD = 4
+_MAX_PAGES_AT_ONCE = 32  # Single rows need little of a page, but its dictionary may have some MiB.
 _COLUMNS_AT_FULL_SIZE = 2
 """How many columns may have whole answers at once; those of more are smaller, as memory is not to grow with them."""
 
@@ -292,8 +293,10 @@ class FileReader:
             plans += found
             owners += [owner] * len(found)
         pieces: list[list[pa.Array]] = [[] for _ in leaves]
-        for owner, arrays_of_page in zip(owners, run_plans(self._source, plans), strict=True):
-            pieces[owner] += arrays_of_page
+        for start in range(0, len(plans), _MAX_PAGES_AT_ONCE):
+            group = slice(start, start + _MAX_PAGES_AT_ONCE)
+            for owner, arrays_of_page in zip(owners[group], run_plans(self._source, plans[group]), strict=True):
+                pieces[owner] += arrays_of_page
         schema = pa.schema([field.to_arrow() for field in fields])
         if not rows.size:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -28,7 +28,9 @@ from lance_format.structural.rep_def import LevelPair
 from lance_format.structural.strategy import encode_page
 from lance_format.version import STABLE, FileVersion
 
-_DEFAULT_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
+_DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
+_MAX_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
+_MIN_COLUMN_CACHE_BYTES = 128 * 1024  # Pages of less cost more than they save.
 _DEFAULT_PAGE_BYTES = 32 * 1024 * 1024
 _PADDING = b"\0" * ALIGNMENT
 
@@ -86,7 +88,8 @@ class FileWriter:
         With field ids.
     version : FileVersion
     data_cache_bytes : int, optional
-        What the rows waiting to become pages may take, shared evenly by all columns; 8 MiB a column by default.
+        What the rows waiting to become pages may take, shared evenly by all columns; by default 32 MiB,
+        but at most 8 MiB and at least 128 KiB a column.
     max_page_bytes : int, optional
         The largest page, in bytes before compression; 32 MiB by default. A single larger value still is a page.
     encoding : mapping of str to str, optional
@@ -127,8 +130,9 @@ class FileWriter:
             check_writable(describe(top), version)
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
         self._columns = [_ColumnWriter(top, defaults) for top in schema.fields]
-        share = None if data_cache_bytes is None else data_cache_bytes // max(len(self._columns), 1)
-        self._column_cache_bytes = _DEFAULT_COLUMN_CACHE_BYTES if share is None else share
+        num_columns = max(len(self._columns), 1)
+        share = min(max(_DEFAULT_CACHE_BYTES // num_columns, _MIN_COLUMN_CACHE_BYTES), _MAX_COLUMN_CACHE_BYTES)
+        self._column_cache_bytes = share if data_cache_bytes is None else data_cache_bytes // num_columns
         self._max_page_bytes = _DEFAULT_PAGE_BYTES if max_page_bytes is None else max_page_bytes
         self._metadata: dict[bytes, bytes] = dict(schema.metadata)
         self._global_buffers: list[bytes] = []
