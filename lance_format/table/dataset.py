@@ -18,6 +18,7 @@ from lance_format.table.delete_rows import delete_rows
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.history import load_history, summarize
+from lance_format.table.indices import describe_index, drop_index
 from lance_format.table.metadata_updates import (
     Values,
     update_config,
@@ -344,6 +345,24 @@ class LanceDataset:
     def optimize(self) -> DatasetOptimizer:
         """Ways to make the table faster to read."""
         return DatasetOptimizer(self)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether it has any index."""
+        return any(not index.is_system for index in self._table.manifest.indices)
+
+    def list_indices(self) -> list[dict[str, Any]]:
+        """Describe every index, or part of one: `name`, `type`, `uuid`, `fields`, `version`, `fragment_ids`.
+
+        Indices are made by pylance. All operations here keep to what they promise: an index never covers a fragment
+        whose rows it does not know.
+        """
+        manifest = self._table.manifest
+        return [describe_index(index, manifest.schema) for index in manifest.indices if not index.is_system]
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index; its files stay until a cleanup."""
+        self._change(lambda table: drop_index(table, name))
 
     def config(self) -> dict[str, str]:
         """Return the table's configuration."""
