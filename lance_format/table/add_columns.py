@@ -80,6 +80,7 @@ def add_columns(
     SchemaMismatchError
         If a function returns something else than it should.
     """
+    table.manifest.file_version.require_writable()
     schema = table.manifest.schema
     source = _plan_source(table, new, read_columns, output_schema)
     taken = [name for name in source.makes.names if name in schema.names]

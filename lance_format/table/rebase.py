@@ -54,8 +54,12 @@ def rebase(
                 f"fragment {own.id} of {root} is gone, in which this {operation.name} changed rows; nothing was"
                 " changed: run it again on the latest version"
             )
+        if own.files != before.files:  # It replaced columns in place, which nobody else can have done since.
+            updated.append(own)
+            continue
+        counted = dataclasses.replace(now, physical_rows=own.physical_rows)
         if now.deletion_file == before.deletion_file:
-            updated.append(dataclasses.replace(now, deletion_file=own.deletion_file))
+            updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
             continue
         rows = _unite(store, root, operation, (before, own, now))
         if rows.size == own.physical_rows:
@@ -63,7 +67,7 @@ def rebase(
             continue
         deletion = write_deleted_rows(store, root, own, rows, read_version=latest.version)
         files.append(f"{root}/{deletion.path(own.id)}")
-        updated.append(dataclasses.replace(now, deletion_file=deletion))
+        updated.append(dataclasses.replace(counted, deletion_file=deletion))
     return _replace(operation, updated, emptied)
 
 
@@ -71,7 +75,8 @@ def _unite(
     store: ObjectStore, root: str, operation: Delete | Update, fragments: tuple[FragmentMetadata, ...]
 ) -> RowOffsets:
     """Return the rows of a fragment that are deleted once both deletions are."""
-    before, own, now = (read_deleted_rows(store, root, x, x.physical_rows) for x in fragments)
+    physical_rows = fragments[1].physical_rows  # Whoever plans deletions counts the rows, if the table does not say.
+    before, own, now = (read_deleted_rows(store, root, x, physical_rows) for x in fragments)
     affected = np.setdiff1d(own, before, assume_unique=True)
     both = np.intersect1d(affected, now, assume_unique=True)
     if both.size:

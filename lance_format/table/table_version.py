@@ -99,6 +99,7 @@ class TableVersion:
         list of FragmentMetadata
             Empty if there was no row. After an exception none of the files is left.
         """
+        self.manifest.file_version.require_writable()
         writer = FragmentWriter(
             self.store,
             f"{self.root}/{DATA_DIRECTORY}",

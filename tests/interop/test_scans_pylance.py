@@ -12,7 +12,10 @@ import pytest
 
 import lance_format
 from lance_format import InvalidInputError, RetryableCommitConflictError
+from lance_format.object_store import resolve
 from lance_format.table.delete_rows import delete_rows
+from lance_format.table.history import load_history
+from lance_format.table.manifest import serialize_manifest
 from tests.interop.test_table_pylance import assert_same
 
 
@@ -236,3 +239,43 @@ def test_updates_that_make_no_sense(path: Path, updates: dict[str, Any], where: 
     with pytest.raises(InvalidInputError):
         lance_format.dataset(path).update(updates, where)
     assert sorted(path.rglob("*")) == before
+
+
+def forget_counts(path: Path) -> None:
+    """Make the latest manifest one of an early release, which did not count."""
+    store, root = resolve(str(path))
+    history = load_history(store, root)
+    manifest = history.load(history.latest)
+    for fragment in manifest.message.fragments:
+        fragment.physical_rows = fragment.deletion_file.num_deleted_rows = 0
+        for file in fragment.files:
+            file.file_size_bytes = 0
+        if not manifest.fragment(fragment.id).deletion_file:
+            fragment.ClearField("deletion_file")
+    store.put(history.manifest_path(manifest.version), serialize_manifest(manifest))
+
+
+@pytest.mark.parametrize("planned_before", [False, True])
+def test_tables_that_do_not_count(path: Path, planned_before: bool) -> None:
+    expected = lance_format.dataset(path).to_table()
+    forget_counts(path)
+    table = lance_format.dataset(path)
+    assert table.to_table() == expected
+    assert table.count_rows() == expected.num_rows
+    stale = table._table
+    if planned_before:
+        lance_format.dataset(path).delete("id = 17")
+        forget_counts(path)
+    delete_rows(stale, "id = 5 or id = 61")
+    for change in (
+        lambda table: table.delete("id = 17"),
+        lambda table: table.update({"name": "'x'"}, "id % 9 = 0"),
+        lambda table: table.add_columns({"y": "id"}),
+        lambda table: table.optimize.compact_files(materialize_deletions_threshold=0.0),
+    ):
+        forget_counts(path)
+        change(lance_format.dataset(path))
+        left = lance_format.dataset(path).to_table(["id"])["id"].to_pylist()
+        assert not {5, 17, 61} & set(left)
+        assert len(left) == expected.num_rows - sum(n in (5, 17, 61) for n in expected["id"].to_pylist())
+    assert_same(path)

@@ -73,7 +73,7 @@ class Merge:
         if after.keys() != fragment_ids(current.fragments):
             raise InvalidInputError("the fragments of a merge are not those of the table")
         for fragment in current.fragments:
-            if after[fragment.id].physical_rows != fragment.physical_rows:
+            if fragment.physical_rows not in (0, after[fragment.id].physical_rows):
                 raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
         return retain_indices(
             dataclasses.replace(current, fragments=touch_rows(current, self.fragments), schema=self.schema)
