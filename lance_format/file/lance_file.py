@@ -59,6 +59,21 @@ class LanceColumnMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class LanceColumnStatistics:
+    """What a column takes: pages, and bytes of their buffers."""
+
+    num_pages: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanceFileStatistics:
+    """What the columns of a file take."""
+
+    columns: list[LanceColumnStatistics]
+
+
+@dataclass(frozen=True, slots=True)
 class LanceFileMetadata:
     """What a file says of itself."""
 
@@ -183,6 +198,16 @@ class LanceFileReader:
             columns=columns,
             major_version=major,
             minor_version=minor,
+        )
+
+    def file_statistics(self) -> LanceFileStatistics:
+        """Return how many pages and bytes each column has."""
+        pages = [column.pages for column in self.metadata().columns]
+        return LanceFileStatistics(
+            [
+                LanceColumnStatistics(len(found), sum(buffer.size for page in found for buffer in page.buffers))
+                for found in pages
+            ]
         )
 
     def read_global_buffer(self, index: int) -> bytes:

@@ -111,6 +111,8 @@ def test_metadata_and_global_buffers(tmp_path: Path) -> None:
     metadata = reader.metadata()
     assert metadata.schema.equals(schema.with_metadata({"origin": "here", "added": "later"}), check_metadata=True)
     assert (metadata.num_rows, metadata.major_version, metadata.minor_version) == (2, 2, 2)
+    (column,) = reader.file_statistics().columns
+    assert (column.num_pages, column.size_bytes) == (1, metadata.num_data_bytes)
     assert reader.read_global_buffer(1) == b"hello"
     for page in metadata.columns[0].pages:
         assert all(buffer.position % 64 == 0 for buffer in page.buffers)
