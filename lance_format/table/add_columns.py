@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,14 +19,18 @@ from lance_format.blob_fields import table_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import as_expression, evaluate
+from lance_format.expressions.nodes import Literal
 from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.operations import Merge
+from lance_format.table.row_stream import RowStream
 from lance_format.table.table_version import Draft, TableVersion
 
 BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
-NewColumns: TypeAlias = Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction
+NewColumns: TypeAlias = (
+    Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction | Iterable[pa.RecordBatch]
+)
 
 _BATCH_ROWS = 8192
 
@@ -43,11 +47,14 @@ class ColumnSource:
         The new columns.
     compute : callable, optional
         From a batch of `reads` to one of `makes`, row by row; nulls if not given.
+    finish : callable
+        Called once all rows have been computed; raises `SchemaMismatchError` if something is left over.
     """
 
     reads: Schema
     makes: pa.Schema
     compute: BatchFunction | None
+    finish: Callable[[], None] = lambda: None
 
 
 def add_columns(
@@ -63,13 +70,13 @@ def add_columns(
     Parameters
     ----------
     table : TableVersion
-    new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema or callable
+    new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterable of pa.RecordBatch
         SQL expressions by the names of the new columns; or fields, whose values become null; or a function from record
-        batches to record batches of as many rows.
+        batches to record batches of as many rows; or these rows themselves, in the order of the table.
     read_columns : sequence of str, optional
         The columns that a function gets; all if not given.
     output_schema : pa.Schema, optional
-        What a function returns; found out by calling it on the first rows if not given.
+        What a function returns, found out by calling it on the first rows if not given; or the schema of rows.
     batch_size : int, optional
         The most rows that are computed at once.
 
@@ -82,7 +89,8 @@ def add_columns(
     """
     table.manifest.file_version.require_writable()
     schema = table.manifest.schema
-    source = _plan_source(table, new, read_columns, output_schema)
+    batch_size = batch_size or _BATCH_ROWS
+    source = _plan_source(table, new, read_columns, output_schema, batch_size)
     taken = [name for name in source.makes.names if name in schema.names]
     if taken or not source.makes.names:
         raise InvalidInputError(
@@ -94,9 +102,8 @@ def add_columns(
     with Draft(table, str(uuid.uuid4())) as draft:
         fragments = table.manifest.fragments
         if source.compute is not None:
-            fragments = tuple(
-                add_data_file(draft, fragment, source, added, batch_size or _BATCH_ROWS) for fragment in fragments
-            )
+            fragments = tuple(add_data_file(draft, fragment, source, added, batch_size) for fragment in fragments)
+            source.finish()
         nullable = all(field.nullable for field in added.fields)
         return table.commit(Merge(fragments, merged, preserves_nullability=nullable), uuid=draft.uuid)
 
@@ -135,14 +142,20 @@ def add_data_file(
 
 
 def _plan_source(
-    table: TableVersion, new: NewColumns, read_columns: Sequence[str] | None, output_schema: pa.Schema | None
+    table: TableVersion,
+    new: NewColumns,
+    read_columns: Sequence[str] | None,
+    output_schema: pa.Schema | None,
+    batch_size: int,
 ) -> ColumnSource:
     schema = table.manifest.schema
     if isinstance(new, Mapping):
         return _from_expressions(schema, new)
     if callable(new):
         reads = schema if read_columns is None else schema.select(read_columns)
-        return ColumnSource(reads, output_schema or _infer_schema(table, new, reads), new)
+        return ColumnSource(reads, output_schema or _infer_schema(table, new, reads, batch_size), new)
+    if isinstance(new, (pa.RecordBatchReader, Iterator)):
+        return _from_rows(new, output_schema)
     fields = [new] if isinstance(new, pa.Field) else list(new)
     if not all(isinstance(field, pa.Field) for field in fields):
         raise InvalidInputError(f"{type(new).__name__} is no description of columns; give expressions or fields")
@@ -154,9 +167,12 @@ def _plan_source(
 def _from_expressions(schema: Schema, texts: Mapping[str, str]) -> ColumnSource:
     arrow = schema.to_arrow()
     bound = {name: as_expression(text, arrow) for name, text in texts.items()}
+    fields = [pa.field(name, value.type) for name, value in bound.items()]
+    if all(isinstance(value.expression, Literal) and not value.expression.value.is_valid for value in bound.values()):
+        return ColumnSource(schema.select([]), pa.schema(fields), None)
     used = {path[0] for value in bound.values() for path in value.columns}
     reads = Schema(tuple(field for field in schema.fields if field.name in used), schema.metadata)
-    makes = pa.schema([pa.field(name, value.type) for name, value in bound.items()])
+    makes = pa.schema(fields)
 
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([evaluate(value, batch) for value in bound.values()], schema=makes)
@@ -164,10 +180,24 @@ def _from_expressions(schema: Schema, texts: Mapping[str, str]) -> ColumnSource:
     return ColumnSource(reads, makes, compute)
 
 
-def _infer_schema(table: TableVersion, function: BatchFunction, reads: Schema) -> pa.Schema:
+def _from_rows(rows: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> ColumnSource:
+    if isinstance(rows, pa.RecordBatchReader):
+        schema = rows.schema
+    if schema is None:
+        raise InvalidInputError("an iterable of batches does not tell its schema; give it as reader_schema")
+    stream = RowStream(rows)
+
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        pieces = list(stream.take(batch.num_rows))
+        return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+
+    return ColumnSource(Schema(()), schema, compute, stream.check_exhausted)
+
+
+def _infer_schema(table: TableVersion, function: BatchFunction, reads: Schema, batch_size: int) -> pa.Schema:
     for fragment in table.manifest.fragments:
         scan = table.scan(fragment, reads)
-        for batch, _ in scan.read(0, min(_BATCH_ROWS, scan.num_rows()), batch_size=_BATCH_ROWS):
+        for batch, _ in scan.read(0, min(batch_size, scan.num_rows()), batch_size=batch_size):
             return _checked(function(batch), batch.num_rows).schema
     raise InvalidInputError("the table has no row to find out what the function returns; give output_schema")
 

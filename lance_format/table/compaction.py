@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from lance_format.errors import CorruptFileError, InvalidInputError
-from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.table.operations import Rewrite, RewriteGroup
 from lance_format.table.row_columns import created_at_of, last_updated_at_of, row_ids_of
 from lance_format.table.row_ids import RowIdSequence, serialize_row_ids
+from lance_format.table.row_stream import RowStream
 from lance_format.table.row_versions import RowVersionSequence, serialize_row_versions
 from lance_format.table.table_version import Draft, TableVersion
 
@@ -122,7 +120,8 @@ class CompactionTask:
         """Write the rows of the fragments into new ones, which no reader sees before they are committed."""
         schema = self.table.manifest.schema
         scans = [self.table.scan(fragment, schema) for fragment in self.fragments]
-        rows = _Rows(scan.read(0, scan.num_rows(), batch_size=self.options.batch_size) for scan in scans)
+        batch_size = self.options.batch_size
+        rows = RowStream(batch for scan in scans for batch, _ in scan.read(0, scan.num_rows(), batch_size=batch_size))
         written = []
         for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
             written += self.table.write_fragments(
@@ -237,23 +236,6 @@ def _balanced(num_rows: int, target_rows: int) -> list[int]:
     num_fragments = max(1, num_rows // target_rows)
     each, more = divmod(num_rows, num_fragments)
     return [each + 1] * more + [each] * (num_fragments - more)
-
-
-class _Rows:
-    """Hands out the rows of streams in pieces of any size."""
-
-    def __init__(self, streams: Iterable[Iterator[tuple[pa.RecordBatch, RowOffsets]]]) -> None:
-        self._batches = (batch for stream in streams for batch, _ in stream)
-        self._rest: pa.RecordBatch | None = None
-
-    def take(self, num_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the next rows."""
-        while num_rows:
-            batch = next(self._batches) if self._rest is None else self._rest
-            piece = batch.slice(0, num_rows)
-            self._rest = batch.slice(num_rows) if batch.num_rows > num_rows else None
-            num_rows -= piece.num_rows
-            yield piece
 
 
 def _with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentScan]) -> list[FragmentMetadata]:

@@ -307,20 +307,24 @@ class LanceDataset:
 
         Parameters
         ----------
-        transforms : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema or callable
+        transforms : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterator of \
+pa.RecordBatch
             SQL expressions over the other columns, by the names of the new ones; or fields, whose values become null;
-            or a function from record batches to record batches of as many rows.
+            or a function from record batches to record batches of as many rows; or these rows themselves, in the order
+            of the table, as a reader or an iterator.
         read_columns : sequence of str, optional
             The columns that a function gets; all if not given.
         reader_schema : pa.Schema, optional
-            What a function returns; found out by calling it on the first rows if not given.
+            What a function returns, found out by calling it on the first rows if not given; or the schema of an
+            iterator's rows.
         batch_size : int, optional
             The most rows that are computed at once; 8192 if not given.
         """
         self._change(
             lambda table: add_columns(
                 table, transforms, read_columns=read_columns, output_schema=reader_schema, batch_size=batch_size
-            )
+            ),
+            conflict_retries=0 if isinstance(transforms, Iterator) else 10,  # An iterator cannot be read again.
         )
 
     def drop_columns(self, columns: Sequence[str]) -> None:

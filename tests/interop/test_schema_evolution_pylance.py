@@ -40,6 +40,13 @@ CHANGES: dict[str, list[Callable[[Any, bool], None]]] = {
         lambda table, _: table.add_columns(pa.schema([pa.field("z2", pa.struct([pa.field("q", pa.string())]))])),
     ],
     "function": [lambda table, ours: table.add_columns(tripled if ours else tripled_by_pylance, read_columns=["id"])],
+    "rows": [
+        lambda table, _: table.add_columns(
+            pa.table({"r": range(table.count_rows())}).to_reader(max_chunksize=13),
+            reader_schema=pa.schema({"r": "int64"}),
+        )
+    ],
+    "constants": [lambda table, _: table.add_columns({"n": "cast(null as int)"})],
     "drop": [lambda table, _: table.drop_columns(["name", "x"])],
     "drop nested": [lambda table, _: table.drop_columns(["home.floor"])],
     "rename": [
@@ -101,6 +108,18 @@ def test_changes(path: Path, tmp_path: Path, name: str) -> None:
     assert_same(tmp_path / "copy")
 
 
+def test_functions_get_batches_of_the_size_that_was_asked_for(path: Path) -> None:
+    sizes = []
+
+    def count(batch: pa.RecordBatch) -> pa.RecordBatch:
+        sizes.append(batch.num_rows)
+        return pa.record_batch({"n": batch["id"]})
+
+    lance_format.dataset(path).add_columns(count, batch_size=7)
+    assert max(sizes) == 7
+    assert_same(path)
+
+
 def test_appends_go_on(path: Path) -> None:
     lance_format.dataset(path).add_columns({"y": "x * 2"})
     lance_format.write_dataset(people(5), path, mode="append")
@@ -118,6 +137,9 @@ def test_appends_go_on(path: Path) -> None:
         lambda table: table.add_columns(pa.field("y", pa.int32(), nullable=False)),
         lambda table: table.add_columns(lambda batch: batch.slice(1)),
         lambda table: table.add_columns(lambda _: None),
+        lambda table: table.add_columns(iter(pa.table({"r": range(10)}).to_batches())),
+        lambda table: table.add_columns(pa.table({"r": range(10)}).to_reader()),
+        lambda table: table.add_columns(pa.table({"r": range(1000)}).to_reader()),
         lambda table: table.add_columns({"y": "1 / (id - 5)"}),
         lambda table: table.drop_columns(["nope"]),
         lambda table: table.drop_columns(["home.nope"]),

@@ -1,0 +1,50 @@
+"""Streams of record batches, handed out in pieces of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from lance_format.errors import SchemaMismatchError
+
+
+class RowStream:
+    """Hands out the rows of batches.
+
+    Parameters
+    ----------
+    batches : iterable of pa.RecordBatch
+        Consumed one by one.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = iter(batches)
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, num_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the next rows.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If there are not so many.
+        """
+        while num_rows:
+            batch = self._next()
+            if batch is None:
+                raise SchemaMismatchError(f"the stream of rows has ended; {num_rows} more are needed")
+            piece = batch.slice(0, num_rows)
+            self._rest = batch.slice(num_rows) if batch.num_rows > num_rows else None
+            num_rows -= piece.num_rows
+            yield piece
+
+    def check_exhausted(self) -> None:
+        """Raise `SchemaMismatchError` if there are more rows."""
+        while (batch := self._next()) is not None:
+            if batch.num_rows:
+                raise SchemaMismatchError("the stream has more rows than are needed")
+
+    def _next(self) -> pa.RecordBatch | None:
+        rest, self._rest = self._rest, None
+        return next(self._batches, None) if rest is None else rest
