@@ -202,23 +202,37 @@ class TableWrite:
 
     def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
         planned = {node.id for node in self.schema.walk()}
-        seen: set[str] = set()
         for data_file in (file for fragment in fragments for file in fragment.files):
-            if data_file.name in seen:
-                raise InvalidInputError(f"data file {data_file.name} is named twice; commit every fragment once")
-            seen.add(data_file.name)
             if not planned.issuperset(data_file.fields):
                 raise InvalidInputError(f"data file {data_file.name} has other columns than this write was planned for")
-            path = f"{root}/{data_file.path}"
-            try:
-                size = store.size(path)
-            except ObjectNotFoundError as error:
-                raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
-            if size != data_file.size_bytes:
-                raise CommitError(
-                    f"data file {path} has {size} bytes instead of {data_file.size_bytes}; nothing was committed:"
-                    " write it again"
-                )
+        check_data_files(store, root, fragments)
+
+
+def check_data_files(store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
+    """Check that the data files of fragments that are to be committed are there, whole, and each named once.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is named twice.
+    CommitError
+        If one is missing or incomplete.
+    """
+    seen: set[str] = set()
+    for data_file in (file for fragment in fragments for file in fragment.files):
+        if data_file.name in seen:
+            raise InvalidInputError(f"data file {data_file.name} is named twice; commit every fragment once")
+        seen.add(data_file.name)
+        path = f"{root}/{data_file.path}"
+        try:
+            size = store.size(path)
+        except ObjectNotFoundError as error:
+            raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
+        if size != data_file.size_bytes:
+            raise CommitError(
+                f"data file {path} has {size} bytes instead of {data_file.size_bytes}; nothing was committed:"
+                " write it again"
+            )
 
 
 def plan_write(
