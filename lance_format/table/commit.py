@@ -20,7 +20,9 @@ import enum
 import json
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lance_format.errors import (
     CommitConflictError,
@@ -71,8 +73,17 @@ class RetryPolicy:
 
 DEFAULT_RETRY = RetryPolicy()
 
+Precondition: TypeAlias = Callable[[Manifest], None]
+"""Looks at the version that a commit is to follow, and raises what is to keep it from following."""
 
-def commit(store: ObjectStore, root: str, transaction: Transaction, retry: RetryPolicy = DEFAULT_RETRY) -> Manifest:
+
+def commit(
+    store: ObjectStore,
+    root: str,
+    transaction: Transaction,
+    retry: RetryPolicy = DEFAULT_RETRY,
+    precondition: Precondition | None = None,
+) -> Manifest:
     """Make a transaction the next version of a table.
 
     Parameters
@@ -83,6 +94,8 @@ def commit(store: ObjectStore, root: str, transaction: Transaction, retry: Retry
     transaction : Transaction
         Of an operation that this library makes; the files it refers to are written.
     retry : RetryPolicy
+    precondition : callable, optional
+        Called before every attempt with the version that was the latest then, once the transaction may follow it.
 
     Returns
     -------
@@ -102,7 +115,7 @@ def commit(store: ObjectStore, root: str, transaction: Transaction, retry: Retry
         raise NotSupportedError(
             f"{root}: this storage cannot create an object only if it is absent; nothing was written"
         )
-    return _Commit(store, root, transaction, retry).run()
+    return _Commit(store, root, transaction, retry, precondition).run()
 
 
 class _Outcome(enum.Enum):
@@ -114,11 +127,19 @@ class _Outcome(enum.Enum):
 class _Commit:
     """One transaction on its way."""
 
-    def __init__(self, store: ObjectStore, root: str, transaction: Transaction, retry: RetryPolicy) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        root: str,
+        transaction: Transaction,
+        retry: RetryPolicy,
+        precondition: Precondition | None,
+    ) -> None:
         self._store = store
         self._root = root
         self._transaction = transaction
         self._retry = retry
+        self._precondition = precondition
         self._checked = transaction.read_version
         self._num_absent = 0
         self._rebased_files: list[str] = []
@@ -200,6 +221,8 @@ class _Commit:
         current = history.load(history.latest) if history.names else None
         if current is not None:
             current.check_writable(f"the table {self._root}")
+            if self._precondition is not None:
+                self._precondition(current)
         operation = self._transaction.operation
         if isinstance(operation, OtherOperation):
             raise TypeError(f"the operation {operation.name} cannot be committed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.history import load_history, summarize
 from lance_format.table.indices import describe_index, drop_index
+from lance_format.table.merge_builder import MergeInsertBuilder
 from lance_format.table.metadata_updates import (
     Values,
     update_config,
@@ -34,6 +36,7 @@ from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import take_blobs
 from lance_format.table.update_rows import update_rows
+from lance_format.table.write_data import write_data
 
 
 def dataset(
@@ -342,8 +345,35 @@ pa.RecordBatch
         """
         self._change(lambda table: alter_columns(table, alterations))
 
-    def _change(self, attempt: Attempt, conflict_retries: int = 10) -> None:
-        self._table = change(self._table.latest(), attempt, max_attempts=conflict_retries + 1)
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Merge data into the table by key: replace or delete rows that match, insert those that do not.
+
+        Parameters
+        ----------
+        on : str or iterable of str, optional
+            The columns of the key; those of the table's primary key if not given. A key with a null matches none.
+
+        Returns
+        -------
+        MergeInsertBuilder
+            Takes the clauses, and then the data: ``table.merge_insert("id").when_matched_update_all()
+            .when_not_matched_insert_all().execute(data)`` is an upsert.
+        """
+        return MergeInsertBuilder(self._change, self._table.manifest.schema, on)
+
+    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
+        """Write data to the table; further arguments are those of `write_dataset`."""
+        options.setdefault("storage_options", self._table.storage_options)
+        version = write_data(data, self._table.uri, mode=mode, **options)
+        self._table = dataclasses.replace(self._table, manifest=self._table.history().load(version))
+
+    def truncate_table(self) -> None:
+        """Delete all rows; the columns stay."""
+        self.delete("true")
+
+    def _change(self, attempt: Attempt, conflict_retries: int = 10, max_seconds: float = math.inf) -> None:
+        attempts = conflict_retries + 1
+        self._table = change(self._table.latest(), attempt, max_attempts=attempts, max_seconds=max_seconds)
 
     @property
     def optimize(self) -> DatasetOptimizer:

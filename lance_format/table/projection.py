@@ -110,7 +110,7 @@ def plan_projection(
     InvalidInputError
         If a column does not exist, or an expression makes no sense.
     """
-    visible = _visible_schema(stored)
+    visible = visible_schema(stored)
     outputs = _bind_outputs(columns, stored, visible)
     present = {output.name for output in outputs}
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
@@ -144,8 +144,8 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
     return [Output(name, _as_column(name, visible)) for name in columns]
 
 
-def _visible_schema(stored: Schema) -> pa.Schema:
-    """Return all columns that expressions can name."""
+def visible_schema(stored: Schema) -> pa.Schema:
+    """Return all columns of a table that expressions can name."""
     arrow = stored.to_arrow()
     hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
     return pa.schema([*arrow, *hidden], metadata=arrow.metadata)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +15,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import CommitStateUnknownError, LanceError, RetryableCommitConflictError, StorageError
 from lance_format.file import SearchCache
 from lance_format.object_store import ObjectStore
-from lance_format.table.commit import DEFAULT_RETRY, RetryPolicy, commit
+from lance_format.table.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, FragmentWriter
@@ -64,13 +66,18 @@ class TableVersion:
         return FragmentScan(self.store, self.root, fragment, schema, self.cache)
 
     def commit(
-        self, operation: Operation, *, uuid: str | None = None, retry: RetryPolicy = DEFAULT_RETRY
+        self,
+        operation: Operation,
+        *,
+        uuid: str | None = None,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        precondition: Precondition | None = None,
     ) -> TableVersion:
         """Make an operation, planned on this version, the next one; see `lance_format.table.commit.commit`."""
         transaction = Transaction(self.manifest.version, operation)
         if uuid is not None:
             transaction = dataclasses.replace(transaction, uuid=uuid)
-        return dataclasses.replace(self, manifest=commit(self.store, self.root, transaction, retry))
+        return dataclasses.replace(self, manifest=commit(self.store, self.root, transaction, retry, precondition))
 
     def write_fragments(
         self,
@@ -121,7 +128,9 @@ class TableVersion:
 Attempt = Callable[[TableVersion], TableVersion]
 
 
-def change(table: TableVersion, attempt: Attempt, *, max_attempts: int = 10) -> TableVersion:
+def change(
+    table: TableVersion, attempt: Attempt, *, max_attempts: int = 10, max_seconds: float = math.inf
+) -> TableVersion:
     """Plan and commit a change, again on the latest version whenever another writer was faster.
 
     Parameters
@@ -131,16 +140,21 @@ def change(table: TableVersion, attempt: Attempt, *, max_attempts: int = 10) -> 
     attempt : callable
         Plans the change on a version, commits it, and returns what it made. It leaves no files when it fails.
     max_attempts : int
+    max_seconds : float
+        No attempt but the first starts later.
 
     Raises
     ------
     LanceError
         What the last attempt raises.
     """
+    start = time.monotonic()
     for _ in range(max_attempts - 1):
         try:
             return attempt(table)
         except RetryableCommitConflictError:
+            if time.monotonic() - start > max_seconds:
+                raise
             table = table.latest()
     return attempt(table)
 

@@ -22,14 +22,33 @@ def plan_append(table: Schema, data: pa.Schema) -> Schema:
     NotSupportedError
         If Lance cannot store a type.
     """
+    required = [field.name for field in table.fields if not field.nullable and field.name not in data.names]
+    return _fit(table, data, [f"column {name!r} is missing and cannot be null" for name in required])
+
+
+def plan_update(table: Schema, data: pa.Schema) -> Schema:
+    """Return the table's fields whose values data of some schema replaces, in the table's order.
+
+    Columns match by name; the others of the table keep their values.
+
+    Raises
+    ------
+    SchemaMismatchError, NotSupportedError
+        See `plan_append`.
+    """
+    return _fit(table, data, [])
+
+
+def _fit(table: Schema, data: pa.Schema, problems: list[str]) -> Schema:
     incoming = {field.name: field for field in Schema.from_arrow(data).fields}
-    problems = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
-    for field in table.fields:
-        if field.name in incoming:
-            problems += _differences(field, incoming[field.name], field.name)
-        elif not field.nullable:
-            problems.append(f"column {field.name!r} is missing and cannot be null")
-    if problems:
+    unknown = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
+    different = [
+        difference
+        for field in table.fields
+        if field.name in incoming
+        for difference in _differences(field, incoming[field.name], field.name)
+    ]
+    if problems := [*unknown, *different, *problems]:
         raise SchemaMismatchError(f"the data does not fit the table: {'; '.join(problems)}")
     if not incoming:
         raise SchemaMismatchError(f"the data has no column; the table's are {', '.join(table.names)}")

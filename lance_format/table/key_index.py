@@ -1,0 +1,224 @@
+"""Joins by key: which rows of a stream have the keys of rows that are in memory.
+
+The rows in memory are numbered by key once. Every column of a key is looked up by itself, in a hash table of its
+distinct values; the numbers of two columns are then joined to a number of the pair, and so on. All of it is done for
+whole columns at once.
+
+Values are the same as they are in the reference: by their bits, so that NaN equals NaN, and 0.0 does not equal -0.0.
+Nulls are values like others here. Whether they stand for a key is for the caller to say: see `null_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import NotSupportedError
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+_ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """The distinct keys of some rows, numbered from 0. Made by `index_keys`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The columns of a key.
+    values : tuple of pa.Array
+        The distinct values of every leaf of these columns.
+    pairs : tuple of int64[num_pairs]
+        For every leaf but the first: which pairs of a number of the leaves before it and one of its own there are,
+        ascending.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[pa.Array, ...]
+    pairs: tuple[Numbers, ...]
+
+    @property
+    def num_keys(self) -> int:
+        """How many keys there are."""
+        return int(self.pairs[-1].size) if self.pairs else len(self.values[0])
+
+    def find(self, rows: pa.Table) -> Numbers:
+        """Return the numbers of the keys of other rows, `int64[num_rows]`; -1 where there is no such key.
+
+        Parameters
+        ----------
+        rows : pa.Table
+            With the columns of the key, of the same types.
+        """
+        leaves = _leaves(rows, self.names)
+        numbers = _places(leaves[0], self.values[0])
+        for leaf, values, pairs in zip(leaves[1:], self.values[1:], self.pairs, strict=True):
+            numbers = _search(pairs, _join(numbers, _places(leaf, values), len(values)))
+        return numbers
+
+
+def index_keys(rows: pa.Table, names: Sequence[str]) -> tuple[KeyIndex, Numbers]:
+    """Number the keys of rows.
+
+    Parameters
+    ----------
+    rows : pa.Table
+    names : sequence of str
+        The columns of a key, one at least.
+
+    Returns
+    -------
+    KeyIndex
+    int64[num_rows]
+        The number of the key of every row.
+
+    Raises
+    ------
+    NotSupportedError
+        If a column has a type that cannot be looked up.
+    """
+    leaves = _leaves(rows, names)
+    values = tuple(_distinct(leaf) for leaf in leaves)
+    pairs = []
+    numbers = _places(leaves[0], values[0])
+    for leaf, distinct in zip(leaves[1:], values[1:], strict=True):
+        found, numbers = np.unique(_join(numbers, _places(leaf, distinct), len(distinct)), return_inverse=True)
+        numbers = numbers.astype(np.int64)
+        pairs.append(found)
+    return KeyIndex(tuple(names), values, tuple(pairs)), numbers
+
+
+def null_keys(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return for every row whether a column of its key is null; nulls within structs do not count."""
+    is_null = np.zeros(rows.num_rows, np.bool_)
+    for name in names:
+        if rows.column(name).null_count:
+            is_null |= rows.column(name).is_null().to_numpy()
+    return is_null
+
+
+@dataclass(frozen=True, slots=True)
+class RowsByKey:
+    """Rows in memory, to be found by the numbers of their keys. Made by `group_rows`.
+
+    Parameters
+    ----------
+    order : int64[num_rows]
+        The rows that have a key, those of one key beside each other.
+    starts : int64[num_keys + 1]
+        Where in `order` those of a key begin.
+    """
+
+    order: Numbers
+    starts: Numbers
+
+    def counts(self, numbers: Numbers) -> Numbers:
+        """Return how many rows have these keys; none where a number is -1."""
+        found = np.zeros(numbers.size, np.int64)
+        there = numbers >= 0
+        found[there] = self.starts[numbers[there] + 1] - self.starts[numbers[there]]
+        return found
+
+    def pairs(self, numbers: Numbers, max_pairs: int) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield which places of `numbers` go with which rows, ascending by place.
+
+        Parameters
+        ----------
+        numbers : int64[num_places]
+            Numbers of keys; -1 for none.
+        max_pairs : int
+            About as many are yielded at once; all pairs of one place come together.
+        """
+        counts = self.counts(numbers)
+        ends = np.cumsum(counts)
+        place = 0
+        while place < numbers.size:
+            before = int(ends[place - 1]) if place else 0
+            stop = max(int(np.searchsorted(ends, before + max_pairs, side="right")), place + 1)
+            some = counts[place:stop]
+            places = np.repeat(np.arange(place, stop), some)
+            first = np.repeat(self.starts[numbers[place:stop]], some)
+            within = np.arange(places.size) - np.repeat(np.cumsum(some) - some, some)
+            yield places, self.order[first + within]
+            place = stop
+
+
+def group_rows(numbers: Numbers, num_keys: int) -> RowsByKey:
+    """Group rows by the numbers of their keys, `int64[num_rows]`, -1 for those that have none."""
+    order = np.argsort(numbers, kind="stable")
+    order = order[int((numbers < 0).sum()) :]
+    counts = np.bincount(numbers[order], minlength=num_keys)
+    return RowsByKey(order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+
+def _join(left: Numbers, right: Numbers, num_right: int) -> Numbers:
+    """Number pairs of numbers; both are below the number of rows in memory, so that the product fits 64 bits."""
+    return np.where((left < 0) | (right < 0), _ABSENT, left * num_right + right)
+
+
+def _search(ascending: Numbers, wanted: Numbers) -> Numbers:
+    """Return where numbers stand among others; -1 for those that do not, as -1 itself does not."""
+    if not ascending.size:
+        return np.full(wanted.size, _ABSENT, np.int64)
+    places = np.minimum(np.searchsorted(ascending, wanted), ascending.size - 1)
+    return np.where(ascending[places] == wanted, places, _ABSENT)
+
+
+def _distinct(leaf: pa.ChunkedArray) -> pa.Array:
+    try:
+        return pc.unique(leaf)
+    except pa.ArrowNotImplementedError as error:
+        raise _not_supported(leaf.type) from error
+
+
+def _places(leaf: pa.ChunkedArray, values: pa.Array) -> Numbers:
+    found = pc.index_in(leaf, value_set=values)
+    places: Numbers = pc.fill_null(found, _ABSENT).to_numpy().astype(np.int64)
+    return places
+
+
+def _leaves(rows: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    """Return the columns of a key as flat columns."""
+    return [leaf for name in names for leaf in _flatten(rows.column(name))]
+
+
+def _flatten(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    kind = column.type
+    if pa.types.is_struct(kind):
+        yield column.is_valid()
+        for child in column.flatten():
+            yield from _flatten(child)
+    elif pa.types.is_dictionary(kind):
+        yield from _flatten(column.cast(kind.value_type))
+    elif pa.types.is_floating(kind):
+        yield _bits(column)
+    elif pa.types.is_nested(kind):
+        raise _not_supported(kind)
+    else:
+        yield column
+
+
+def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return floating point numbers as their bits, all NaN with the same ones."""
+    bits = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[column.type.bit_width]
+    nan = pa.scalar(np.float64("nan")).cast(column.type)
+    chunks = []
+    for chunk in column.chunks:
+        # a chunk without rows may come without buffers, which view does not take
+        chunk = pc.if_else(pc.is_nan(chunk), nan, chunk) if len(chunk) else pa.array([], column.type)
+        chunks.append(chunk.view(bits))
+    return pa.chunked_array(chunks, bits)
+
+
+def _not_supported(kind: pa.DataType) -> NotSupportedError:
+    return NotSupportedError(f"rows cannot be matched by a column of {kind}; choose keys that are no lists or maps")

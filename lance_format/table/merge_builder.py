@@ -1,0 +1,153 @@
+"""Saying clause by clause what a merge is to do; see `LanceDataset.merge_insert`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.table.data_source import to_batches
+from lance_format.table.merge_insert import MergeResult, merge_insert
+from lance_format.table.merge_matching import Merging, WhenMatched
+from lance_format.table.projection import Filter, plan_projection
+from lance_format.table.table_version import Attempt, TableVersion
+
+_MAX_SECONDS = 30.0
+
+
+class Change(Protocol):
+    """Runs a change on the latest version of a table, and again while others are faster."""
+
+    def __call__(self, attempt: Attempt, conflict_retries: int = ..., max_seconds: float = ...) -> None:
+        """Run it."""
+
+
+class MergeInsertBuilder:
+    """A merge in the making. Every clause is one method, which returns the builder; `execute` runs it.
+
+    Parameters
+    ----------
+    change : callable
+    schema : Schema
+        Of the table.
+    on : str or iterable of str, optional
+        The columns of the key; those of the table's primary key if not given.
+    """
+
+    def __init__(self, change: Change, schema: Schema, on: str | Iterable[str] | None) -> None:
+        self._change = change
+        self._schema = schema
+        self._merging = Merging(_find_keys(schema, on))
+        self._conflict_retries = 10
+        self._max_seconds = _MAX_SECONDS
+
+    def when_matched_update_all(self, condition: str | None = None) -> Self:
+        """Replace rows of the table by those of the data that have the same key.
+
+        Columns that the data lacks keep their values.
+
+        Parameters
+        ----------
+        condition : str, optional
+            SQL over `source.<column>` and `target.<column>`, where the source is the data and the target the table; a
+            row for which it does not hold stays as it is, and counts as matched none the less.
+        """
+        return self._set(matched=WhenMatched.UPDATE, condition=condition)
+
+    def when_matched_delete(self) -> Self:
+        """Delete rows of the table whose key the data has."""
+        return self._set(matched=WhenMatched.DELETE, condition=None)
+
+    def when_matched_fail(self) -> Self:
+        """Change nothing and fail if the table has a key of the data."""
+        return self._set(matched=WhenMatched.FAIL, condition=None)
+
+    def when_not_matched_insert_all(self) -> Self:
+        """Add rows of the data whose key the table lacks; columns that the data lacks become null there."""
+        return self._set(inserts=True)
+
+    def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> Self:
+        """Delete rows of the table whose key the data lacks.
+
+        Parameters
+        ----------
+        expr : str or pyarrow.compute.Expression, optional
+            Which of them, by columns of the table; all if not given.
+        """
+        plan_projection(self._schema, [], expr)
+        return self._set(deletes_others=True, others=expr)
+
+    def conflict_retries(self, max_retries: int) -> Self:
+        """Set how often to start again when other writers change the same rows first; 10 times unless set."""
+        if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
+            raise InvalidInputError(f"max_retries is {max_retries!r}; a whole number from 0 on is needed")
+        self._conflict_retries = max_retries
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> Self:
+        """Set how long after the beginning it may start again at all; 30 seconds unless set."""
+        if not isinstance(timeout, timedelta) or timeout < timedelta():
+            raise InvalidInputError(f"timeout is {timeout!r}; a timedelta from 0 on is needed")
+        self._max_seconds = timeout.total_seconds()
+        return self
+
+    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
+        """Run the merge as one version of the table, and move the dataset to it.
+
+        Parameters
+        ----------
+        data_obj : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict \
+of lists or list of dicts
+            Read into memory.
+        schema : pa.Schema, optional
+            Needed with an iterable of batches.
+
+        Returns
+        -------
+        dict
+            `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
+
+        Raises
+        ------
+        LanceError
+            See `lance_format.table.merge_insert.merge_insert`. Nothing was changed then.
+        """
+        merging = self._merging
+        if merging == Merging(merging.on):
+            raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
+        batches, data_schema = to_batches(data_obj, schema)
+        source = pa.Table.from_batches(batches, data_schema)
+        result = MergeResult(0, 0, 0)
+
+        def attempt(table: TableVersion) -> TableVersion:
+            nonlocal result
+            made, result = merge_insert(table, merging, source)
+            return made
+
+        self._change(attempt, self._conflict_retries, self._max_seconds)
+        return dataclasses.asdict(result)
+
+    def _set(self, **clause: Any) -> Self:
+        self._merging = dataclasses.replace(self._merging, **clause)
+        return self
+
+
+def _find_keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the columns of a key as the table spells them."""
+    wanted: Sequence[str] = [on] if isinstance(on, str) else list(on or ())
+    wanted = wanted or [field.name for field in schema.fields if field.unenforced_primary_key]
+    if not wanted:
+        raise InvalidInputError("the table has no primary key: say by which columns rows are to be matched, with on=")
+    return tuple(dict.fromkeys(_spell(schema, name) for name in wanted))
+
+
+def _spell(schema: Schema, name: str) -> str:
+    if not isinstance(name, str):
+        raise InvalidInputError(f"on has {name!r}; names of columns are needed")
+    alike = [known for known in schema.names if known.lower() == name.lower()]
+    return alike[0] if name not in schema.names and len(alike) == 1 else schema.field(name).name

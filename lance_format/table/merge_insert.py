@@ -1,0 +1,163 @@
+"""Merging rows into a table by key: those that are there are replaced or deleted, those that are not are inserted.
+
+What becomes of which row is found by `lance_format.table.merge_matching`. Rows that are replaced are marked as deleted,
+and written anew beside those that are inserted. Columns that the data lacks are read for the rows that are replaced,
+and for them alone.
+
+Of two merges that insert the same new key at the same time, the one that commits last has to be planned again, and then
+finds the key: before every attempt to create the new version, the rows that others have added are searched for it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import RetryableCommitConflictError
+from lance_format.table.commit import Precondition
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.key_index import Numbers
+from lance_format.table.manifest import Manifest
+from lance_format.table.merge_matching import Matches, MergeSource, Merging, describe_key, find_matches, read_source
+from lance_format.table.operations import Update
+from lance_format.table.row_set import MovedRows, mark_deleted
+from lance_format.table.table_version import Draft, TableVersion
+
+_BATCH_ROWS = 8192
+_MOVED_ROWS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """How many rows a merge changed.
+
+    Parameters
+    ----------
+    num_inserted_rows : int
+        New ones.
+    num_updated_rows : int
+        Rows of the target that were replaced.
+    num_deleted_rows : int
+        Rows of the target that are gone.
+    """
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
+def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tuple[TableVersion, MergeResult]:
+    """Merge rows into a table, and commit that.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging : Merging
+    source : pa.Table
+        With the columns of the key. Those of the table that it lacks keep their values in rows that are updated, and
+        become null in rows that are inserted.
+
+    Returns
+    -------
+    TableVersion
+        The version that it made, even if no row changed.
+    MergeResult
+
+    Raises
+    ------
+    RetryableCommitConflictError
+        If another writer changed the same rows meanwhile, or inserted the same keys.
+    SchemaMismatchError
+        If the source does not fit the table.
+    InvalidInputError
+        If several rows of the source match the same row of the target, if a row matches that must not, or if an
+        expression does not fit.
+    NotSupportedError
+        If a column of the key is a list or a map.
+    """
+    rows = read_source(table, merging, source)
+    found = find_matches(table, merging, rows)
+    is_new = rows.without_match(found.matched) if merging.inserts else np.zeros(rows.table.num_rows, np.bool_)
+    with Draft(table, str(uuid.uuid4())) as draft:
+        moved = MovedRows()
+        batches = _new_rows(table, rows, found, np.flatnonzero(is_new), moved)
+        written = moved.name(table.write_fragments(batches, table.manifest.schema, uuid=draft.uuid))
+        marked = mark_deleted(draft, found.gone)
+        fields = frozenset(node.id for node in table.manifest.schema.walk())
+        operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
+        made = table.commit(operation, uuid=draft.uuid, precondition=_absence_of(table, rows, is_new))
+    num_updated = sum(len(update) for update in found.updates.values())
+    return made, MergeResult(int(is_new.sum()), num_updated, len(found.gone) - num_updated)
+
+
+def _new_rows(
+    table: TableVersion, source: MergeSource, found: Matches, inserted: Numbers, moved: MovedRows
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are to be written: replaced ones in the order of the target, then those that are inserted."""
+    schema = table.manifest.schema
+    missing = schema.select(name for name in schema.names if name not in source.table.schema.names)
+    for update in found.updates.values():
+        rows, source_rows = update.all()
+        moved.add(rows)
+        scan = table.scan(update.scan.fragment, missing)
+        for row in range(0, source_rows.size, _MOVED_ROWS):
+            part = slice(row, row + _MOVED_ROWS)
+            kept = scan.take_physical(rows.offsets[part]) if missing.fields else None
+            yield from _assemble(schema, source.table.take(pa.array(source_rows[part])), kept)
+    for row in range(0, inserted.size, _BATCH_ROWS):
+        yield from _assemble(schema, source.table.take(pa.array(inserted[row : row + _BATCH_ROWS])), None)
+
+
+def _assemble(schema: Schema, given: pa.Table, kept: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+    """Return rows of the table: columns of the source, others as they were, or else null."""
+    for node in schema.fields:
+        if node.name in given.schema.names:
+            continue
+        column = pa.nulls(given.num_rows, node.to_arrow_type()) if kept is None else kept.column(node.name)
+        given = given.append_column(pa.field(node.name, column.type), column)
+    return iter(given.select(schema.names).to_batches())
+
+
+def _absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np.bool_]) -> Precondition | None:
+    """Return what makes sure, before a version is made, that nobody has added the keys that are to be inserted."""
+    is_inserted = np.zeros(source.keys.num_keys, np.bool_)
+    is_inserted[source.numbers[is_new & (source.numbers >= 0)]] = True
+    if not is_inserted.any():
+        return None
+    known = {fragment.id: fragment.files for fragment in table.manifest.fragments}
+
+    def check(latest: Manifest) -> None:
+        others = [fragment for fragment in latest.fragments if known.get(fragment.id) != fragment.files]
+        if others and not set(source.keys.names) <= set(latest.schema.names):
+            raise RetryableCommitConflictError("another writer changed the columns meanwhile; nothing was changed")
+        for fragment in others:
+            _check_absence(table, latest, fragment, source, is_inserted)
+            known[fragment.id] = fragment.files
+
+    return check
+
+
+def _check_absence(
+    table: TableVersion,
+    latest: Manifest,
+    fragment: FragmentMetadata,
+    source: MergeSource,
+    is_inserted: npt.NDArray[np.bool_],
+) -> None:
+    scan = table.scan(fragment, latest.schema.select(source.keys.names))
+    rows = pa.Table.from_batches(
+        [batch for batch, _ in scan.read(0, scan.num_rows(), batch_size=_BATCH_ROWS)], scan.schema.to_arrow()
+    )
+    numbers = source.find(rows)
+    clashing = (numbers >= 0) & is_inserted[numbers]
+    if clashing.any():
+        raise RetryableCommitConflictError(
+            f"another writer added a row with {describe_key(rows, int(clashing.argmax()))} to {table.root} meanwhile,"
+            " which this merge was to insert; nothing was changed: run it again on the latest version"
+        )

@@ -1,0 +1,302 @@
+"""Merging rows into a table by key: which rows of the table and of the data match, and what becomes of them.
+
+The *source*, which is the data, is in memory, its keys numbered. The *target*, which is the table, is read once as a
+stream, and of it only the keys and the columns that conditions name; so memory depends on the source, and on how many
+rows change.
+
+A key with a null is equal to no other. A row of the source may replace several rows of the target; two rows of the
+source that would replace or delete the same one are refused.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import BoundExpression, as_expression, filter_mask
+from lance_format.table.fragment_scan import FragmentScan, empty_columns_batch
+from lance_format.table.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
+from lance_format.table.projection import Filter, plan_projection, visible_schema
+from lance_format.table.row_columns import LiveRows
+from lance_format.table.row_set import RowSet
+from lance_format.table.scanner import LanceScanner
+from lance_format.table.table_version import TableVersion
+from lance_format.table.write_schema import conform, plan_append, plan_update
+
+_MIN_SEARCHED_ROWS = 64 * 1024
+_MAX_PAIRS = 1024 * 1024
+
+
+class WhenMatched(enum.Enum):
+    """What becomes of a row of the target whose key the source has."""
+
+    KEEP = "keep"
+    UPDATE = "update"
+    DELETE = "delete"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """What a merge is to do.
+
+    Parameters
+    ----------
+    on : tuple of str
+        The columns of the key.
+    matched : WhenMatched
+    condition : str, optional
+        SQL over `source.<column>` and `target.<column>`: only rows for which it holds are updated.
+    inserts : bool
+        Whether rows of the source whose key the target lacks are added.
+    deletes_others : bool
+        Whether rows of the target whose key the source lacks are deleted.
+    others : str, pyarrow.compute.Expression or Expression, optional
+        Over the columns of the target: which of these; all if not given.
+    """
+
+    on: tuple[str, ...]
+    matched: WhenMatched = WhenMatched.KEEP
+    condition: str | None = None
+    inserts: bool = False
+    deletes_others: bool = False
+    others: Filter | None = None
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether rows of the source come into the table, and not only their keys matter."""
+        return self.inserts or self.matched is WhenMatched.UPDATE
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSource:
+    """The rows that are merged into a table.
+
+    Parameters
+    ----------
+    table : pa.Table
+    keys : KeyIndex
+    numbers : int64[num_rows]
+        The key of every row; -1 if a column of it is null.
+    by_key : RowsByKey
+    """
+
+    table: pa.Table
+    keys: KeyIndex
+    numbers: Numbers
+    by_key: RowsByKey
+
+    def find(self, rows: pa.Table) -> Numbers:
+        """Return which keys of the source other rows have; -1 for none."""
+        return np.where(null_keys(rows, self.keys.names), -1, self.keys.find(rows))
+
+    def without_match(self, matched: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return which rows have a key that is not among those matched, `bool[num_keys]`."""
+        found = np.ones(self.numbers.size, np.bool_)
+        keyed = self.numbers >= 0
+        found[keyed] = ~matched[self.numbers[keyed]]
+        return found
+
+
+def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> MergeSource:
+    """Fit the source to the table, and number its keys."""
+    schema = table.manifest.schema
+    for name in merging.on:
+        schema.field(name)  # it may be gone by now
+        if name not in source.schema.names:
+            raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
+    if not merging.takes_values:
+        source = source.select(merging.on)
+    plan = plan_append if merging.inserts else plan_update
+    stored = plan(schema, source.schema)
+    arrow = stored.to_arrow()
+    fitting = [conform(batch, stored, arrow) for batch in source.to_batches()]
+    rows = pa.Table.from_batches(fitting, arrow).combine_chunks()
+    keys, numbers = index_keys(rows, merging.on)
+    numbers = np.where(null_keys(rows, merging.on), -1, numbers)
+    return MergeSource(rows, keys, numbers, group_rows(numbers, keys.num_keys))
+
+
+@dataclass(slots=True)
+class FragmentUpdate:
+    """Which rows of a fragment are replaced by which of the source."""
+
+    scan: FragmentScan
+    rows: list[LiveRows] = field(default_factory=list)
+    source_rows: list[Numbers] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(rows.size for rows in self.source_rows)
+
+    def all(self) -> tuple[LiveRows, Numbers]:
+        """Return the rows, ascending, and those of the source beside them."""
+        offsets = np.concatenate([rows.offsets for rows in self.rows])
+        places = np.concatenate([rows.places for rows in self.rows])
+        return LiveRows(self.scan, offsets, places), np.concatenate(self.source_rows)
+
+
+@dataclass(slots=True)
+class Matches:
+    """What a merge does to the rows of the target.
+
+    Parameters
+    ----------
+    matched : bool[num_keys]
+        Which keys of the source the target has.
+    gone : RowSet
+        The rows that are replaced or deleted.
+    updates : dict of int to FragmentUpdate
+        Those that are replaced, by fragment.
+    """
+
+    matched: npt.NDArray[np.bool_]
+    gone: RowSet = field(default_factory=RowSet)
+    updates: dict[int, FragmentUpdate] = field(default_factory=dict)
+
+    def add(self, rows: LiveRows, replaced_by: Numbers, is_deleted: npt.NDArray[np.bool_]) -> None:
+        """Add rows of a fragment: by which of the source they are replaced, -1 for none, and whether they go."""
+        is_updated = replaced_by >= 0
+        going = is_updated | is_deleted
+        if going.any():
+            self.gone.add(rows.filter(pa.array(going)))
+        if is_updated.any():
+            update = self.updates.setdefault(rows.scan.fragment.id, FragmentUpdate(rows.scan))
+            update.rows.append(rows.filter(pa.array(is_updated)))
+            update.source_rows.append(replaced_by[is_updated])
+
+
+def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> Matches:
+    """Read the target, and say what becomes of its rows."""
+    found = Matches(np.zeros(source.keys.num_keys, np.bool_))
+    condition = _bind_condition(table, source, merging.condition)
+    others = plan_projection(table.manifest.schema, [], merging.others).filter
+    if not source.table.num_rows and not merging.deletes_others:
+        return found
+    needed = [*merging.on]
+    if condition is not None:
+        needed += [path[1] for path in condition.columns if path[0] == "target"]
+    if others is not None:
+        needed += [path[0] for path in others.columns]
+    scanner = LanceScanner(table, columns=list(dict.fromkeys(needed)))
+    for batches, pieces in _gathered(scanner.matching(), max(source.table.num_rows, _MIN_SEARCHED_ROWS)):
+        target = pa.Table.from_batches(batches)
+        numbers = source.find(target.select(merging.on))
+        found.matched[numbers[numbers >= 0]] = True
+        replaced_by, is_deleted = _act_on_matched(merging, condition, source, target, numbers)
+        if merging.deletes_others:
+            is_deleted |= (numbers < 0) & _holds(others, batches)
+        row = 0
+        for rows in pieces:
+            stop = row + rows.offsets.size
+            found.add(rows, replaced_by[row:stop], is_deleted[row:stop])
+            row = stop
+    return found
+
+
+def _gathered(
+    matching: Iterator[tuple[pa.RecordBatch, LiveRows]], num_rows: int
+) -> Iterator[tuple[list[pa.RecordBatch], list[LiveRows]]]:
+    """Yield batches of about so many rows together: what they are looked up in is hashed anew for each."""
+    batches: list[pa.RecordBatch] = []
+    pieces: list[LiveRows] = []
+    held = 0
+    for batch, rows in matching:
+        batches.append(batch)
+        pieces.append(rows)
+        held += batch.num_rows
+        if held >= num_rows:
+            yield batches, pieces
+            batches, pieces, held = [], [], 0
+    if held:
+        yield batches, pieces
+
+
+def _act_on_matched(
+    merging: Merging, condition: BoundExpression | None, source: MergeSource, target: pa.Table, numbers: Numbers
+) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Return by which rows of the source rows of the target are replaced, -1 for none, and which of them are deleted.
+
+    Parameters
+    ----------
+    numbers : int64[num_rows]
+        The keys of the rows of the target.
+    """
+    replaced_by = np.full(numbers.size, -1, np.int64)
+    is_deleted = np.zeros(numbers.size, np.bool_)
+    if merging.matched is WhenMatched.KEEP or not (numbers >= 0).any():
+        return replaced_by, is_deleted
+    if merging.matched is WhenMatched.FAIL:
+        key = describe_key(target.select(merging.on), int(np.argmax(numbers >= 0)))
+        raise InvalidInputError(f"the table has a row already with {key}; nothing was changed")
+    counts = source.by_key.counts(numbers)
+    if condition is None and counts.max() > 1:
+        raise _ambiguous(target.select(merging.on), int(counts.argmax()))
+    for places, rows in source.by_key.pairs(numbers, _MAX_PAIRS):
+        if condition is not None:
+            kept = filter_mask(condition, _beside(condition, source.table, rows, target, places))
+            mask = kept.to_numpy(zero_copy_only=False)
+            places, rows = places[mask], rows[mask]
+        repeated = np.flatnonzero(places[1:] == places[:-1])
+        if repeated.size:
+            raise _ambiguous(target.select(merging.on), int(places[repeated[0]]))
+        if merging.matched is WhenMatched.UPDATE:
+            replaced_by[places] = rows
+        else:
+            is_deleted[places] = True
+    return replaced_by, is_deleted
+
+
+def _holds(predicate: BoundExpression | None, batches: Sequence[pa.RecordBatch]) -> npt.NDArray[np.bool_] | np.bool_:
+    if predicate is None:
+        return np.True_
+    return np.concatenate([filter_mask(predicate, batch).to_numpy(zero_copy_only=False) for batch in batches])
+
+
+def _bind_condition(table: TableVersion, source: MergeSource, condition: str | None) -> BoundExpression | None:
+    """Fit a condition to pairs of a row of the source and one of the target."""
+    if condition is None:
+        return None
+    sides = {"source": source.table.schema, "target": visible_schema(table.manifest.schema)}
+    pairs = pa.schema([pa.field(name, pa.struct(list(side)), nullable=False) for name, side in sides.items()])
+    bound = as_expression(condition, pairs).require_predicate()
+    if any(len(path) < 2 for path in bound.columns):
+        raise InvalidInputError(
+            f"the condition {condition!r} names no column; write source.<column> or target.<column>"
+        )
+    return bound
+
+
+def _beside(
+    condition: BoundExpression, source: pa.Table, source_rows: Numbers, target: pa.Table, target_rows: Numbers
+) -> pa.RecordBatch:
+    """Return pairs of rows, as far as a condition looks at them."""
+    sides = {}
+    for name, rows, taken in (("source", source, source_rows), ("target", target, target_rows)):
+        columns = list(dict.fromkeys(path[1] for path in condition.columns if path[0] == name))
+        if columns:
+            side = rows.select(columns).take(pa.array(taken)).combine_chunks()
+            arrays = [_storage(column.combine_chunks()) for column in side.columns]
+            sides[name] = pa.StructArray.from_arrays(arrays, names=columns)
+    return pa.RecordBatch.from_pydict(sides) if sides else empty_columns_batch(target_rows.size)
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _ambiguous(keys: pa.Table, row: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"several rows of the data match the same row of the table, with {describe_key(keys, row)}; nothing was"
+        " changed: give one row a key"
+    )
+
+
+def describe_key(keys: pa.Table, row: int) -> str:
+    """Return the key of a row for a message."""
+    return ", ".join(f"{name} = {keys.column(name)[row].as_py()!r}" for name in keys.schema.names)
