@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from tests.table.merge_worker import KEYS
 
 REPOSITORY = Path(__file__).parents[2]
 APPENDS = 10
+MERGES = 6
 
 
 @pytest.mark.parametrize("kinds", [["ours"] * 4, ["ours", "pylance"] * 2], ids=["ours", "ours and pylance"])
@@ -54,3 +56,41 @@ def test_of_several_creations_one_wins(tmp_path: Path) -> None:
     assert sorted(results) == [0, 3, 3, 3]
     assert lance_format.dataset(path).to_table()["a"].to_pylist() == [results.index(0)]
     assert len(list(Path(path, "data").iterdir())) == len(list(Path(path, "_transactions").iterdir())) == 1
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_no_merge_is_lost_and_no_key_inserted_twice(tmp_path: Path, stable: bool) -> None:
+    path = str(tmp_path / "t")
+    schema = pa.schema([(name, pa.int64()) for name in "kabcd"])
+    start = pa.table({"k": range(5), "d": [0] * 5} | {name: pa.nulls(5, pa.int64()) for name in "abc"})
+    lance_format.write_dataset(start.select(schema.names), path, enable_stable_row_ids=stable)
+    works = ["a", "b", "c", "append", "delete", "update"]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.table.merge_worker", work, path, str(MERGES)],
+            cwd=REPOSITORY,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for work in works
+    ]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=180)
+        assert worker.returncode == 0, errors
+
+    table = lance_format.dataset(path)
+    assert table.version == 1 + len(works) * MERGES
+    merged = table.to_table(filter=f"k < {KEYS}").sort_by("k")
+    assert merged["k"].to_pylist() == list(range(KEYS))
+    for name in "abc":
+        assert merged[name].to_pylist() == [MERGES - 1] * KEYS
+    assert merged["d"].to_pylist() == [MERGES] * 5 + [None] * (KEYS - 5)
+    others = table.to_table(filter=f"k >= {KEYS}")["k"].to_pylist()
+    assert len(set(others)) == len(others) <= MERGES
+    if stable:
+        ids = table.to_table(columns=["k", "_rowid", "_row_created_at_version"], filter="k < 5").sort_by("k")
+        assert ids["_rowid"].to_pylist() == list(range(5))
+        assert ids["_row_created_at_version"].to_pylist() == [1] * 5
+    reference = lance.dataset(path)
+    reference.validate()
+    assert reference.to_table() == table.to_table()
