@@ -1,7 +1,7 @@
 """Changes a table again and again: `python -m tests.table.merge_worker WORK PATH ROUNDS`.
 
-The work is `a`, `b` or `c`, which upserts a column of the same keys, and no other; `append`, which adds rows with other
-keys, by pylance; `delete`, which deletes them again; or `update`, which changes column `d` of all rows.
+The work is `a`, `b` or `c`, which inserts a key unless it is there, and upserts that column of others; `append`, which
+adds rows with other keys, by pylance; `delete`, which deletes them again; or `update`, which changes column `d`.
 """
 
 import datetime
@@ -13,6 +13,7 @@ import pyarrow as pa
 import lance_format
 
 KEYS = 12
+FIRST_FOUND = 500
 
 
 def main(work: str, path: str, rounds: int) -> None:
@@ -25,9 +26,10 @@ def main(work: str, path: str, rounds: int) -> None:
         elif work == "update":
             table.update({"d": "d + 1"}, "k < 5", conflict_retries=1000)
         else:
-            merge = table.merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
             patience = datetime.timedelta(minutes=2)
-            merge.conflict_retries(1000).retry_timeout(patience).execute({"k": range(KEYS), work: [number] * KEYS})
+            merge = table.merge_insert("k").conflict_retries(1000).retry_timeout(patience)
+            merge.when_not_matched_insert_all().execute({"k": [FIRST_FOUND + number]})
+            merge.when_matched_update_all().execute({"k": range(KEYS), work: [number] * KEYS})
 
 
 if __name__ == "__main__":
