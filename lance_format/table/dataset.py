@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,12 +16,14 @@ from lance_format.file import DEFAULT_CACHE_BYTES, BlobFile, SearchCache
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
+from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.history import load_history, summarize
 from lance_format.table.indices import describe_index, drop_index
 from lance_format.table.merge_builder import MergeInsertBuilder
+from lance_format.table.merge_columns import merge_columns
 from lance_format.table.metadata_updates import (
     Values,
     update_config,
@@ -36,6 +39,7 @@ from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import take_blobs
 from lance_format.table.update_rows import update_rows
+from lance_format.table.validation import validate
 from lance_format.table.write_data import write_data
 
 
@@ -367,6 +371,23 @@ pa.RecordBatch
         version = write_data(data, self._table.uri, mode=mode, **options)
         self._table = dataclasses.replace(self._table, manifest=self._table.history().load(version))
 
+    def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:
+        """Add columns by key.
+
+        Parameters
+        ----------
+        data_obj, schema
+            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+        left_on : str
+            The key of the table.
+        right_on : str, optional
+            The key of the data; `left_on` if not given. All its other columns are added, as null in rows whose key the
+            data lacks. Null is a key like others.
+        """
+        batches, data_schema = to_batches(data_obj, schema)
+        data = pa.Table.from_batches(batches, data_schema)
+        self._change(lambda table: merge_columns(table, data, left_on, left_on if right_on is None else right_on))
+
     def truncate_table(self) -> None:
         """Delete all rows; the columns stay."""
         self.delete("true")
@@ -449,6 +470,34 @@ pa.RecordBatch
     def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
         """Read the first rows; further arguments are those of `scanner`."""
         return self.to_table(columns, limit=num_rows, **options)
+
+    def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
+        """Read the rows from place `start` up to, but not with, place `end`, as far as there are."""
+        if end < start:
+            raise InvalidInputError(f"a slice from row {start} to {end} ends before it begins")
+        return self.to_table(columns, offset=start, limit=end - start)
+
+    def sample(
+        self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
+    ) -> pa.Table:
+        """Read some rows chosen at random, each at most once; in the order of the table unless `randomize_order`."""
+        total = self.count_rows()
+        if isinstance(num_rows, bool) or not isinstance(num_rows, int) or not 0 <= num_rows <= total:
+            raise InvalidInputError(f"num_rows is {num_rows!r}; there are {total} rows to choose from")
+        places = random.sample(range(total), num_rows)
+        return self.take(places if randomize_order else sorted(places), columns, **options)
+
+    def validate(self) -> None:
+        """Check that the files of this version are there, and hold what its manifest says; values are not read.
+
+        Raises
+        ------
+        CorruptFileError
+            At the first contradiction.
+        DatasetNotFoundError
+            If a file is gone.
+        """
+        validate(self._table)
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their place.

@@ -30,6 +30,7 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.write_schema import conform, plan_append, plan_update
 
 _MIN_SEARCHED_ROWS = 64 * 1024
+_SEARCHED_PER_ROW = 4
 _MAX_PAIRS = 1024 * 1024
 
 
@@ -184,7 +185,9 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
     if others is not None:
         needed += [path[0] for path in others.columns]
     scanner = LanceScanner(table, columns=list(dict.fromkeys(needed)))
-    for batches, pieces in _gathered(scanner.matching(), max(source.table.num_rows, _MIN_SEARCHED_ROWS)):
+    for batches, pieces in _gathered(
+        scanner.matching(), max(_SEARCHED_PER_ROW * source.table.num_rows, _MIN_SEARCHED_ROWS)
+    ):
         target = pa.Table.from_batches(batches)
         numbers = source.find(target.select(merging.on))
         found.matched[numbers[numbers >= 0]] = True

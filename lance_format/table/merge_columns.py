@@ -1,0 +1,65 @@
+"""Adding columns by key: every row of the table gets the values of that row of the data which has the same key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.datatypes import Field
+from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.table.add_columns import add_columns
+from lance_format.table.key_index import index_keys
+from lance_format.table.table_version import TableVersion
+
+_MIN_BATCH_ROWS = 8192
+
+
+def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> TableVersion:
+    """Add columns to a table, and commit that.
+
+    Parameters
+    ----------
+    table : TableVersion
+    data : pa.Table
+        Of rows with one key the last one counts. Null is a key like others.
+    left_on : str
+        The key of the table.
+    right_on : str
+        The key of the data; all its other columns are added. They are null in rows whose key the data lacks.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the keys differ in type.
+    InvalidInputError
+        If a column is missing, or the table has one of the others already.
+    NotSupportedError
+        If the key is a list or a map.
+    """
+    wanted = table.manifest.schema.field(left_on)
+    if right_on not in data.schema.names:
+        raise InvalidInputError(f"the data has no column {right_on!r} to match rows by")
+    if data.num_columns < 2:
+        raise InvalidInputError(f"the data has no column to add beside its key {right_on!r}")
+    found = Field.from_arrow(data.schema.field(right_on))
+    if found.logical_type != wanted.logical_type:
+        raise SchemaMismatchError(
+            f"the keys differ: {left_on!r} of the table is {wanted.to_arrow_type()}, {right_on!r} of the data"
+            f" {found.to_arrow_type()}; cast the data"
+        )
+    keys, numbers = index_keys(data.select([right_on]).rename_columns([left_on]), [left_on])
+    last_row = np.full(keys.num_keys, -1, np.int64)
+    last_row[numbers] = np.arange(numbers.size)
+    values = data.drop_columns([right_on]).combine_chunks()
+    makes = pa.schema([field.with_nullable(True) for field in values.schema])
+
+    def look_up(batch: pa.RecordBatch) -> pa.RecordBatch:
+        numbers = keys.find(pa.Table.from_batches([batch]))
+        rows = np.full(numbers.size, -1, np.int64)
+        rows[numbers >= 0] = last_row[numbers[numbers >= 0]]
+        places = pa.array(rows, mask=rows < 0)
+        arrays = [column.take(places).combine_chunks() for column in values.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=makes)
+
+    batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # what keys are looked up in is hashed anew for every batch
+    return add_columns(table, look_up, read_columns=[left_on], output_schema=makes, batch_size=batch_rows)
