@@ -88,6 +88,5 @@ def _check_given_out(table: TableVersion, fragment: FragmentMetadata, ids: RowId
     lasts, next_id = ids.runs().lasts(), table.manifest.next_row_id
     if lasts.size and int(lasts.max()) >= next_id:
         raise CorruptFileError(
-            f"fragment {fragment.id} of {table.root} has the row id {int(lasts.max())}, and {next_id} is the next one to"
-            " be given out"
+            f"fragment {fragment.id} of {table.root} has the row id {int(lasts.max())}; the next is {next_id}"
         )
