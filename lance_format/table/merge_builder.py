@@ -118,7 +118,7 @@ of lists or list of dicts
             See `lance_format.table.merge_insert.merge_insert`. Nothing was changed then.
         """
         merging = self._merging
-        if merging == Merging(merging.on):
+        if merging.does_nothing:
             raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
         batches, data_schema = to_batches(data_obj, schema)
         source = pa.Table.from_batches(batches, data_schema)

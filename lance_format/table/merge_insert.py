@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import RetryableCommitConflictError
 from lance_format.table.commit import Precondition
@@ -30,7 +31,6 @@ from lance_format.table.row_set import MovedRows, mark_deleted
 from lance_format.table.table_version import Draft, TableVersion
 
 _BATCH_ROWS = 8192
-_MOVED_ROWS = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,13 @@ def _new_rows(
     """Yield the rows that are to be written: replaced ones in the order of the target, then those that are inserted."""
     schema = table.manifest.schema
     missing = schema.select(name for name in schema.names if name not in source.table.schema.names)
+    missing = read_schema(missing, BlobHandling.ALL_BINARY)
     for update in found.updates.values():
         rows, source_rows = update.all()
         moved.add(rows)
         scan = table.scan(update.scan.fragment, missing)
-        for row in range(0, source_rows.size, _MOVED_ROWS):
-            part = slice(row, row + _MOVED_ROWS)
+        for row in range(0, source_rows.size, _BATCH_ROWS):
+            part = slice(row, row + _BATCH_ROWS)
             kept = scan.take_physical(rows.offsets[part]) if missing.fields else None
             yield from _assemble(schema, source.table.take(pa.array(source_rows[part])), kept)
     for row in range(0, inserted.size, _BATCH_ROWS):
@@ -151,13 +152,12 @@ def _check_absence(
     is_inserted: npt.NDArray[np.bool_],
 ) -> None:
     scan = table.scan(fragment, latest.schema.select(source.keys.names))
-    rows = pa.Table.from_batches(
-        [batch for batch, _ in scan.read(0, scan.num_rows(), batch_size=_BATCH_ROWS)], scan.schema.to_arrow()
-    )
-    numbers = source.find(rows)
-    clashing = (numbers >= 0) & is_inserted[numbers]
-    if clashing.any():
-        raise RetryableCommitConflictError(
-            f"another writer added a row with {describe_key(rows, int(clashing.argmax()))} to {table.root} meanwhile,"
-            " which this merge was to insert; nothing was changed: run it again on the latest version"
-        )
+    for batch, _ in scan.read(0, scan.num_rows(), batch_size=source.rows_to_search):
+        rows = pa.Table.from_batches([batch])
+        numbers = source.find(rows)
+        clashing = (numbers >= 0) & is_inserted[numbers]
+        if clashing.any():
+            raise RetryableCommitConflictError(
+                f"another writer added a row with {describe_key(rows, int(clashing.argmax()))} to {table.root}"
+                " meanwhile, which this merge was to insert; nothing was changed: run it again on the latest version"
+            )

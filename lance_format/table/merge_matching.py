@@ -70,6 +70,11 @@ class Merging:
     others: Filter | None = None
 
     @property
+    def does_nothing(self) -> bool:
+        """Whether no row can change, nor the merge fail."""
+        return self.matched is WhenMatched.KEEP and not self.inserts and not self.deletes_others
+
+    @property
     def takes_values(self) -> bool:
         """Whether rows of the source come into the table, and not only their keys matter."""
         return self.inserts or self.matched is WhenMatched.UPDATE
@@ -92,6 +97,11 @@ class MergeSource:
     keys: KeyIndex
     numbers: Numbers
     by_key: RowsByKey
+
+    @property
+    def rows_to_search(self) -> int:
+        """About how many rows to look up at once: what they are looked up in is hashed anew every time."""
+        return max(_SEARCHED_PER_ROW * self.numbers.size, _MIN_SEARCHED_ROWS)
 
     def find(self, rows: pa.Table) -> Numbers:
         """Return which keys of the source other rows have; -1 for none."""
@@ -205,7 +215,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
 def _gathered(
     matching: Iterator[tuple[pa.RecordBatch, LiveRows]], num_rows: int
 ) -> Iterator[tuple[list[pa.RecordBatch], list[LiveRows]]]:
-    """Yield batches of about so many rows together: what they are looked up in is hashed anew for each."""
+    """Yield batches of about so many rows together."""
     batches: list[pa.RecordBatch] = []
     pieces: list[LiveRows] = []
     held = 0
@@ -283,7 +293,7 @@ def _beside(
     for name, rows, taken in (("source", source, source_rows), ("target", target, target_rows)):
         columns = list(dict.fromkeys(path[1] for path in condition.columns if path[0] == name))
         if columns:
-            side = rows.select(columns).take(pa.array(taken)).combine_chunks()
+            side = rows.select(columns).take(pa.array(taken))
             arrays = [_storage(column.combine_chunks()) for column in side.columns]
             sides[name] = pa.StructArray.from_arrays(arrays, names=columns)
     return pa.RecordBatch.from_pydict(sides) if sides else empty_columns_batch(target_rows.size)

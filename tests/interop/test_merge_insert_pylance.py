@@ -11,6 +11,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -343,6 +344,13 @@ def test_many_rows(tmp_path: Path) -> None:
     assert np.array_equal(merged["v"].to_numpy(), expected)
 
 
+def test_conditions_of_pyarrow(tmp_path: Path) -> None:
+    write(tmp_path / "t", TARGET)
+    merge = lance_format.dataset(tmp_path / "t").merge_insert("k")
+    result = merge.when_not_matched_by_source_delete(pc.field("w") > 3).execute(source(5, 6))
+    assert result == {"num_inserted_rows": 0, "num_updated_rows": 0, "num_deleted_rows": 3}
+
+
 def test_a_merge_runs_on_the_latest_version(tmp_path: Path) -> None:
     write(tmp_path / "t", TARGET)
     table = lance_format.dataset(tmp_path / "t")
@@ -379,3 +387,32 @@ def test_a_key_that_another_writer_inserts_meanwhile_is_updated(
     others[:] = [source(50), source(40)]
     with pytest.raises(RetryableCommitConflictError, match="k = 40"):
         upsert(table.merge_insert("k").retry_timeout(timedelta())).execute(source(40))
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_blobs_are_kept_and_replaced(tmp_path: Path, version: str) -> None:
+    blob = (
+        lance.blob.blob_field("b")
+        if version == "2.2"
+        else pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    )
+
+    def table(keys: list[int], values: list[bytes | None]) -> pa.Table:
+        blobs = lance.blob.blob_array(values) if version == "2.2" else pa.array(values, pa.large_binary())
+        schema = pa.schema([pa.field("k", pa.int64()), pa.field("v", pa.string()), blob])
+        return pa.table([keys, [str(key) for key in keys], blobs], schema=schema)
+
+    path = str(tmp_path / "t")
+    lance.write_dataset(table([1, 2, 3], [b"x" * 70_000, None, b"z"]), path, data_storage_version=version)
+    ours = lance_format.dataset(path)
+    upsert(ours.merge_insert("k")).execute({"k": [2, 1, 9], "v": ["two", "one", "nine"]})
+    upsert(ours.merge_insert("k")).execute(table([3, 4], [b"Z", b"w" * 80_000]))
+    expected = {
+        "k": [1, 2, 3, 4, 9],
+        "v": ["one", "two", "3", "4", "nine"],
+        "b": [b"x" * 70_000, None, b"Z", b"w" * 80_000, None],
+    }
+    assert ours.to_table(blob_handling="all_binary").sort_by("k").to_pydict() == expected
+    reference = lance.dataset(path)
+    reference.validate()
+    assert reference.scanner(blob_handling="all_binary").to_table().sort_by("k").to_pydict() == expected
