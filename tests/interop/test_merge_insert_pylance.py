@@ -344,6 +344,16 @@ def test_many_rows(tmp_path: Path) -> None:
     assert np.array_equal(merged["v"].to_numpy(), expected)
 
 
+def test_pylance_finds_the_primary_keys_that_we_insert(tmp_path: Path) -> None:
+    key = pa.field("k", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"})
+    schema = pa.schema([key, pa.field("v", pa.string())])
+    stale = lance.write_dataset(pa.table({"k": [1], "v": ["a"]}, schema), str(tmp_path / "t"))
+    upsert(lance_format.dataset(tmp_path / "t").merge_insert()).execute(pa.table({"k": [2], "v": ["ours"]}, schema))
+    upsert(stale.merge_insert()).execute(pa.table({"k": [2], "v": ["theirs"]}, schema))
+    rows = lance_format.dataset(tmp_path / "t").to_table().to_pydict()
+    assert rows == {"k": [1, 2], "v": ["a", "theirs"]}
+
+
 def test_conditions_of_pyarrow(tmp_path: Path) -> None:
     write(tmp_path / "t", TARGET)
     merge = lance_format.dataset(tmp_path / "t").merge_insert("k")
