@@ -131,12 +131,16 @@ def _absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np
     is_inserted[source.numbers[is_new & (source.numbers >= 0)]] = True
     if not is_inserted.any():
         return None
+    keys = [table.manifest.schema.field(name) for name in source.keys.names]
     known = {fragment.id: fragment.files for fragment in table.manifest.fragments}
 
     def check(latest: Manifest) -> None:
+        if not all(key in latest.schema.fields for key in keys):
+            raise RetryableCommitConflictError(
+                f"another writer changed the columns {', '.join(source.keys.names)} of {table.root} meanwhile, by which"
+                " this merge matches rows; nothing was changed: run it again on the latest version"
+            )
         others = [fragment for fragment in latest.fragments if known.get(fragment.id) != fragment.files]
-        if others and not set(source.keys.names) <= set(latest.schema.names):
-            raise RetryableCommitConflictError("another writer changed the columns meanwhile; nothing was changed")
         for fragment in others:
             _check_absence(table, latest, fragment, source, is_inserted)
             known[fragment.id] = fragment.files

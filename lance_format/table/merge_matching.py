@@ -31,6 +31,7 @@ from lance_format.table.write_schema import conform, plan_append, plan_update
 
 _MIN_SEARCHED_ROWS = 64 * 1024
 _SEARCHED_PER_ROW = 4
+_MAX_HELD_BYTES = 256 * 1024 * 1024
 _MAX_PAIRS = 1024 * 1024
 
 
@@ -116,7 +117,24 @@ class MergeSource:
 
 
 def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> MergeSource:
-    """Fit the source to the table, and number its keys."""
+    """Fit the source to the table, and number its keys.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging : Merging
+    source : pa.Table
+        As it was given. Only the columns of the key are looked at if no row of it comes into the table.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If it does not fit.
+    InvalidInputError
+        If it lacks a column of the key.
+    NotSupportedError
+        If a column of the key is a list or a map.
+    """
     schema = table.manifest.schema
     for name in merging.on:
         schema.field(name)  # it may be gone by now
@@ -183,7 +201,14 @@ class Matches:
 
 
 def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> Matches:
-    """Read the target, and say what becomes of its rows."""
+    """Read the target, and say what becomes of its rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If several rows of the source match the same row of the target, if a row matches that must not, or if an
+        expression does not fit.
+    """
     found = Matches(np.zeros(source.keys.num_keys, np.bool_))
     condition = _bind_condition(table, source, merging.condition)
     others = plan_projection(table.manifest.schema, [], merging.others).filter
@@ -195,9 +220,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
     if others is not None:
         needed += [path[0] for path in others.columns]
     scanner = LanceScanner(table, columns=list(dict.fromkeys(needed)))
-    for batches, pieces in _gathered(
-        scanner.matching(), max(_SEARCHED_PER_ROW * source.table.num_rows, _MIN_SEARCHED_ROWS)
-    ):
+    for batches, pieces in _gathered(scanner.matching(), source.rows_to_search):
         target = pa.Table.from_batches(batches)
         numbers = source.find(target.select(merging.on))
         found.matched[numbers[numbers >= 0]] = True
@@ -215,18 +238,20 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
 def _gathered(
     matching: Iterator[tuple[pa.RecordBatch, LiveRows]], num_rows: int
 ) -> Iterator[tuple[list[pa.RecordBatch], list[LiveRows]]]:
-    """Yield batches of about so many rows together."""
+    """Yield batches of about so many rows together; of fewer, if they are large."""
     batches: list[pa.RecordBatch] = []
     pieces: list[LiveRows] = []
-    held = 0
+    held_rows = held_bytes = 0
     for batch, rows in matching:
         batches.append(batch)
         pieces.append(rows)
-        held += batch.num_rows
-        if held >= num_rows:
+        held_rows += batch.num_rows
+        held_bytes += batch.nbytes
+        if held_rows >= num_rows or held_bytes >= _MAX_HELD_BYTES:
             yield batches, pieces
-            batches, pieces, held = [], [], 0
-    if held:
+            batches, pieces = [], []
+            held_rows = held_bytes = 0
+    if batches:
         yield batches, pieces
 
 

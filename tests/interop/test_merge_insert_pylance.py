@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import lance_format
 from lance_format import InvalidInputError, NotSupportedError, RetryableCommitConflictError, SchemaMismatchError
+from lance_format.table import merge_builder
 
 ROW = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
@@ -370,33 +371,49 @@ def test_a_merge_runs_on_the_latest_version(tmp_path: Path) -> None:
     assert upsert(old.merge_insert("k").conflict_retries(0)).execute(source(9))["num_updated_rows"] == 1
 
 
-def test_a_key_that_another_writer_inserts_meanwhile_is_updated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def racing(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], object]) -> None:
+    """Let others change the table when a merge has just looked up its latest version: one change an attempt."""
+    plan, left = merge_builder.merge_insert, list(changes)
+
+    def late(*arguments: Any) -> Any:
+        if left:
+            left.pop(0)()
+        return plan(*arguments)
+
+    monkeypatch.setattr(merge_builder, "merge_insert", late)
+
+
+def test_a_key_that_others_insert_meanwhile_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "t")
     write(tmp_path / "t", TARGET)
-    table = lance_format.dataset(tmp_path / "t")
-    builder = lance_format.table.merge_builder
-    plan, others = builder.merge_insert, [source(20), source(9)]
-
-    def slow(*arguments: Any) -> Any:
-        version, *rest = arguments
-        if others:
-            lance.dataset(str(tmp_path / "t")).insert(others.pop())
-        return plan(version, *rest)
-
-    monkeypatch.setattr(builder, "merge_insert", slow)
+    table = lance_format.dataset(path)
+    racing(monkeypatch, lambda: lance.dataset(path).insert(source(20)), lambda: lance.dataset(path).insert(source(9)))
+    upsert(table.merge_insert("k").conflict_retries(0)).execute(source(21))
     with pytest.raises(RetryableCommitConflictError, match="k = 9"):
         upsert(table.merge_insert("k").conflict_retries(0)).execute(source(9))
-    others.append(source(30))
+    racing(monkeypatch, lambda: lance.dataset(path).insert(source(30)))
     assert upsert(table.merge_insert("k")).execute(source(9, 30)) == {
         "num_inserted_rows": 0,
         "num_updated_rows": 2,
         "num_deleted_rows": 0,
     }
-    lance.dataset(str(tmp_path / "t")).validate()
-    others[:] = [source(50), source(40)]
+    racing(monkeypatch, lambda: lance.dataset(path).insert(source(40)))
     with pytest.raises(RetryableCommitConflictError, match="k = 40"):
         upsert(table.merge_insert("k").retry_timeout(timedelta())).execute(source(40))
+    lance.dataset(path).validate()
+
+
+def test_a_key_that_others_rename_meanwhile_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "t")
+    write(tmp_path / "t", TARGET)
+    table = lance_format.dataset(path)
+    files = sorted((tmp_path / "t" / "data").iterdir())
+    racing(monkeypatch, lambda: lance.dataset(path).alter_columns({"path": "k", "name": "key"}))
+    with pytest.raises(RetryableCommitConflictError, match="columns k"):
+        upsert(table.merge_insert("k").conflict_retries(0)).execute(source(60))
+    with pytest.raises(InvalidInputError, match="no column 'k'"):
+        upsert(table.merge_insert("k")).execute(source(60))
+    assert sorted((tmp_path / "t" / "data").iterdir()) == files
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
