@@ -38,8 +38,6 @@ def validate(table: TableVersion) -> None:
     ids = [fragment.id for fragment in manifest.fragments]
     if ids != sorted(set(ids)):
         raise CorruptFileError(f"the fragments of {table.root} are {ids}; their ids are not distinct and ascending")
-    if ids and ids[-1] > manifest.max_fragment_id:
-        raise CorruptFileError(f"{table.root} has fragment {ids[-1]}, and {manifest.max_fragment_id} as the highest id")
     scans = [table.scan(fragment, manifest.schema) for fragment in manifest.fragments]
     for scan in scans:
         _check_fields(table, scan.fragment)

@@ -155,12 +155,11 @@ def _first(manifest: Manifest, **changes: Any) -> dict[str, Any]:
     [
         _with(lambda manifest: {"fragments": (manifest.fragments[0], manifest.fragments[0])}),
         _with(lambda manifest: {"fragments": manifest.fragments[::-1]}),
-        _with(lambda _: {"max_fragment_id": 0}),
         _with(lambda manifest: _first(manifest, physical_rows=7)),
         _with(lambda manifest: _first(manifest, files=manifest.fragments[0].files * 2)),
         _with(lambda manifest: _first(manifest, files=manifest.fragments[1].files, physical_rows=2)),
     ],
-    ids=["twice", "order", "highest id", "rows", "files", "other file"],
+    ids=["twice", "order", "rows", "files", "other file"],
 )
 def test_manifests_that_contradict_the_files(path: Path, check: Callable[[LanceDataset], None]) -> None:
     with pytest.raises(LanceError):
