@@ -29,7 +29,7 @@ from lance_format.version import FileVersion
 
 _MAX_WINDOW_ROWS = 1024 * 1024
 _MAX_WINDOWS_AHEAD = 4
-_MAX_PAGES_AT_ONCE = 32  # Single rows need little of a page, but its dictionary may have some MiB.
+_MAX_PAGES_AT_ONCE = 32  # Of a column. Single rows need little of a page, but its dictionary may have some MiB.
 _COLUMNS_AT_FULL_SIZE = 2
 """How many columns may have whole answers at once; those of more are smaller, as memory is not to grow with them."""
 
@@ -285,18 +285,17 @@ class FileReader:
             once, places = np.unique(rows, return_inverse=True)  # No payload is read twice.
             return self.take(columns, once).take(pa.array(places))
         leaves = [leaf for found in self._open(columns) for leaf in found]
-        plans: list[NamedPlan[list[pa.Array]]] = []
-        owners: list[int] = []
-        for owner, column in enumerate(leaves):
+        planned: list[list[NamedPlan[list[pa.Array]]]] = []
+        for column in leaves:
             with self._locating(column.leaf.name):
-                found = list(column.plan_rows(rows))
-            plans += found
-            owners += [owner] * len(found)
+                planned.append(list(column.plan_rows(rows)))
         pieces: list[list[pa.Array]] = [[] for _ in leaves]
-        for start in range(0, len(plans), _MAX_PAGES_AT_ONCE):
-            group = slice(start, start + _MAX_PAGES_AT_ONCE)
-            for owner, arrays_of_page in zip(owners[group], run_plans(self._source, plans[group]), strict=True):
-                pieces[owner] += arrays_of_page
+        for start in range(0, max(map(len, planned), default=0), _MAX_PAGES_AT_ONCE):
+            groups = [plans[start : start + _MAX_PAGES_AT_ONCE] for plans in planned]
+            results = iter(run_plans(self._source, [plan for group in groups for plan in group]))
+            for found, group in zip(pieces, groups, strict=True):
+                for _ in group:
+                    found += next(results)
         schema = pa.schema([field.to_arrow() for field in fields])
         if not rows.size:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
