@@ -36,9 +36,12 @@ from lance_format.version import FileVersion
 
 if TYPE_CHECKING:
     from lance_format.file.blob_file import BlobFile
-    from lance_format.table.dataset import LanceDataset, LanceFragment, dataset
+    from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
+    from lance_format.table.lance_fragment import LanceFragment
+    from lance_format.table.raw_commit import LanceOperation
     from lance_format.table.write import TableWrite, plan_write
+    from lance_format.table.write_data import write_fragments
     from lance_format.table.write_dataset import write_dataset
 
 __all__ = [
@@ -55,6 +58,7 @@ __all__ = [
     "LanceDataset",
     "LanceError",
     "LanceFragment",
+    "LanceOperation",
     "NotSupportedError",
     "RetryableCommitConflictError",
     "SchemaMismatchError",
@@ -64,6 +68,7 @@ __all__ = [
     "dataset",
     "plan_write",
     "write_dataset",
+    "write_fragments",
 ]
 
 # Loaded on first use: they bring in pyarrow, protobuf and the compiled kernels, which a process that only names an
@@ -72,11 +77,13 @@ _LAZY = {
     "BlobFile": "lance_format.file.blob_file",
     "FragmentMetadata": "lance_format.table.fragment",
     "LanceDataset": "lance_format.table.dataset",
-    "LanceFragment": "lance_format.table.dataset",
+    "LanceFragment": "lance_format.table.lance_fragment",
+    "LanceOperation": "lance_format.table.raw_commit",
     "TableWrite": "lance_format.table.write",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",
     "write_dataset": "lance_format.table.write_dataset",
+    "write_fragments": "lance_format.table.write_data",
 }
 
 

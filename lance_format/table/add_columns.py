@@ -88,9 +88,50 @@ def add_columns(
         If a function returns something else than it should.
     """
     table.manifest.file_version.require_writable()
-    schema = table.manifest.schema
     batch_size = batch_size or _BATCH_ROWS
     source = _plan_source(table, new, read_columns, output_schema, batch_size)
+    added, merged = _merged_schema(table, source)
+    with Draft(table, str(uuid.uuid4())) as draft:
+        fragments = table.manifest.fragments
+        if source.compute is not None:
+            fragments = tuple(add_data_file(draft, fragment, source, added, batch_size) for fragment in fragments)
+            source.finish()
+        nullable = all(field.nullable for field in added.fields)
+        return table.commit(Merge(fragments, merged, preserves_nullability=nullable), uuid=draft.uuid)
+
+
+def merge_fragment_columns(
+    table: TableVersion,
+    fragment: FragmentMetadata,
+    new: NewColumns,
+    *,
+    read_columns: Sequence[str] | None = None,
+    output_schema: pa.Schema | None = None,
+    batch_size: int | None = None,
+) -> tuple[FragmentMetadata, Schema]:
+    """Write new columns of one fragment, and commit nothing; see `add_columns`.
+
+    Returns
+    -------
+    FragmentMetadata
+        With one more data file.
+    Schema
+        That of the table with the new columns.
+    """
+    batch_size = batch_size or _BATCH_ROWS
+    source = _plan_source(table, new, read_columns, output_schema, batch_size)
+    added, merged = _merged_schema(table, source)
+    if source.compute is None:
+        return fragment, merged
+    with Draft(table, str(uuid.uuid4())) as draft:
+        made = add_data_file(draft, fragment, source, added, batch_size)
+        source.finish()
+        return made, merged
+
+
+def _merged_schema(table: TableVersion, source: ColumnSource) -> tuple[Schema, Schema]:
+    """Return the new columns with ids for their fields, and the schema that the table gets."""
+    schema = table.manifest.schema
     taken = [name for name in source.makes.names if name in schema.names]
     if taken or not source.makes.names:
         raise InvalidInputError(
@@ -99,13 +140,7 @@ def add_columns(
     makes = table_schema(source.makes.remove_metadata(), table.manifest.file_version)
     added = Schema.from_arrow(makes, first_id=next_field_id(table))
     merged = Schema((*schema.fields, *added.fields), schema.metadata)
-    with Draft(table, str(uuid.uuid4())) as draft:
-        fragments = table.manifest.fragments
-        if source.compute is not None:
-            fragments = tuple(add_data_file(draft, fragment, source, added, batch_size) for fragment in fragments)
-            source.finish()
-        nullable = all(field.nullable for field in added.fields)
-        return table.commit(Merge(fragments, merged, preserves_nullability=nullable), uuid=draft.uuid)
+    return added, merged
 
 
 def next_field_id(table: TableVersion) -> int:

@@ -15,8 +15,8 @@ def to_batches(data: Any, schema: pa.Schema | None) -> tuple[Iterable[pa.RecordB
 
     Parameters
     ----------
-    data : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict of lists \
-or list of dicts
+    data : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict of \
+lists, list of dicts, or anything with `schema` and `to_batches`, such as a dataset
     schema : pa.Schema, optional
         Needed with an iterable of batches.
 
@@ -42,6 +42,8 @@ or list of dicts
         return data.to_batches(), data.schema
     if isinstance(data, pa.RecordBatchReader):
         return data, data.schema
+    if isinstance(getattr(data, "schema", None), pa.Schema) and callable(getattr(data, "to_batches", None)):
+        return data.to_batches(), data.schema  # A dataset, ours or pyarrow's.
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise InvalidInputError(f"data of type {type(data).__name__} cannot be written; give an Arrow table or batches")
     if schema is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file import DEFAULT_CACHE_BYTES, BlobFile, SearchCache
 from lance_format.object_store import absolute_uri, resolve
@@ -18,10 +19,9 @@ from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
 from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
-from lance_format.table.fragment import DataFile, FragmentMetadata
-from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.history import load_history, summarize
 from lance_format.table.indices import describe_index, drop_index
+from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.merge_builder import MergeInsertBuilder
 from lance_format.table.merge_columns import merge_columns
 from lance_format.table.metadata_updates import (
@@ -31,10 +31,11 @@ from lance_format.table.metadata_updates import (
     update_schema_metadata,
     update_table_metadata,
 )
-from lance_format.table.operations import Restore
+from lance_format.table.operations import Operation, Restore
 from lance_format.table.optimize import DatasetOptimizer
 from lance_format.table.projection import Columns, Filter
-from lance_format.table.scanner import LanceScanner
+from lance_format.table.raw_commit import COMMIT_MESSAGE_KEY, commit_operation
+from lance_format.table.scanner import LanceScanner, check_tuning
 from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import take_blobs
@@ -180,6 +181,7 @@ class LanceDataset:
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
         blob_handling: str | None = None,
+        **tuning: Any,
     ) -> LanceScanner:
         """Say which rows and columns to read.
 
@@ -204,12 +206,18 @@ class LanceDataset:
         blob_handling : {"blobs_descriptions", "all_descriptions", "all_binary"}, optional
             What columns of blobs are read as: structs that say where each blob is, which is the default and what the
             first two say, or their bytes. These make batches smaller where they are large.
+        **tuning
+            Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
+            and of no effect.
 
         Raises
         ------
         InvalidInputError
             If an argument makes no sense.
+        NotSupportedError
+            If vectors or full text are to be searched.
         """
+        check_tuning(tuning)
         return LanceScanner(
             self._table,
             columns=columns,
@@ -419,6 +427,62 @@ pa.RecordBatch
         """Drop an index; its files stay until a cleanup."""
         self._change(lambda table: drop_index(table, name))
 
+    @staticmethod
+    def commit(
+        base_uri: str | os.PathLike[str] | LanceDataset,
+        operation: Operation,
+        read_version: int | None = None,
+        *,
+        enable_stable_row_ids: bool | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        max_retries: int = 20,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> LanceDataset:
+        """Commit an operation on fragments that have been written already.
+
+        Parameters
+        ----------
+        base_uri : str or path or LanceDataset
+        operation : one of `LanceOperation`
+        read_version : int, optional
+            The version that it was prepared on; needed by all but `Append` and `Overwrite`.
+        enable_stable_row_ids : bool, optional
+            See `write_dataset`; of a table that this creates.
+        commit_message : str, optional
+        transaction_properties : mapping of str to str, optional
+            Kept with the transaction.
+        max_retries : int
+            How often to try again when others commit first.
+        storage_options : mapping of str to str, optional
+
+        Raises
+        ------
+        CommitConflictError
+            If what others committed since `read_version` is in the way.
+        CommitError
+            If a data file that it adds is missing or incomplete.
+        """
+        uri = base_uri.uri if isinstance(base_uri, LanceDataset) else os.fspath(base_uri)
+        if isinstance(base_uri, LanceDataset) and storage_options is None:
+            storage_options = base_uri._table.storage_options
+        message = {} if commit_message is None else {COMMIT_MESSAGE_KEY: commit_message}
+        table = commit_operation(
+            uri,
+            operation,
+            read_version,
+            enable_stable_row_ids=enable_stable_row_ids,
+            properties={**(transaction_properties or {}), **message},
+            max_retries=max_retries,
+            storage_options=storage_options,
+        )
+        return LanceDataset(uri, table)
+
+    @property
+    def lance_schema(self) -> Schema:
+        """The columns, with the ids of their fields."""
+        return self._table.manifest.schema
+
     def config(self) -> dict[str, str]:
         """Return the table's configuration."""
         return dict(self._table.manifest.config)
@@ -557,90 +621,6 @@ pa.RecordBatch
             If a blob is said to be where its file has no such bytes.
         """
         return take_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
-
-
-class LanceFragment:
-    """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
-
-    Parameters
-    ----------
-    table : LanceDataset
-    metadata : FragmentMetadata
-    """
-
-    def __init__(self, table: LanceDataset, metadata: FragmentMetadata) -> None:
-        self._dataset = table
-        self._metadata = metadata
-
-    def __repr__(self) -> str:
-        return f"LanceFragment({self._dataset!r}, {self.fragment_id})"
-
-    @property
-    def fragment_id(self) -> int:
-        """Its id, unique in the table."""
-        return self._metadata.id
-
-    @property
-    def metadata(self) -> FragmentMetadata:
-        """What the manifest says about it."""
-        return self._metadata
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the table."""
-        return self._dataset.schema
-
-    @property
-    def physical_rows(self) -> int:
-        """How many rows its files have, deleted ones included."""
-        return self._scan().physical_rows()
-
-    @property
-    def num_deletions(self) -> int:
-        """How many of them are deleted."""
-        return self._scan().num_deletions()
-
-    def data_files(self) -> list[DataFile]:
-        """Return the files that hold its columns."""
-        return list(self._metadata.files)
-
-    def count_rows(self, filter: Filter | None = None) -> int:
-        """Count the rows, deleted ones not included, that a filter lets pass."""
-        return self.scanner(columns=[], filter=filter).count_rows()
-
-    def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
-        """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
-        return self._dataset.scanner(columns, filter, fragments=[self], **options)
-
-    def to_batches(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read rows in order, as a stream; the arguments are those of `LanceDataset.scanner`."""
-        return self.scanner(columns, filter, **options).to_batches()
-
-    def to_table(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> pa.Table:
-        """Read rows into memory; the arguments are those of `LanceDataset.scanner`."""
-        return self.scanner(columns, filter, **options).to_table()
-
-    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
-        """Read the first rows."""
-        return self.to_table(columns, limit=num_rows, **options)
-
-    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
-        """Read rows by their place in the fragment; see `LanceDataset.take`."""
-        return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
-
-    def _scan(self) -> FragmentScan:
-        table = self._dataset._table
-        return table.scan(self._metadata, table.manifest.schema.select([]))
 
 
 def _reopen(uri: str, version: int, storage_options: Mapping[str, str], cache_bytes: int) -> LanceDataset:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobHandling, read_schema
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import filter_mask, to_sql
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan, filter_rows
@@ -17,6 +17,28 @@ from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows
 from lance_format.table.table_version import TableVersion
 
 DEFAULT_BATCH_SIZE = 8192
+_TUNING = {
+    "batch_size_bytes",
+    "batch_readahead",
+    "fragment_readahead",
+    "scan_in_order",
+    "prefilter",
+    "use_stats",
+    "fast_search",
+    "io_buffer_size",
+    "late_materialization",
+    "use_scalar_index",
+    "disable_scoring_autoprojection",
+}
+_UNSUPPORTED = {
+    "nearest": "vectors cannot be searched",
+    "full_text_query": "text cannot be searched",
+    "index_segments": "indices are not used",
+    "strict_batch_size": "a batch may be smaller than the others",
+    "include_deleted_rows": "deleted rows cannot be read",
+    "order_by": "sort the result",
+    "scan_stats_callback": "statistics of scans are not kept",
+}
 _MAX_BATCH_SIZE = 2**31 - 1
 
 
@@ -148,6 +170,23 @@ class LanceScanner:
 
     def _scan(self, fragment: FragmentMetadata) -> FragmentScan:
         return self._table.scan(fragment, self._projection.source)
+
+
+def check_tuning(arguments: Mapping[str, object]) -> None:
+    """Check the arguments that pylance has for its scanner beyond those of ours.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not have one either.
+    NotSupportedError
+        If one asks for something that ours cannot do.
+    """
+    for name, value in arguments.items():
+        if name not in _TUNING and name not in _UNSUPPORTED:
+            raise InvalidInputError(f"a scanner has no argument {name!r}")
+        if name in _UNSUPPORTED and value is not None and value is not False:
+            raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
 
 
 def _check_window(limit: int | None, offset: int | None, batch_size: int | None) -> tuple[int | None, int, int]:

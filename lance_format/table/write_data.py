@@ -1,13 +1,15 @@
-"""A write in one step: plan, write fragments, commit."""
+"""Writes in one step, or in two: the fragments, and the commit that makes them part of a table."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.errors import CommitStateUnknownError
 from lance_format.table.data_source import to_batches
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.write import plan_write
 
 
@@ -37,3 +39,32 @@ def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: 
     except BaseException:
         write.abort(fragments)
         raise
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str],
+    schema: pa.Schema | None = None,
+    *,
+    mode: str = "append",
+    **options: Any,
+) -> list[FragmentMetadata]:
+    """Write data into fragments that are not part of a table yet; `LanceDataset.commit` makes them so.
+
+    Parameters
+    ----------
+    data, schema
+        See `lance_format.table.data_source.to_batches`.
+    dataset_uri : str or path
+    mode : {"append", "create", "overwrite"}
+        Whether the columns have to be the table's.
+    **options
+        See `plan_write`.
+
+    Returns
+    -------
+    list of FragmentMetadata
+        To be committed once, by an operation that adds them.
+    """
+    batches, data_schema = to_batches(data, schema)
+    return plan_write(os.fspath(dataset_uri), data_schema, mode=mode, **options).write_fragments(batches)

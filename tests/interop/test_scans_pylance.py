@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, RetryableCommitConflictError
+from lance_format import InvalidInputError, NotSupportedError, RetryableCommitConflictError
 from lance_format.object_store import resolve
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.history import load_history
@@ -68,6 +68,15 @@ def test_scans(path: Path, scan: dict[str, Any]) -> None:
     batches = list(lance_format.dataset(path).to_batches(batch_size=7, **scan))
     assert sum(batch.num_rows for batch in batches) == reference.num_rows
     assert all(0 < batch.num_rows <= 7 for batch in batches)
+
+
+def test_arguments_of_pylance_are_known(path: Path) -> None:
+    table = lance_format.dataset(path)
+    assert table.to_table(scan_in_order=True, batch_readahead=3, nearest=None) == table.to_table()
+    with pytest.raises(InvalidInputError, match="no argument 'colums'"):
+        table.to_table(colums=["id"])
+    with pytest.raises(NotSupportedError, match="vectors cannot be searched"):
+        table.to_table(nearest={"column": "x", "q": [1.0]})
 
 
 @pytest.mark.parametrize("predicate", ["id > 50", "name is null", "home.city = 'city 2'", "x > 3.5", None])

@@ -1,0 +1,157 @@
+"""A fragment as users see it: a part of the rows of a table, and preparing changes of it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.table.add_columns import NewColumns, merge_fragment_columns
+from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.projection import Columns, Filter
+from lance_format.table.row_set import gather, mark_deleted
+from lance_format.table.scanner import LanceScanner
+from lance_format.table.table_version import Draft
+from lance_format.table.take import Indices, take_places
+from lance_format.table.write_data import write_fragments
+
+if TYPE_CHECKING:
+    from lance_format.table.dataset import LanceDataset
+
+
+class LanceFragment:
+    """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
+
+    Parameters
+    ----------
+    table : LanceDataset
+    metadata : FragmentMetadata
+    """
+
+    def __init__(self, table: LanceDataset, metadata: FragmentMetadata) -> None:
+        self._dataset = table
+        self._metadata = metadata
+
+    def __repr__(self) -> str:
+        return f"LanceFragment({self._dataset!r}, {self.fragment_id})"
+
+    @property
+    def fragment_id(self) -> int:
+        """Its id, unique in the table."""
+        return self._metadata.id
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """What the manifest says about it."""
+        return self._metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return self._dataset.schema
+
+    @property
+    def physical_rows(self) -> int:
+        """How many rows its files have, deleted ones included."""
+        return self._scan().physical_rows()
+
+    @property
+    def num_deletions(self) -> int:
+        """How many of them are deleted."""
+        return self._scan().num_deletions()
+
+    def data_files(self) -> list[DataFile]:
+        """Return the files that hold its columns."""
+        return list(self._metadata.files)
+
+    @staticmethod
+    def create(
+        dataset_uri: str | os.PathLike[str], data: Any, schema: pa.Schema | None = None, **options: Any
+    ) -> FragmentMetadata:
+        """Write data into one fragment that is not part of a table yet; see `write_fragments`."""
+        written = write_fragments(data, dataset_uri, schema, max_rows_per_file=2**32 - 1, **options)
+        if len(written) != 1:
+            raise InvalidInputError(f"the data makes {len(written)} fragments, not one")
+        return written[0]
+
+    def delete(self, predicate: Filter) -> FragmentMetadata | None:
+        """Write a deletion file for the rows for which a predicate is true, and commit nothing.
+
+        Returns
+        -------
+        FragmentMetadata or None
+            For `LanceOperation.Delete`; None if no row is left.
+        """
+        table = self._dataset._table
+        rows = gather(self.scanner(columns=[], filter=predicate).matching_rows())
+        if not len(rows):
+            return self._metadata
+        marked = mark_deleted(Draft(table, str(uuid.uuid4())), rows)
+        return None if marked.emptied else marked.updated[0]
+
+    def merge_columns(
+        self,
+        value_func: NewColumns,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, Schema]:
+        """Write a data file with further columns, and commit nothing; see `LanceDataset.add_columns`.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and Schema
+            For `LanceOperation.Merge`, once all fragments of the table have the columns.
+        """
+        return merge_fragment_columns(
+            self._dataset._table,
+            self._metadata,
+            value_func,
+            read_columns=columns,
+            output_schema=reader_schema,
+            batch_size=batch_size,
+        )
+
+    def count_rows(self, filter: Filter | None = None) -> int:
+        """Count the rows, deleted ones not included, that a filter lets pass."""
+        return self.scanner(columns=[], filter=filter).count_rows()
+
+    def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
+        """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
+        return self._dataset.scanner(columns, filter, fragments=[self], **options)
+
+    def to_batches(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in order, as a stream; the arguments are those of `LanceDataset.scanner`."""
+        return self.scanner(columns, filter, **options).to_batches()
+
+    def to_table(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """Read rows into memory; the arguments are those of `LanceDataset.scanner`."""
+        return self.scanner(columns, filter, **options).to_table()
+
+    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
+        """Read the first rows."""
+        return self.to_table(columns, limit=num_rows, **options)
+
+    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
+        """Read rows by their place in the fragment; see `LanceDataset.take`."""
+        return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
+
+    def _scan(self) -> FragmentScan:
+        table = self._dataset._table
+        return table.scan(self._metadata, table.manifest.schema.select([]))

@@ -1,0 +1,147 @@
+"""Committing operations that the caller has prepared, fragment by fragment: for writers that are distributed by hand.
+
+`LanceOperation` has the names and arguments of pylance. Data files are written by `write_fragments` or
+`LanceFragment.merge_columns`, anywhere; what these return is committed once, by `LanceDataset.commit`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import DatasetNotFoundError, InvalidInputError
+from lance_format.object_store import absolute_uri, resolve
+from lance_format.table import operations
+from lance_format.table.commit import RetryPolicy, commit
+from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.history import load_history
+from lance_format.table.operations import Operation
+from lance_format.table.table_version import TableVersion
+from lance_format.table.transaction import Transaction
+from lance_format.table.write import check_data_files
+
+COMMIT_MESSAGE_KEY = "__lance_commit_message"
+"""The property of a transaction that says what it was for."""
+
+
+class LanceOperation:
+    """What `LanceDataset.commit` takes."""
+
+    @staticmethod
+    def Append(fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
+        """Add fragments."""
+        return operations.Append(tuple(fragments))
+
+    @staticmethod
+    def Overwrite(new_schema: pa.Schema | Schema, fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
+        """Replace schema and fragments, or create the table."""
+        return operations.Overwrite(tuple(fragments), _as_schema(new_schema))
+
+    @staticmethod
+    def Delete(  # noqa: N802
+        updated_fragments: Iterable[FragmentMetadata], deleted_fragment_ids: Iterable[int], predicate: str
+    ) -> Operation:
+        """Replace fragments by the same with other deletion files, and remove those of which no row is left."""
+        return operations.Delete(tuple(updated_fragments), frozenset(deleted_fragment_ids), predicate)
+
+    @staticmethod
+    def Update(  # noqa: N802
+        removed_fragment_ids: Iterable[int] = (),
+        updated_fragments: Iterable[FragmentMetadata] = (),
+        new_fragments: Iterable[FragmentMetadata] = (),
+        fields_modified: Iterable[int] = (),
+        fields_for_preserving_frag_bitmap: Iterable[int] = (),
+        update_mode: str = "rewrite_rows",
+    ) -> Operation:
+        """Replace rows by those of new fragments, or, with `update_mode="rewrite_columns"`, files of columns."""
+        return operations.Update(
+            frozenset(removed_fragment_ids),
+            tuple(updated_fragments),
+            tuple(new_fragments),
+            frozenset(fields_modified),
+            frozenset(fields_for_preserving_frag_bitmap),
+            update_mode != "rewrite_columns",
+        )
+
+    @staticmethod
+    def Merge(fragments: Iterable[FragmentMetadata], schema: Schema) -> Operation:  # noqa: N802
+        """Replace all fragments by the same with further data files, and the schema."""
+        if not isinstance(schema, Schema):
+            raise InvalidInputError("a merge needs the schema that merge_columns returned, with the ids of fields")
+        return operations.Merge(tuple(fragments), schema)
+
+    @staticmethod
+    def Project(schema: Schema) -> Operation:  # noqa: N802
+        """Change the schema, of fields that the table has."""
+        if not isinstance(schema, Schema):
+            raise InvalidInputError("a projection needs a schema with the ids of fields, as LanceDataset.lance_schema")
+        return operations.Project(schema)
+
+    @staticmethod
+    def Restore(version: int) -> Operation:  # noqa: N802
+        """Make a version the latest again."""
+        return operations.Restore(version)
+
+    @staticmethod
+    def Rewrite(groups: Iterable[operations.RewriteGroup]) -> Operation:  # noqa: N802
+        """Replace groups of fragments by others that hold the same rows."""
+        return operations.Rewrite(tuple(groups))
+
+    @staticmethod
+    def RewriteGroup(  # noqa: N802
+        old_fragments: Iterable[FragmentMetadata], new_fragments: Iterable[FragmentMetadata]
+    ) -> operations.RewriteGroup:
+        """Name fragments, and those that take their place; an id of 0 asks the commit for one."""
+        return operations.RewriteGroup(tuple(old_fragments), tuple(new_fragments))
+
+    @staticmethod
+    def DataReplacement(replacements: Iterable[tuple[int, DataFile]]) -> Operation:  # noqa: N802
+        """Replace the data files of some columns, by the ids of their fragments."""
+        return operations.DataReplacement(tuple(replacements))
+
+    @staticmethod
+    def DataReplacementGroup(fragment_id: int, new_file: DataFile) -> tuple[int, DataFile]:  # noqa: N802
+        """Name a fragment, and the file that holds some of its columns from now on."""
+        return fragment_id, new_file
+
+    @staticmethod
+    def ReserveFragments(num_fragments: int) -> Operation:  # noqa: N802
+        """Set ids of fragments aside."""
+        return operations.ReserveFragments(num_fragments)
+
+
+def commit_operation(
+    uri: str,
+    operation: Operation,
+    read_version: int | None,
+    *,
+    enable_stable_row_ids: bool | None = None,
+    properties: Mapping[str, str] | None = None,
+    max_retries: int = 20,
+    storage_options: Mapping[str, str] | None = None,
+) -> TableVersion:
+    """Commit an operation to a table; see `LanceDataset.commit`."""
+    if not hasattr(operation, "apply"):
+        raise InvalidInputError(f"operation is {operation!r}; one of LanceOperation is needed")
+    store, root = resolve(uri, storage_options)
+    history = load_history(store, root)
+    if read_version is None:
+        if not isinstance(operation, operations.Append | operations.Overwrite):
+            raise InvalidInputError(f"read_version is needed to commit the operation {operation.name}")
+        read_version = history.latest
+    if not history.names and not isinstance(operation, operations.Overwrite):
+        raise DatasetNotFoundError(f"there is no Lance table at {root} to {operation.name}")
+    if isinstance(operation, operations.Overwrite) and enable_stable_row_ids is not None and not history.names:
+        operation = operations.Overwrite(operation.fragments, operation.schema, stable_row_ids=enable_stable_row_ids)
+    check_data_files(store, root, operation.added_fragments)
+    transaction = Transaction(read_version, operation, properties=dict(properties or {}))
+    manifest = commit(store, root, transaction, RetryPolicy(max_attempts=max_retries + 1))
+    return TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}))
+
+
+def _as_schema(schema: Any) -> Schema:
+    return schema if isinstance(schema, Schema) else Schema.from_arrow(schema)

@@ -1,0 +1,109 @@
+"""Operations that are prepared fragment by fragment and committed in one go, on tables of either library."""
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import (
+    CommitError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceDataset,
+    LanceFragment,
+    LanceOperation,
+    RetryableCommitConflictError,
+    write_fragments,
+)
+from tests.interop.test_scans_pylance import people
+from tests.interop.test_table_pylance import assert_same
+
+SCHEMA = people(20).schema
+
+
+def some(num_rows: int) -> pa.Table:
+    return people(50).slice(0, num_rows)
+
+
+def test_create_append_and_overwrite(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    fragments = write_fragments(some(50), path, max_rows_per_file=20)
+    assert [fragment.physical_rows for fragment in fragments] == [20, 20, 10]
+    made = LanceDataset.commit(path, LanceOperation.Overwrite(SCHEMA, fragments), enable_stable_row_ids=True)
+    assert made.version == 1
+    assert made.has_stable_row_ids
+    more = LanceFragment.create(path, some(7))
+    made = LanceDataset.commit(path, LanceOperation.Append([more]), read_version=1, commit_message="seven more")
+    assert made.count_rows() == 57
+    assert lance.dataset(str(path)).read_transaction(2).transaction_properties == {
+        "__lance_commit_message": "seven more"
+    }
+    assert_same(path)
+    made = LanceDataset.commit(made, LanceOperation.Overwrite(SCHEMA, [LanceFragment.create(path, some(3))]))
+    assert assert_same(path).to_table() == some(3)
+
+
+def test_fragments_travel_as_text(tmp_path: Path) -> None:
+    texts = [fragment.to_json() for fragment in write_fragments(some(5), tmp_path)]
+    fragments = [lance_format.FragmentMetadata.from_json(text) for text in texts]
+    LanceDataset.commit(tmp_path, LanceOperation.Overwrite(SCHEMA, fragments))
+    assert assert_same(tmp_path).to_table() == some(5)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_delete_and_merge(tmp_path: Path, stable: bool) -> None:
+    lance.write_dataset(some(50), str(tmp_path), max_rows_per_file=20, enable_stable_row_ids=stable)
+    table = lance_format.dataset(tmp_path)
+    fragments = [fragment.delete("id % 3 = 0 or id >= 40") for fragment in table.get_fragments()]
+    updated = [fragment for fragment in fragments if fragment is not None]
+    assert fragments[2] is None
+    made = LanceDataset.commit(table, LanceOperation.Delete(updated, [2], "id % 3 = 0"), table.version)
+    assert assert_same(tmp_path).to_table(["id"])["id"].to_pylist() == [n for n in range(40) if n % 3]
+    merged = [fragment.merge_columns({"twice": "id * 2"}) for fragment in made.get_fragments()]
+    schema = merged[0][1]
+    made = LanceDataset.commit(made, LanceOperation.Merge([fragment for fragment, _ in merged], schema), made.version)
+    assert assert_same(tmp_path).to_table(["twice"])["twice"].to_pylist() == [2 * n for n in range(40) if n % 3]
+    projected = made.lance_schema.select(["twice", "id"])
+    made = LanceDataset.commit(made, LanceOperation.Project(projected), made.version)
+    assert made.schema.names == ["twice", "id"]
+    assert_same(tmp_path)
+    made = LanceDataset.commit(made, LanceOperation.Restore(1), made.version)
+    assert assert_same(tmp_path).to_table() == some(50)
+    made = LanceDataset.commit(made, LanceOperation.ReserveFragments(5), made.version)
+    lance_format.write_dataset(some(1), tmp_path, mode="append")
+    assert max(fragment.fragment_id for fragment in assert_same(tmp_path).get_fragments()) == 8
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    (fragment,) = write_fragments(some(5), path)
+    with pytest.raises(DatasetNotFoundError):
+        LanceDataset.commit(path, LanceOperation.Append([fragment]))
+    with pytest.raises(InvalidInputError, match="named twice"):
+        LanceDataset.commit(path, LanceOperation.Overwrite(SCHEMA, [fragment, fragment]))
+    with pytest.raises(InvalidInputError, match="LanceOperation"):
+        LanceDataset.commit(path, "append")
+    table = LanceDataset.commit(path, LanceOperation.Overwrite(SCHEMA, [fragment]))
+    with pytest.raises(InvalidInputError, match="read_version"):
+        LanceDataset.commit(path, LanceOperation.Restore(1))
+    with pytest.raises(InvalidInputError, match="ids of fields"):
+        LanceOperation.Merge([], SCHEMA)
+    (lost,) = write_fragments(some(5), path)
+    next(file for file in (path / "data").iterdir() if file.name == lost.files[0].name).unlink()
+    with pytest.raises(CommitError, match="missing"):
+        LanceDataset.commit(path, LanceOperation.Append([lost]), 1)
+    deletion = table.get_fragments()[0].delete("id = 1")
+    table.delete("id = 1")
+    with pytest.raises(RetryableCommitConflictError):
+        LanceDataset.commit(path, LanceOperation.Delete([deletion], [], "id = 1"), 1)
+    assert assert_same(path).count_rows() == 4
+
+
+def test_a_table_is_copied_from_another(tmp_path: Path) -> None:
+    first = lance_format.write_dataset(some(30), tmp_path / "a", max_rows_per_file=10)
+    lance_format.write_dataset(first, tmp_path / "b")
+    lance_format.write_dataset(first.scanner(["id"], "id > 5").to_reader(), tmp_path / "c")
+    assert assert_same(tmp_path / "b").to_table() == some(30)
+    assert assert_same(tmp_path / "c").count_rows() == 24
