@@ -39,7 +39,7 @@ class ValueShape:
 
     def matches(self, block: ValueBlock) -> bool:
         """Return whether a block is of this kind; offsets may have been widened to hold more bytes."""
-        if isinstance(block, FixedSizeListBlock | PackedStructBlock):
+        if isinstance(block, FixedSizeListBlock | PackedStructBlock | DictionaryBlock):
             return False
         if isinstance(block, FixedWidthBlock):
             return block.bits_per_value == self.bits_per_value
@@ -275,11 +275,53 @@ class PackedStructBlock(_RowBlock):
     codec: RowCodec
 
 
-ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock
+@dataclass(frozen=True, slots=True)
+class DictionaryBlock:
+    """Values given by their number among the items of a dictionary.
+
+    Parameters
+    ----------
+    items : DataBlock
+    indices : FixedWidthBlock
+        Unsigned words of 8, 16, 32 or 64 bits, each less than the number of items.
+    """
+
+    items: DataBlock
+    indices: FixedWidthBlock
+
+    @property
+    def num_values(self) -> int:
+        """The number of values."""
+        return self.indices.num_values
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all items and indices."""
+        return self.items.size_bytes + self.indices.size_bytes
+
+    @property
+    def words(self) -> npt.NDArray[Any]:
+        """The indices, as uint8, uint16, uint32 or uint64."""
+        return self.indices.data[: self.indices.size_bytes].view(f"<u{self.indices.bytes_per_value}")
+
+    def take(self, indices: Indices) -> DictionaryBlock:
+        """Gather values; `indices` are integers of any width and lie within the block."""
+        return DictionaryBlock(self.items, self.indices.take(indices))
+
+    def slice(self, start: int, stop: int) -> DictionaryBlock:
+        """Return values `start <= index < stop`, a view."""
+        return DictionaryBlock(self.items, self.indices.slice(start, stop))
+
+    def look_up(self) -> DataBlock:
+        """Return the values themselves."""
+        return self.items.take(self.words)
+
+
+ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock | DictionaryBlock
 """What the values of a page may be."""
 
 
-def detached(block: ValueBlock) -> ValueBlock:
+def detached(block: DataBlock) -> DataBlock:
     """Return a block with memory of its own, to be kept longer than the buffer that it was read from."""
     if not isinstance(block, VariableWidthBlock):
         return block.take(np.arange(block.num_values))
@@ -289,7 +331,7 @@ def detached(block: ValueBlock) -> ValueBlock:
     return VariableWidthBlock(data, block.offsets - begin)
 
 
-def memory_bytes(block: ValueBlock) -> int:
+def memory_bytes(block: DataBlock) -> int:
     """Return what a detached block takes."""
     return block.size_bytes + (block.offsets.nbytes + SLACK if isinstance(block, VariableWidthBlock) else 0)
 

@@ -54,6 +54,10 @@ _PLAIN_NAMES: dict[pa.DataType, str] = {
     pa.string_view(): "string",
     pa.binary_view(): "binary",
 }
+# The format spells a dictionary with the types of its values and keys between colons, which then must have none.
+_DICTIONARY_VALUES = frozenset(
+    arrow_type for name, arrow_type in _PLAIN_TYPES.items() if ":" not in name and name not in ("null", "json")
+)
 _LIST_NAMES = ("list", "list.struct", "large_list", "large_list.struct")
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -330,7 +334,8 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
 
 def _spell_fixed_size_list(arrow_type: pa.FixedSizeListType, name: str) -> str:
     item = arrow_type.value_type
-    if any(check(item) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)):
+    unfit = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map, pa.types.is_dictionary)
+    if any(check(item) for check in unfit):
         raise NotSupportedError(f"column {name!r} is a fixed-size list of {item}, which Lance cannot store")
     return f"fixed_size_list:{_logical_type(item, name)}:{arrow_type.list_size}"
 
@@ -343,6 +348,10 @@ def _spell_map(arrow_type: pa.MapType, name: str) -> str:
 
 def _spell_dictionary(arrow_type: pa.DictionaryType, name: str) -> str:
     value, index = arrow_type.value_type, arrow_type.index_type
+    if value not in _DICTIONARY_VALUES:
+        raise NotSupportedError(
+            f"column {name!r} is a dictionary of {value}, which Lance cannot store; cast it to {value}"
+        )
     return f"dict:{_logical_type(value, name)}:{_logical_type(index, name)}:false"
 
 

@@ -1,16 +1,22 @@
-"""The metadata by which Arrow's extension types travel.
+"""Arrow's extension types, and how they travel.
 
 An extension type is a storage type and two entries of its field's metadata. PyArrow writes them wherever a field leaves
 the process, but tells only of types that are defined in Python what the second would be; so the field is exported
-through Arrow's C data interface, which has them for all.
+through Arrow's C data interface, which has them for all. On the way back in, PyArrow makes of storage and entries the
+extension type again, if one of that name is registered, however deep inside of a type it is.
+
+All other modules deal with storage types; extension types appear in schemas and batches that users are handed.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 
 import pyarrow as pa
+
+_NAME = b"ARROW:extension:name"
 
 
 class _ArrowSchema(ctypes.Structure):
@@ -57,3 +63,77 @@ def _parse(address: int) -> dict[bytes, bytes]:
         return data
 
     return {read_bytes(): read_bytes() for _ in range(read_integer())}
+
+
+class _Reinterpreted:
+    """The buffers of an array, offered to PyArrow under another type."""
+
+    def __init__(self, array: pa.Array, arrow_type: pa.DataType) -> None:
+        self._array = array
+        self._type = arrow_type
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        del requested_schema
+        return self._type.__arrow_c_schema__(), self._array.__arrow_c_array__()[1]
+
+
+def retype(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Return an array under another type of the same memory layout, without a copy."""
+    return array if array.type == arrow_type else pa.array(_Reinterpreted(array, arrow_type))
+
+
+class _Schema:
+    """A field, offered to PyArrow as from elsewhere."""
+
+    def __init__(self, field: pa.Field) -> None:
+        self._schema = pa.schema([field])
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+
+def resolve(field: pa.Field) -> pa.Field:
+    """Return a field of storage types with the extension types that its metadata names.
+
+    Those that are not registered stay storage types with their metadata, and so does the whole field if any of its
+    extension types does not accept its storage or its parameters: what is stored stays readable.
+    """
+    if not _names_extensions(field):
+        return field
+    try:
+        return pa.schema(_Schema(field)).field(0)
+    except (pa.ArrowException, ValueError, TypeError, KeyError):
+        return field
+
+
+def _names_extensions(field: pa.Field) -> bool:
+    if field.metadata is not None and _NAME in field.metadata:
+        return True
+    return any(_names_extensions(field.type.field(index)) for index in range(field.type.num_fields))
+
+
+def map_leaf_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type with every type that has no fields of its own changed; extension types become storage types."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([_map_field(child, change) for child in arrow_type])
+    if pa.types.is_map(arrow_type):
+        key, item = arrow_type.key_field, arrow_type.item_field
+        return pa.map_(_map_field(key, change), _map_field(item, change), arrow_type.keys_sorted)
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_map_field(arrow_type.value_field, change))
+    if pa.types.is_large_list(arrow_type):
+        return pa.large_list(_map_field(arrow_type.value_field, change))
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(_map_field(arrow_type.value_field, change), arrow_type.list_size)
+    return change(arrow_type)
+
+
+def _map_field(field: pa.Field, change: Callable[[pa.DataType], pa.DataType]) -> pa.Field:
+    return field.with_type(map_leaf_types(field.type, change))
+
+
+def storage_of(array: pa.Array) -> pa.Array:
+    """Return an array with storage types instead of extension types, without a copy."""
+    return retype(array, map_leaf_types(array.type, lambda leaf: leaf))

@@ -33,6 +33,7 @@ from lance_format.compression.options import ByteStreamSplitMode, CompressionOpt
 from lance_format.data_block import (
     Counts,
     DataBlock,
+    DictionaryBlock,
     FixedSizeListBlock,
     FixedWidthBlock,
     PackedStructBlock,
@@ -105,6 +106,10 @@ def compress_page(
         return CompressedPage(packed_struct.compress(block), None)
     if isinstance(block, VariableWidthBlock):
         return _compress_byte_strings(block, options, version)
+    if isinstance(block, DictionaryBlock):
+        indices = block.indices if definition is None else _fill_nulls(block.indices, definition)
+        page = dictionary.IndexedPage(block.items, indices)
+        return _indexed(page, _choose_fixed(indices, options), options, version)
     if definition is not None:
         block = _fill_nulls(block, definition)
     return _compress_fixed(block, options, version)
@@ -323,6 +328,8 @@ def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerVal
         return PerValuePage(block.rows, fixed_size_list.describe(block.shape))
     if isinstance(block, PackedStructBlock):
         return PerValuePage(block.rows, block.codec.encoding)
+    if isinstance(block, DictionaryBlock):
+        raise TypeError("full-zip pages have no dictionary")
     if isinstance(block, FixedWidthBlock):
         return PerValuePage(block, flat.describe(block.bits_per_value))
     plain = variable.describe(block.bits_per_offset)

@@ -17,8 +17,7 @@ from lance_format.blob_fields import BlobFormat, format_of, has_blobs
 from lance_format.data_block import Counts, Offsets
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.file.leaf_arrays import bitmap, plain, validity_of
-from lance_format.file.nesting import offsets_of
+from lance_format.file.leaf_arrays import bitmap, offsets_of, plain, validity_of
 from lance_format.structural.rep_def import Validity
 
 INLINE, PACKED, DEDICATED, EXTERNAL = 0, 1, 2, 3

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.compression import packed_struct, variable_packed_struct
@@ -13,10 +10,12 @@ from lance_format.compression.fixed_size_list import join_rows, split_rows
 from lance_format.data_block import (
     Bytes,
     DataBlock,
+    DictionaryBlock,
     FixedSizeListBlock,
     FixedWidthBlock,
     ListLevel,
     ListShape,
+    Offsets,
     PackedStructBlock,
     ValueBlock,
     ValueShape,
@@ -24,6 +23,7 @@ from lance_format.data_block import (
     aligned,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file import dictionary_arrays
 from lance_format.kernels import variable as kernels
 from lance_format.structural.rep_def import Validity
 
@@ -39,6 +39,7 @@ _SHAPES: dict[pa.DataType, ValueShape] = {
 }
 _OFFSET_BYTES = {pa.string(): 4, pa.binary(): 4, pa.large_string(): 8, pa.large_binary(): 8}
 _MAX_NULL_BYTES = 2**30
+_LARGE = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_binary)
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 NULL_SHAPE = ValueShape()
 """The shape of the null type, which has no values."""
@@ -71,10 +72,13 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
             raise NotSupportedError(f"column {name!r} is a {arrow_type}, which Lance cannot store")
         return FIXED_SIZE_LIST_SHAPE
     if pa.types.is_dictionary(arrow_type):
+        if pa.types.is_nested(arrow_type.value_type) or pa.types.is_dictionary(arrow_type.value_type):
+            raise NotSupportedError(f"column {name!r} is a {arrow_type}, which Lance cannot store")
         return shape_of(arrow_type.value_type, name)
     if pa.types.is_struct(arrow_type):
         for field in arrow_type:
-            if shape_of(field.type, name) in (NULL_SHAPE, ValueShape(bits_per_value=1)):
+            unpackable = shape_of(field.type, name) in (NULL_SHAPE, ValueShape(bits_per_value=1))
+            if unpackable or pa.types.is_dictionary(field.type):
                 raise NotSupportedError(
                     f"column {name!r} is a packed struct with a {field.type}, which cannot be packed"
                 )
@@ -84,27 +88,28 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     return ValueShape(bits_per_value=arrow_type.bit_width)
 
 
-def build_arrays(
+def build_array(
     values: ValueBlock | None, validity: Validity | None, num_values: int, arrow_type: pa.DataType, shape: ValueShape
-) -> list[pa.Array]:
-    """Build an array of values; several where the offsets of one would overflow.
+) -> pa.Array:
+    """Build an array of values, which its offsets reach.
 
     Raises
     ------
     CorruptFileError
         If the values are not of the type: strings that are not UTF-8, say.
     """
-    if pa.types.is_dictionary(arrow_type):
-        plain_arrays = build_arrays(values, validity, num_values, arrow_type.value_type, shape)
-        return [_encode_dictionary(array, arrow_type) for array in plain_arrays]
     if values is None:
         if num_values * bytes_per_slot(arrow_type) > _MAX_NULL_BYTES:
             raise NotSupportedError(f"{num_values} nulls of type {arrow_type} take too much memory; read fewer at once")
-        return [pa.nulls(num_values, arrow_type)]
+        return pa.nulls(num_values, arrow_type)
+    if pa.types.is_dictionary(arrow_type):
+        return _build_dictionaries(values, validity, num_values, arrow_type, shape)
+    if isinstance(values, DictionaryBlock):
+        values = values.look_up()
     if isinstance(values, FixedSizeListBlock):
-        return [_build_lists(values, validity, num_values, arrow_type)]
+        return _build_lists(values, validity, num_values, arrow_type)
     if isinstance(values, PackedStructBlock):
-        return [_build_structs(values, validity, num_values, arrow_type)]
+        return _build_structs(values, validity, num_values, arrow_type)
     if shape.bits_per_value == 1 and isinstance(values, FixedWidthBlock) and values.bits_per_value == 8:
         bits = np.packbits(values.data[: values.num_values], bitorder="little")  # full-zip pages have whole bytes only
         values = FixedWidthBlock(bits, 1, values.num_values)
@@ -114,7 +119,7 @@ def build_arrays(
         array = _build(arrow_type, num_values, validity, [aligned(values.data)])
         if pa.types.is_decimal(arrow_type):
             _validate(array)
-        return [array]
+        return array
     return _build_strings(values, validity, arrow_type, shape)
 
 
@@ -129,7 +134,23 @@ def bytes_per_slot(arrow_type: pa.DataType) -> float:
     return 0 if pa.types.is_null(arrow_type) else _OFFSET_BYTES.get(arrow_type) or arrow_type.bit_width / 8
 
 
-def _encode_dictionary(array: pa.Array, arrow_type: pa.DictionaryType) -> pa.Array:
+def _build_dictionaries(
+    values: ValueBlock, validity: Validity | None, num_values: int, arrow_type: pa.DictionaryType, shape: ValueShape
+) -> pa.DictionaryArray:
+    value_type = arrow_type.value_type
+    if not isinstance(values, DictionaryBlock):
+        return _encode_dictionary(build_array(values, validity, num_values, value_type, shape), arrow_type)
+    if values.num_values != num_values:
+        raise CorruptFileError(f"a page does not hold {num_values} values of type {arrow_type}")
+    words, items = values.words, values.items
+    if items.num_values > num_values:  # a few rows of a page need few of its items
+        used, words = np.unique(words, return_inverse=True)
+        items = items.take(used)
+    item_array = build_array(items, None, items.num_values, value_type, shape)
+    return dictionary_arrays.build(words, bitmap(validity), item_array, arrow_type)
+
+
+def _encode_dictionary(array: pa.Array, arrow_type: pa.DictionaryType) -> pa.DictionaryArray:
     try:
         return array.dictionary_encode().cast(arrow_type)
     except pa.ArrowNotImplementedError as error:
@@ -172,12 +193,10 @@ def _build_structs(
         is_null = np.zeros(num_values, np.bool_) if validity is None else ~validity
         if (np.diff(values.rows.offsets)[~is_null] == 0).any():
             raise CorruptFileError("a packed struct that is not null has no bytes")
-    children = []
-    for field, block in zip(arrow_type, fields, strict=True):
-        arrays = build_arrays(block, None, num_values, field.type, shape_of(field.type, field.name))
-        if len(arrays) > 1:
-            raise NotSupportedError("packed strings of more than 2 GiB a page cannot be read; read fewer rows at once")
-        children += arrays
+    children = [
+        build_array(block, None, num_values, field.type, shape_of(field.type, field.name))
+        for field, block in zip(arrow_type, fields, strict=True)
+    ]
     return pa.Array.from_buffers(arrow_type, num_values, [bitmap(validity)], children=children)
 
 
@@ -189,23 +208,14 @@ def _innermost(arrow_type: pa.DataType) -> pa.DataType:
 
 def _build_strings(
     values: VariableWidthBlock, validity: Validity | None, arrow_type: pa.DataType, shape: ValueShape
-) -> list[pa.Array]:
+) -> pa.Array:
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
         if arrow_type in _UTF8 and int(values.data.max(initial=0)) >= _FIRST_NOT_ASCII:
             _validate(array)
-        return [array]
-    if values.size_bytes > _MAX_INT32 and values.num_values > 1:
-        middle = values.num_values // 2
-        return [
-            array
-            for start, stop in ((0, middle), (middle, values.num_values))
-            for array in _build_strings(
-                values.slice(start, stop), None if validity is None else validity[start:stop], arrow_type, shape
-            )
-        ]
+        return array
     if values.size_bytes > _MAX_INT32:
-        raise CorruptFileError(f"a value has {values.size_bytes} bytes, more than type {arrow_type} allows")
+        raise NotSupportedError(f"{values.num_values} values of {arrow_type} have {values.size_bytes} bytes, too many")
     begin = int(values.offsets[0])
     data = values.data[begin : int(values.offsets[-1])]
     narrow = VariableWidthBlock(data, (values.offsets - begin).astype(np.int32))
@@ -231,11 +241,11 @@ def _validate(array: pa.Array) -> None:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Return the array without extension types, dictionaries and views."""
+    """Return the array without extension types, null items of dictionaries, and views."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if isinstance(array, pa.DictionaryArray):
-        array = array.dictionary_decode()
+        return dictionary_arrays.without_null_items(array)
     return array.cast(_VIEWS[array.type]) if array.type in _VIEWS else array
 
 
@@ -248,6 +258,16 @@ def validity_of(array: pa.Array) -> Validity | None:
     return _bits(array.buffers()[0], array.offset, len(array))
 
 
+def offsets_of(array: pa.Array) -> Offsets:
+    """Return where each list or byte string of an array, which may be a slice, starts, and where the last ends."""
+    is_large = any(matches(array.type) for matches in _LARGE)
+    dtype = np.int64 if is_large else np.int32
+    buffer = array.buffers()[1]
+    if buffer is None or buffer.size == 0:
+        return np.zeros(1, dtype)
+    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array) + 1]
+
+
 def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
     """Return the values of an array, which may be a slice.
 
@@ -255,6 +275,10 @@ def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
     """
     if pa.types.is_null(array.type):
         return None
+    if pa.types.is_dictionary(array.type):
+        items = values_of(plain(array.dictionary), None)
+        assert isinstance(items, FixedWidthBlock | VariableWidthBlock)
+        return dictionary_arrays.block_of(_fixed_width_of(array.indices, valid), items, valid)
     if pa.types.is_boolean(array.type):
         bits = _bits(array.buffers()[1], array.offset, len(array))
         if valid is not None:
@@ -325,14 +349,8 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
 
 
 def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
-    _, offset_buffer, data_buffer = array.buffers()
-    dtype: type[np.int32] | type[np.int64] = np.int32 if _SHAPES[array.type].bits_per_offset == 32 else np.int64
-    offsets: npt.NDArray[Any]
-    if offset_buffer is None or offset_buffer.size == 0:
-        offsets = np.zeros(1, dtype)
-    else:
-        offsets = np.frombuffer(offset_buffer, dtype)[array.offset : array.offset + len(array) + 1]
-    data = _bytes(data_buffer)
+    offsets = offsets_of(array)
+    data = _bytes(array.buffers()[2])
     if valid is not None and (np.diff(offsets)[~valid] != 0).any():
         out = np.empty(int(offsets[-1] - offsets[0]), np.uint8)
         out_offsets = np.empty_like(offsets)

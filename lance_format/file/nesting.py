@@ -16,14 +16,22 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobFormat, format_of
-from lance_format.data_block import Offsets, PackedStructBlock, ValueBlock, ValueShape
+from lance_format.data_block import (
+    DictionaryBlock,
+    PackedStructBlock,
+    ValueBlock,
+    ValueShape,
+    VariableWidthBlock,
+)
 from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file import array_limits
 from lance_format.file.columns import is_packed
 from lance_format.file.leaf_arrays import (
     BLOB_SHAPE,
     bitmap,
-    build_arrays,
+    build_array,
+    offsets_of,
     plain,
     shape_of,
     validity_of,
@@ -32,11 +40,18 @@ from lance_format.file.leaf_arrays import (
 from lance_format.structural.blob import DescriptionCodec
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import DecodedRows
-from lance_format.structural.rep_def import LevelBuilder, LevelPair, Validity, unravel, visible_definition
+from lance_format.structural.rep_def import (
+    Layer,
+    LevelBuilder,
+    LevelPair,
+    Validity,
+    unravel,
+    visible,
+    visible_definition,
+)
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
-_MAX_INT32 = 2**31 - 1
 _MAX_ITEMS_PER_ROW = 2**24
 
 
@@ -152,10 +167,6 @@ def check_writable(field: Field, version: FileVersion) -> None:
             raise NotSupportedError(f"{named} is JSON, which cannot be written yet; store it as a string")
         if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
-        if pa.types.is_dictionary(leaf.arrow_type):
-            raise NotSupportedError(
-                f"{named} is a {leaf.arrow_type}, which cannot be written yet; cast it to its values"
-            )
         if kinds & {_Kind.MAP, _Kind.FIXED_SIZE_LIST} and not version.has_maps:
             what = "a map" if _Kind.MAP in kinds else "a fixed-size list of structs"
             raise NotSupportedError(f"{named} is in {what}, which file format {version} cannot hold; write 2.2")
@@ -180,33 +191,94 @@ def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
     ------
     CorruptFileError
         If the layers or values are not those of the column.
+    NotSupportedError
+        If the offsets of a single row overflow.
     """
     kinds = [_kind(field) for field in reversed(leaf.path)]
     lists = tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
     if len(kinds) != len(rows.stack.layers) or lists != rows.stack.lists:
         raise CorruptFileError(f"a page has layers {rows.stack.layers}, which are not those of the column")
     layers = unravel(rows.levels, rows.stack, leaf.dimensions)
-    arrays = build_arrays(rows.values, layers[0].validity, layers[0].num_slots, leaf.arrow_type, leaf.shape)
-    if len(kinds) == 1:
-        return arrays
-    if len(arrays) > 1:
-        raise NotSupportedError("nested byte strings of more than 2 GiB a page cannot be read; read fewer rows at once")
-    array = arrays[0]
-    for field, kind, layer in zip(list(reversed(leaf.path))[1:], kinds[1:], layers[1:], strict=True):
-        buffers = [bitmap(layer.validity)]
-        inner = pa.field("", array.type)
-        if kind is _Kind.STRUCT:
-            nested = pa.struct([inner])
-        elif kind is _Kind.FIXED_SIZE_LIST:
-            nested = pa.list_(inner, field.to_arrow_type().list_size)
-        else:
-            large = field.logical_type.startswith("large_list")
-            if layer.offsets is None or (not large and int(layer.offsets[-1]) > _MAX_INT32):
-                raise NotSupportedError("lists of more than 2^31 items a page cannot be read; read fewer rows at once")
-            nested = pa.large_list(inner) if large else pa.list_(inner)
-            buffers.append(pa.py_buffer(layer.offsets.astype(np.int64 if large else np.int32)))
-        array = pa.Array.from_buffers(nested, layer.num_slots, buffers, children=[array])
+    if _overflows(rows.values, layers, leaf):
+        return [array for half in _halve(rows, leaf) for array in build_leaf(half, leaf)]
+    array = build_array(rows.values, layers[0].validity, layers[0].num_slots, leaf.arrow_type, leaf.shape)
+    for field, layer in zip(list(reversed(leaf.path))[1:], layers[1:], strict=True):
+        array = _wrap(array, field, layer)
     return [array]
+
+
+def _wrap(array: pa.Array, field: Field, layer: Layer) -> pa.Array:
+    """Put an array into the layer of a struct, list or map, which gets this child only."""
+    kind = _kind(field)
+    buffers = [bitmap(layer.validity)]
+    inner = pa.field("", array.type)
+    if kind is _Kind.STRUCT:
+        nested = pa.struct([inner])
+    elif kind is _Kind.FIXED_SIZE_LIST:
+        nested = pa.list_(inner, field.to_arrow_type().list_size)
+    else:
+        large = _has_large_offsets(field)
+        nested = pa.large_list(inner) if large else pa.list_(inner)
+        assert layer.offsets is not None
+        buffers.append(pa.py_buffer(layer.offsets.astype(np.int64 if large else np.int32)))
+    return pa.Array.from_buffers(nested, layer.num_slots, buffers, children=[array])
+
+
+def _has_large_offsets(field: Field) -> bool:
+    return field.logical_type.startswith("large_list")
+
+
+def _overflows(values: ValueBlock | None, layers: Sequence[Layer], leaf: Leaf) -> bool:
+    """Return whether 32-bit offsets, of byte strings or of lists, do not suffice."""
+    if leaf.shape.bits_per_offset != 64 and _bytes_of_strings(values, leaf.arrow_type) > array_limits.MAX_OFFSET:
+        return True
+    return any(
+        layer.offsets is not None and int(layer.offsets[-1]) > array_limits.MAX_OFFSET and not _has_large_offsets(field)
+        for field, layer in zip(reversed(leaf.path), layers, strict=True)
+    )
+
+
+def _bytes_of_strings(values: ValueBlock | None, arrow_type: pa.DataType) -> int:
+    """Return the bytes that values have as byte strings of their own; at most as many, if offsets reach those too."""
+    if isinstance(values, DictionaryBlock):
+        if pa.types.is_dictionary(arrow_type) or not isinstance(values.items, VariableWidthBlock):
+            return 0
+        most = values.num_values * values.items.longest
+        if most <= array_limits.MAX_OFFSET:
+            return most
+        return int(np.diff(values.items.offsets)[values.words].sum(dtype=np.int64))
+    if isinstance(values, PackedStructBlock):
+        values = values.rows
+    return values.size_bytes if isinstance(values, VariableWidthBlock) else 0
+
+
+def _halve(rows: DecodedRows, leaf: Leaf) -> tuple[DecodedRows, DecodedRows]:
+    """Cut decoded rows in two.
+
+    Raises
+    ------
+    NotSupportedError
+        If there is one only.
+    """
+    levels, stack = rows.levels, rows.stack
+    starts = np.arange(levels.num_levels)
+    if levels.repetition is not None:
+        starts = np.flatnonzero(levels.repetition == stack.max_repetition)
+    first = len(starts) // leaf.items_per_row // 2 * leaf.items_per_row
+    if first == 0:
+        raise NotSupportedError(
+            f"a row has more than {array_limits.MAX_OFFSET} bytes or items, more than its type can hold"
+        )
+    cut = int(starts[first])
+    seen = visible(levels.definition, stack)
+    value = cut if seen is None else int(np.count_nonzero(seen[:cut]))
+    before = after = None
+    if rows.values is not None:
+        before, after = rows.values.slice(0, value), rows.values.slice(value, rows.values.num_values)
+    return (
+        DecodedRows(before, levels.select(0, cut), stack),
+        DecodedRows(after, levels.select(cut, levels.num_levels), stack),
+    )
 
 
 def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
@@ -262,15 +334,6 @@ def _bitmap_of(array: pa.Array) -> pa.Buffer | None:
     if array.null_count == 0:
         return None
     return array.buffers()[0] if array.offset == 0 else bitmap(validity_of(array))
-
-
-def offsets_of(array: pa.Array) -> Offsets:
-    """Return where each list of an array, which may be a slice, starts, and where the last ends."""
-    dtype = np.int64 if pa.types.is_large_list(array.type) else np.int32
-    buffer = array.buffers()[1]
-    if buffer is None or buffer.size == 0:
-        return np.zeros(1, dtype)
-    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array) + 1]
 
 
 def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, LayerStack]:

@@ -15,9 +15,11 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Bytes, Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.file.array_limits import rows_that_fit
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
 from lance_format.file.cpu_threads import cpu_threads
+from lance_format.file.dictionary_arrays import concat
 from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
 from lance_format.file.leaf_arrays import bytes_per_slot
 from lance_format.file.nesting import Leaf, build_leaf, leaves_of, merge
@@ -112,18 +114,8 @@ class _Cursor:
         self.next_row = stop
 
     def fits(self, num_rows: int) -> int:
-        """Return how many of the next rows one array can hold: fewer where its offsets would overflow."""
-        if self.column.leaf.shape.bits_per_offset != 32 or len(self._arrays[0]) >= num_rows:
-            return num_rows
-        rows, size = 0, 0
-        for array in self._arrays:
-            size += array.nbytes
-            if rows and size >= 2**31:
-                break
-            rows += len(array)
-            if rows >= num_rows:
-                return num_rows
-        return rows
+        """Return how many of the next rows one array can hold."""
+        return num_rows if len(self._arrays[0]) >= num_rows else rows_that_fit(self._arrays, num_rows)
 
     def pop(self, num_rows: int) -> pa.Array:
         """Return the next rows, which are available."""
@@ -139,7 +131,7 @@ class _Cursor:
                 self._arrays[0] = head.slice(left)
                 left = 0
         self.available -= num_rows
-        return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+        return concat(pieces)
 
 
 class FileReader:
@@ -207,8 +199,8 @@ class FileReader:
         start, stop : int
             Rows `start <= row < stop`.
         batch_size : int
-            Rows of every batch but the last; fewer only where a batch's strings would exceed 2 GiB, or the payloads of
-            its blobs some tens of MiB.
+            Rows of every batch but the last; fewer only where a batch's strings would exceed 2 GiB, a dictionary would
+            have more items than its keys can number, or the payloads of its blobs some tens of MiB.
 
         Raises
         ------
@@ -299,11 +291,11 @@ class FileReader:
         schema = pa.schema([field.to_arrow() for field in fields])
         if not rows.size:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-        gathered = iter([found[0] if len(found) == 1 else pa.concat_arrays(found) for found in pieces])
+        gathered = iter(pieces)
         arrays = []
         for field, wanted in zip(stored, fields, strict=True):
             with self._locating(field.name):
-                array = merge(field, [next(gathered) for _ in leaves_of(field)])
+                array = merge(field, [concat(next(gathered)) for _ in leaves_of(field)])
                 arrays.append(self._blobs.load(array, field, wanted))
         return _batch(arrays, schema, rows.size)
 

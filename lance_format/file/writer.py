@@ -13,8 +13,9 @@ from lance_format.byte_io import ByteRange, RangeWriter
 from lance_format.compression.defaults import EncodingDefaults, overlay
 from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.file.blobs import store_payloads
+from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import (
     ALIGNMENT,
     PageMetadata,
@@ -24,6 +25,7 @@ from lance_format.file.footer import (
 )
 from lance_format.file.nesting import Leaf, check_writable, leaves_of, shred
 from lance_format.structural.layers import LayerStack
+from lance_format.structural.mini_block_writer import TooManyLevelsError
 from lance_format.structural.rep_def import LevelPair
 from lance_format.structural.strategy import encode_page
 from lance_format.version import STABLE, FileVersion
@@ -183,7 +185,7 @@ class FileWriter:
     def _append(self, column: _ColumnWriter, array: pa.Array) -> None:
         if not len(array):
             return
-        size = array.nbytes
+        size = size_bytes(array)
         if size > self._max_page_bytes and len(array) > 1:
             middle = len(array) // 2
             self._append(column, array.slice(0, middle))
@@ -197,17 +199,24 @@ class FileWriter:
             self._write_pages(column)
 
     def _write_pages(self, column: _ColumnWriter) -> None:
-        array = column.arrays[0] if len(column.arrays) == 1 else pa.concat_arrays(column.arrays)
-        column.arrays = []
+        arrays, column.arrays = column.arrays, []
         column.buffered_bytes = 0
-        for leaf in column.leaves:
-            self._write_page(leaf, array)
+        for array in _joined(arrays):
+            for leaf in column.leaves:
+                self._write_page(leaf, array)
 
     def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
         values, levels, stack = shred(array, leaf.leaf)
         _check_nullability(leaf.leaf, levels, stack)
         num_items = len(array) * leaf.leaf.items_per_row
-        page = encode_page(values, levels, stack, num_items, self._version, leaf.options)
+        try:
+            page = encode_page(values, levels, stack, num_items, self._version, leaf.options)
+        except TooManyLevelsError as error:
+            if len(array) == 1:
+                raise NotSupportedError(f"a row of column {leaf.leaf.name!r} has too many empty lists") from error
+            self._write_page(leaf, array.slice(0, len(array) // 2))
+            self._write_page(leaf, array.slice(len(array) // 2))
+            return
         buffers = tuple(self._write_aligned(buffer.data) for buffer in page.buffers)
         leaf.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
         leaf.first_rows.append(leaf.num_rows)
@@ -251,6 +260,15 @@ class FileWriter:
         """Leave nothing behind."""
         self._finished = True
         self._sink.abort()
+
+
+def _joined(arrays: list[pa.Array]) -> list[pa.Array]:
+    """Return arrays as one, or as few as there have to be for their dictionaries to have common ones."""
+    try:
+        return [concat(arrays)]
+    except NotSupportedError:
+        middle = len(arrays) // 2
+        return [*_joined(arrays[:middle]), *_joined(arrays[middle:])]
 
 
 def _same_type(found: Field, wanted: Field) -> bool:

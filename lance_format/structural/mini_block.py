@@ -31,8 +31,11 @@ from lance_format.data_block import (
     BufferSlices,
     Bytes,
     Counts,
+    DataBlock,
+    DictionaryBlock,
     FixedWidthBlock,
     ValueBlock,
+    VariableWidthBlock,
     aligned,
     detached,
     memory_bytes,
@@ -89,7 +92,7 @@ class _Search:
     """What every read of a page needs: where its chunks are, and its dictionary if it has one."""
 
     table: _ChunkTable
-    dictionary: ValueBlock | None
+    dictionary: DataBlock | None
 
     @property
     def size_bytes(self) -> int:
@@ -180,7 +183,7 @@ class MiniBlockPage:
             decoded = _select_flat(values, levels, self._stack, rows, table.first_rows[chunks], starts_of(counts))
         if search.dictionary is None or decoded.values is None:
             return decoded
-        return dataclasses.replace(decoded, values=look_up(search.dictionary, decoded.values))
+        return dataclasses.replace(decoded, values=_index_into(search.dictionary, decoded.values))
 
     def _fetch_chunks(self, table: _ChunkTable, rows: RowSelection) -> _Fetching:
         """Return which chunks hold the rows, the bytes of all of them, and where each begins in these."""
@@ -202,7 +205,10 @@ class MiniBlockPage:
         dictionary = None
         if self._items is not None:
             count = np.array([self._num_dictionary_items], np.int64)
-            dictionary = detached(self._items.decompress([BufferSlices.whole(parts[1])], count))
+            items = self._items.decompress([BufferSlices.whole(parts[1])], count)
+            if not isinstance(items, FixedWidthBlock | VariableWidthBlock):
+                raise CorruptFileError("the items of a dictionary are neither numbers nor byte strings")
+            dictionary = detached(items)
             if dictionary.num_values != self._num_dictionary_items:
                 raise CorruptFileError(f"the dictionary has {dictionary.num_values} items")
         return _Search(self._parse_table(parts[0], parts[-1] if self._stack.lists else None), dictionary)
@@ -281,8 +287,8 @@ def _decode_levels(decompressor: Decompressor | None, slices: BufferSlices, coun
     return None if decompressor is None else as_levels(decompressor.decompress([slices], counts))
 
 
-def look_up(dictionary: ValueBlock, indices: ValueBlock) -> ValueBlock:
-    """Replace indices by the items of a dictionary.
+def _index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
+    """Join indices and the items of a dictionary.
 
     Raises
     ------
@@ -291,10 +297,11 @@ def look_up(dictionary: ValueBlock, indices: ValueBlock) -> ValueBlock:
     """
     if not isinstance(indices, FixedWidthBlock) or indices.bits_per_value not in (8, 16, 32, 64):
         raise CorruptFileError("the indices of a dictionary are not integers")
-    words = indices.data[: indices.size_bytes].view(f"<u{indices.bytes_per_value}")
-    if words.size and int(words.max()) >= dictionary.num_values:
-        raise CorruptFileError(f"dictionary index {int(words.max())}; there are {dictionary.num_values} items")
-    return dictionary.take(words)
+    block = DictionaryBlock(dictionary, indices)
+    highest = int(block.words.max(initial=0))
+    if block.num_values and highest >= dictionary.num_values:
+        raise CorruptFileError(f"dictionary index {highest}; there are {dictionary.num_values} items")
+    return block
 
 
 def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:

@@ -7,6 +7,7 @@ import numpy as np
 from lance_format.compression.options import CompressionOptions, StructuralEncoding
 from lance_format.data_block import (
     DataBlock,
+    DictionaryBlock,
     FixedSizeListBlock,
     FixedWidthBlock,
     PackedStructBlock,
@@ -44,6 +45,11 @@ def encode_page(
         At least 1.
     version : FileVersion
     options : CompressionOptions
+
+    Raises
+    ------
+    TooManyLevelsError
+        If dictionary values have more empty lists between them than a page can hold; fewer rows may fit.
     """
     if isinstance(values, PackedStructBlock) and isinstance(values.codec, blob.DescriptionCodec):
         return blob.encode(values, levels, stack, num_rows, version)
@@ -52,6 +58,9 @@ def encode_page(
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
         return constant.encode_nulls(levels, stack, num_rows, version)
     first = 0 if valid is None else int(np.argmax(valid))
+    if isinstance(values, DictionaryBlock):
+        # readers find a dictionary in mini-block pages only
+        return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
     if isinstance(values, PackedStructBlock):
         return _encode_packed(values, levels, stack, num_rows, version, options)
     if isinstance(values, FixedSizeListBlock):

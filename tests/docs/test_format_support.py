@@ -31,6 +31,7 @@ _NESTED = [
     pa.list_(pa.string(), 4),
     pa.map_(pa.string(), pa.int32()),
     pa.dictionary(pa.int32(), pa.string()),
+    pa.dictionary(pa.int32(), pa.date32()),
 ]
 
 
