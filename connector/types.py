@@ -66,7 +66,7 @@ from connector.field_metadata import (
     to_stored_metadata,
 )
 from connector.user_defined_types import UDT_KEY, find_class, name_class
-from lance_format import InvalidInputError, NotSupportedError
+from lance_format import InvalidInputError, NotSupportedError, storage_schema
 
 _VARIANT = pa.struct(
     [
@@ -198,7 +198,7 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
     NotSupportedError
         If Spark has no type for a column, or for what is inside.
     """
-    return StructType([_to_spark_field(field, field.name) for field in schema])
+    return StructType([_to_spark_field(field, field.name) for field in storage_schema(schema)])
 
 
 def as_vector(array_type: pa.DataType, size: int, column: str) -> pa.DataType:

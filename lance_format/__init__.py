@@ -35,6 +35,7 @@ from lance_format.errors import (
 from lance_format.version import FileVersion
 
 if TYPE_CHECKING:
+    from lance_format.extension_types import storage_schema
     from lance_format.file.blob_file import BlobFile
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
@@ -67,6 +68,7 @@ __all__ = [
     "VersionNotFoundError",
     "dataset",
     "plan_write",
+    "storage_schema",
     "write_dataset",
     "write_fragments",
 ]
@@ -82,6 +84,7 @@ _LAZY = {
     "TableWrite": "lance_format.table.write",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",
+    "storage_schema": "lance_format.extension_types",
     "write_dataset": "lance_format.table.write_dataset",
     "write_fragments": "lance_format.table.write_data",
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.extension_types import metadata_of
+from lance_format.extension_types import metadata_of, resolve
 from lance_format.proto import file_pb2
 
 TOP_LEVEL_PARENT = -1
@@ -110,7 +110,7 @@ class Field:
             If it is malformed, or the fields below this one are not those of the type.
         """
         if len(self.children) == 1 and self.logical_type.startswith("fixed_size_list:struct:"):
-            return pa.list_(self.children[0].to_arrow(), self._list_size())
+            return pa.list_(self.children[0].to_storage(), self._list_size())
         if self.logical_type in ("struct", "map", *_LIST_NAMES):
             return _nested_arrow_type(self)
         if self.children:
@@ -123,12 +123,16 @@ class Field:
         except ValueError as error:
             raise CorruptFileError(f"malformed logical type {self.logical_type[:100]!r}: {error}") from error
 
-    def to_arrow(self) -> pa.Field:
-        """Return the Arrow field, metadata included."""
+    def to_storage(self) -> pa.Field:
+        """Return the Arrow field, metadata included, storage types standing for extension types."""
         arrow_type = self.to_arrow_type()
         if pa.types.is_null(arrow_type) and not self.nullable:
             raise CorruptFileError(f"field {self.name!r} has no type but null, and may not be null")
         return pa.field(self.name, arrow_type, self.nullable, metadata=dict(self.metadata) or None)
+
+    def to_arrow(self) -> pa.Field:
+        """Return the Arrow field, with the extension types that are registered, metadata included."""
+        return resolve(self.to_storage())
 
     @classmethod
     def from_arrow(cls, field: pa.Field) -> Field:
@@ -194,8 +198,12 @@ class Schema:
         """Return the schema of some top-level fields, in the order given."""
         return Schema(tuple(self.field(name) for name in names), self.metadata)
 
+    def to_storage(self) -> pa.Schema:
+        """Return the Arrow schema, storage types standing for extension types."""
+        return pa.schema([field.to_storage() for field in self.fields], metadata=dict(self.metadata) or None)
+
     def to_arrow(self) -> pa.Schema:
-        """Return the Arrow schema."""
+        """Return the Arrow schema, with the extension types that are registered."""
         return pa.schema([field.to_arrow() for field in self.fields], metadata=dict(self.metadata) or None)
 
     @classmethod
@@ -323,7 +331,8 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
     NotSupportedError
         If Lance cannot store the type.
     """
-    plain = _PLAIN_NAMES.get(arrow_type)
+    is_extension = isinstance(arrow_type, pa.BaseExtensionType)  # those that are defined in Python have no hash
+    plain = None if is_extension else _PLAIN_NAMES.get(arrow_type)
     if plain is not None:
         return plain
     for matches, spell in _PARAMETRIC_TYPES:
@@ -348,7 +357,7 @@ def _spell_map(arrow_type: pa.MapType, name: str) -> str:
 
 def _spell_dictionary(arrow_type: pa.DictionaryType, name: str) -> str:
     value, index = arrow_type.value_type, arrow_type.index_type
-    if value not in _DICTIONARY_VALUES:
+    if isinstance(value, pa.BaseExtensionType) or value not in _DICTIONARY_VALUES:
         raise NotSupportedError(
             f"column {name!r} is a dictionary of {value}, which Lance cannot store; cast it to {value}"
         )
@@ -378,7 +387,7 @@ _PARAMETRIC_TYPES: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataTy
 
 def _nested_arrow_type(field: Field) -> pa.DataType:
     if field.logical_type == "struct":
-        return pa.struct([child.to_arrow() for child in field.children])
+        return pa.struct([child.to_storage() for child in field.children])
     if len(field.children) != 1:
         raise CorruptFileError(f"field {field.name!r} of type {field.logical_type} has {len(field.children)} children")
     child = field.children[0]
@@ -388,11 +397,11 @@ def _nested_arrow_type(field: Field) -> pa.DataType:
                 f"the entries of map {field.name!r} are a {child.logical_type[:100]} of {len(child.children)} fields;"
                 " expected a struct of 2"
             )
-        key = child.children[0].to_arrow()
+        key = child.children[0].to_storage()
         if pa.types.is_null(key.type):
             raise CorruptFileError(f"the keys of map {field.name!r} have no type but null")
-        return pa.map_(key.with_nullable(False), child.children[1].to_arrow())
-    return pa.list_(child.to_arrow()) if field.logical_type.startswith("list") else pa.large_list(child.to_arrow())
+        return pa.map_(key.with_nullable(False), child.children[1].to_storage())
+    return pa.list_(child.to_storage()) if field.logical_type.startswith("list") else pa.large_list(child.to_storage())
 
 
 def _parse_logical_type(text: str) -> pa.DataType:

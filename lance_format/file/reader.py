@@ -15,6 +15,7 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Bytes, Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.extension_types import retype
 from lance_format.file.array_limits import rows_that_fit
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
@@ -290,7 +291,7 @@ class FileReader:
                     found += next(results)
         schema = pa.schema([field.to_arrow() for field in fields])
         if not rows.size:
-            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+            return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
         gathered = iter(pieces)
         arrays = []
         for field, wanted in zip(stored, fields, strict=True):
@@ -397,4 +398,5 @@ def _windows_ahead(threads: int, num_columns: int) -> int:
 def _batch(arrays: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
     if not arrays:
         return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    columns = [retype(array, field.type) for array, field in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -14,6 +14,7 @@ from lance_format.compression.defaults import EncodingDefaults, overlay
 from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.extension_types import storage_of
 from lance_format.file.blobs import store_payloads
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import (
@@ -169,7 +170,7 @@ class FileWriter:
         index = batch.schema.get_field_index(name)
         if index < 0:
             raise SchemaMismatchError(f"the batch lacks column {name!r}")
-        array = batch.column(index)
+        array = storage_of(batch.column(index))
         if not _same_type(Field.from_arrow(pa.field(name, array.type)), column.field):
             raise SchemaMismatchError(f"column {name!r} is {array.type}; the schema has {column.field.to_arrow_type()}")
         if not column.field.nullable and array.null_count:

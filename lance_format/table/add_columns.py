@@ -200,7 +200,7 @@ def _plan_source(
 
 
 def _from_expressions(schema: Schema, texts: Mapping[str, str]) -> ColumnSource:
-    arrow = schema.to_arrow()
+    arrow = schema.to_storage()
     bound = {name: as_expression(text, arrow) for name, text in texts.items()}
     fields = [pa.field(name, value.type) for name, value in bound.items()]
     if all(isinstance(value.expression, Literal) and not value.expression.value.is_valid for value in bound.values()):
@@ -249,7 +249,7 @@ def _computed(scan: FragmentScan, source: ColumnSource, schema: Schema, batch_si
     """Yield the new columns of all physical rows of a fragment."""
     if source.compute is None:
         raise TypeError("there is nothing to compute")
-    arrow = schema.to_arrow()
+    arrow = schema.to_storage()
     row = 0
     last: pa.RecordBatch | None = None
     for batch, offsets in scan.read(0, scan.num_rows(), batch_size=batch_size):

@@ -181,9 +181,9 @@ def _cast(
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = zip(batch.columns, reads.fields, makes.fields, strict=True)
         arrays = [_cast_values(array, before, after) for array, before, after in columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=makes.to_arrow())
+        return pa.RecordBatch.from_arrays(arrays, schema=makes.to_storage())
 
-    source = ColumnSource(reads, makes.to_arrow(), compute)
+    source = ColumnSource(reads, makes.to_storage(), compute)
     with Draft(table, str(uuid.uuid4())) as draft:
         left = {node.id for field in fields for node in field.walk()}
         fragments = tuple(
@@ -226,5 +226,5 @@ def _cast_values(array: pa.Array, before: Field, after: Field) -> pa.Array:
         _cast_values(array.field(index), child, changed)
         for index, (child, changed) in enumerate(zip(before.children, after.children, strict=True))
     ]
-    fields = [child.to_arrow() for child in after.children]
+    fields = [child.to_storage() for child in after.children]
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)

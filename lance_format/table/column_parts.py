@@ -55,7 +55,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
     field : Field
         The column as it is wanted.
     parts : sequence of (Field, pa.Array)
-        See `split_column`; the arrays have `num_rows` rows each.
+        See `split_column`; the arrays have `num_rows` rows each, and storage types.
     num_rows : int
 
     Raises
@@ -79,7 +79,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]
         pieces = [(node, array.field(node.name)) for node, array in held if node is not None]
         children.append(combine_parts(child, pieces, num_rows))
-    arrow_fields = [child.to_arrow() for child in field.children]
+    arrow_fields = [child.to_storage() for child in field.children]
     mask = first.is_null() if first.null_count else None
     return pa.StructArray.from_arrays(children, fields=arrow_fields, mask=mask)
 

@@ -21,6 +21,7 @@ from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.history import load_history, summarize
 from lance_format.table.indices import describe_index, drop_index
+from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.merge_builder import MergeInsertBuilder
 from lance_format.table.merge_columns import merge_columns
@@ -115,7 +116,7 @@ class LanceDataset:
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types."""
-        return self._table.manifest.schema.to_arrow()
+        return with_text(self._table.manifest.schema).to_arrow()
 
     @property
     def version(self) -> int:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.extension_types import storage_of
 from lance_format.file import BlobFile, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
@@ -184,12 +185,12 @@ class FragmentScan:
         found: dict[int, list[tuple[Field, pa.Array]]] = {field.id: [] for field in self.schema.fields}
         for held, piece in zip(parts.values(), pieces, strict=False):
             for part, array in zip(held, piece.columns, strict=True):
-                found[part.projection.field.id].append((part.projection.field, array))
+                found[part.projection.field.id].append((part.projection.field, storage_of(array)))
         try:
             arrays = [combine_parts(field, found[field.id], num_rows) for field in self.schema.fields]
         except CorruptFileError as error:
             raise CorruptFileError(f"fragment {self.fragment.id}: {error.what}") from error
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema.to_arrow())
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema.to_storage())
 
 
 _Parts = dict[DataFile, list[ColumnPart]]

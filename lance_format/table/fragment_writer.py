@@ -60,7 +60,7 @@ class FragmentWriter:
         self._store = store
         self._directory = directory
         self._schema = schema
-        self._arrow_schema = schema.to_arrow()
+        self._arrow_schema = schema.to_storage()
         self._version = version
         self._max_rows = max_rows_per_file
         self._max_bytes = max_bytes_per_file

@@ -13,12 +13,14 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.datatypes import Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate
 from lance_format.expressions.nodes import Column
+from lance_format.extension_types import retype
 from lance_format.file import prune
 from lance_format.table.fragment_scan import empty_columns_batch
+from lance_format.table.json_columns import to_text, with_text
 from lance_format.table.row_columns import ROW_COLUMNS, LiveRows, row_column
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str]
@@ -31,6 +33,17 @@ class Output:
 
     name: str
     value: BoundExpression
+
+    def stored(self, schema: Schema) -> Field | None:
+        """Return the stored field that it is a copy of; None if it is computed, or a row column."""
+        expression = self.value.expression
+        if not isinstance(expression, Column):
+            return None
+        fields, found = schema.fields, None
+        for name in expression.path:
+            found = next((field for field in fields if field.name == name), None)
+            fields = () if found is None else found.children
+        return found
 
     @property
     def copied(self) -> str | None:
@@ -69,13 +82,15 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *self.row_columns])
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what is wanted of a completed batch."""
+        """Return what is wanted of a completed batch, as users see it: extension types, and JSON as text."""
         if not self.outputs:
             return empty_columns_batch(batch.num_rows)
         arrays = []
-        for output in self.outputs:
+        for output, visible in zip(self.outputs, self.schema, strict=True):
             name = output.copied
-            arrays.append(evaluate(output.value, batch) if name is None else batch.column(name))
+            array = evaluate(output.value, batch) if name is None else batch.column(name)
+            stored = output.stored(self.source)
+            arrays.append(array if stored is None else retype(to_text(array, stored), visible.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -123,13 +138,16 @@ def plan_projection(
         filter=predicate,
         source=prune(stored, paths),
         row_columns=tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names),
-        schema=pa.schema([_output_field(output, visible) for output in outputs], metadata=visible.metadata),
+        schema=pa.schema([_output_field(output, stored, visible) for output in outputs], metadata=visible.metadata),
     )
 
 
-def _output_field(output: Output, visible: pa.Schema) -> pa.Field:
-    name = output.copied
-    return pa.field(output.name, output.value.type) if name is None else visible.field(name).with_name(output.name)
+def _output_field(output: Output, stored: Schema, visible: pa.Schema) -> pa.Field:
+    field = output.stored(stored)
+    shown = None if field is None else with_text(Schema((field,))).to_arrow().field(0)
+    if output.copied is not None:
+        return (visible.field(output.copied) if shown is None else shown).with_name(output.name)
+    return pa.field(output.name, output.value.type if shown is None else shown.type)
 
 
 def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -> list[Output]:
@@ -145,8 +163,8 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
 
 
 def visible_schema(stored: Schema) -> pa.Schema:
-    """Return all columns of a table that expressions can name."""
-    arrow = stored.to_arrow()
+    """Return all columns of a table that expressions can name, as they are stored."""
+    arrow = stored.to_storage()
     hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
     return pa.schema([*arrow, *hidden], metadata=arrow.metadata)
 

@@ -12,6 +12,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import filter_mask, to_sql
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan, filter_rows
+from lance_format.table.json_columns import with_text
 from lance_format.table.projection import Columns, Filter, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows
 from lance_format.table.table_version import TableVersion
@@ -99,7 +100,7 @@ class LanceScanner:
     @property
     def dataset_schema(self) -> pa.Schema:
         """The columns of the table."""
-        return self._table.manifest.schema.to_arrow()
+        return with_text(self._table.manifest.schema).to_arrow()
 
     @property
     def filter_text(self) -> str:

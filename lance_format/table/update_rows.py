@@ -82,7 +82,7 @@ def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:
         )
     if not isinstance(text, str):
         raise InvalidInputError(f"the new value of column {name!r} is {text!r}; a SQL expression is needed")
-    arrow = schema.to_arrow()
+    arrow = schema.to_storage()
     value = as_expression(text, arrow)
     wanted = schema.field(name).to_arrow_type()
     return value if value.type == wanted else bind(Cast(value.expression, wanted), arrow)

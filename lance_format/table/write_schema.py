@@ -7,6 +7,7 @@ import pyarrow as pa
 from lance_format.blob_fields import format_of, has_blobs, has_same_extension, holds_bytes
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import SchemaMismatchError
+from lance_format.extension_types import storage_of
 from lance_format.file import as_given
 
 
@@ -63,7 +64,7 @@ def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> p
     batch : pa.RecordBatch
     schema : Schema
     arrow_schema : pa.Schema
-        The same, as Arrow.
+        The same, as Arrow, of storage types.
 
     Raises
     ------
@@ -87,11 +88,10 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
     if not field.nullable and column.null_count:
         raise SchemaMismatchError(f"column {field.name!r} has {column.null_count} nulls, and cannot be null")
     expected = field.to_arrow_type()
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
+    given = Field.from_arrow(pa.field(field.name, column.type))
+    column = storage_of(column)
     if column.type == expected:
         return column
-    given = Field.from_arrow(pa.field(field.name, column.type))
     if has_blobs(field) and not _differences(field, given, field.name):
         return as_given(column, field)
     differences = _differences(field, given, field.name)
@@ -105,6 +105,8 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
 
 def _differences(expected: Field, found: Field, path: str) -> list[str]:
     """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
+    if expected.logical_type == "json":
+        return [f"column {path!r} is JSON, which cannot be written yet"]
     if format_of(expected) is not None and (holds_bytes(found) or has_same_extension(expected, found)):
         return []
     # Lists of structs have a name of their own, which lists of blobs have only as tables store them.

@@ -127,29 +127,3 @@ def test_dictionary_columns_are_read(value_type: pa.DataType, version: str, tmp_
             found.validate(full=True)
             assert found.schema == table.schema
             assert found.to_pylist() == table.to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("arrow_type", "storage"),
-    [
-        (pa.uuid(), [b"0123456789abcdef", None]),
-        (pa.bool8(), [1, 0]),
-        (pa.opaque(pa.int32(), "kind", "vendor"), [7, None]),
-        (pa.fixed_shape_tensor(pa.float32(), [2, 2]), [[1, 2, 3, 4], [5, 6, 7, 8]]),
-    ],
-    ids=str,
-)
-def test_extension_types_are_kept(arrow_type: pa.DataType, storage: list[object], tmp_path: Path) -> None:
-    array = pa.ExtensionArray.from_storage(arrow_type, pa.array(storage, arrow_type.storage_type))
-    table = pa.table({"c": array})
-    path = tmp_path / "e.lance"
-    with LanceFileWriter(path, table.schema) as writer:
-        writer.write_batch(table)
-    assert lance.file.LanceFileReader(str(path)).read_all().to_table().equals(table)
-    ours = LanceFileReader(path).read_all().to_table()
-    assert ours.column(0).to_pylist() == array.storage.to_pylist()
-    with lance.file.LanceFileWriter(str(path), table.schema) as theirs:
-        theirs.write_batch(table.to_batches()[0])
-    again = LanceFileReader(path).read_all().to_table()
-    assert again.equals(ours)
-    assert again.schema.equals(ours.schema, check_metadata=True)

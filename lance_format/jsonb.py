@@ -1,0 +1,166 @@
+"""JSONB, the form in which Lance stores JSON: its text is made here.
+
+The layout is that of the Rust crate `jsonb` (github.com/databendlabs/jsonb). All integers are big-endian. A document is
+a container, a container is
+
+    │ u32: kind in the upper 3 bits, number of values │ u32 for each value │ payloads, one after the other │
+
+whose kind is a scalar (one value), an array, or an object, which has an entry for each key, then one for each value. An
+entry says in its upper 4 bits what the value is, and in the others how many bytes its payload has:
+
+    0 null   1 string, as UTF-8   2 number   3 false   4 true   5 array or object, a container again
+
+A number is a byte that says what follows: nothing (zero, and what is no number), a signed or unsigned integer of 1, 2,
+4 or 8 bytes, a double, or a decimal: an integer of 8, 16 or 32 bytes and a byte of scale, before which early writers
+put one of precision.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lance_format.errors import CorruptFileError, NotSupportedError
+
+_KIND, _COUNT = 0xE000_0000, 0x1FFF_FFFF
+_ARRAY, _OBJECT, _SCALAR = 0x8000_0000, 0x4000_0000, 0x2000_0000
+_SIZE = 0x0FFF_FFFF
+_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER, _EXTENSION = range(7)
+_NOT_FINITE = (0x10, 0x20, 0x30)
+_SIGNED, _UNSIGNED, _DOUBLE, _DECIMAL = 0x40, 0x50, 0x60, 0x70
+_INTEGER_SIZES = (1, 2, 4, 8)
+_DECIMAL_SIZES = {9: 8, 17: 16, 18: 16, 33: 32, 34: 32}
+_MAX_SCALE = 76
+_SMALLEST_PLAIN = 1e-5
+
+_Part: TypeAlias = "str | tuple[int, int]"
+"""Text, or where a container that is yet to become text begins and ends."""
+
+
+def to_text(data: bytes) -> str:
+    """Return the text of a JSON document.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no JSONB.
+    NotSupportedError
+        If it holds what JSON has no place for: bytes, dates, intervals.
+    """
+    pieces: list[str] = []
+    pending: list[_Part] = [(0, len(data))]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            pieces.append(part)
+        else:
+            pending += reversed(_parts_of(data, *part))
+    return "".join(pieces)
+
+
+def _parts_of(data: bytes, start: int, end: int) -> list[_Part]:
+    """Return the parts of a container."""
+    if end - start < 4:
+        raise CorruptFileError(f"JSON has a container of {end - start} bytes")
+    (header,) = struct.unpack_from(">I", data, start)
+    kind, count = header & _KIND, header & _COUNT
+    if kind not in (_ARRAY, _OBJECT, _SCALAR):
+        raise CorruptFileError(f"JSON has a container of the unknown kind {header:#010x}")
+    num_entries = {_ARRAY: count, _OBJECT: 2 * count, _SCALAR: 1}[kind]
+    position = start + 4 + 4 * num_entries
+    if position > end:
+        raise CorruptFileError(f"JSON has a container of {num_entries} entries in {end - start} bytes")
+    values: list[_Part] = []
+    for entry in struct.unpack_from(f">{num_entries}I", data, start + 4):
+        size = entry & _SIZE
+        if size > end - position:
+            raise CorruptFileError(f"JSON has a value of {size} bytes, of which {end - position} are there")
+        values.append(_value(entry >> 28, data, position, position + size))
+        position += size
+    if position != end:
+        raise CorruptFileError(f"JSON has {end - position} bytes that belong to no value")
+    if kind == _SCALAR:
+        return values
+    if kind == _ARRAY:
+        return ["[", *_with_commas([[value] for value in values]), "]"]
+    keys = values[:count]
+    if not all(isinstance(key, str) and key.startswith('"') for key in keys):
+        raise CorruptFileError("JSON has an object with a key that is no string")
+    return ["{", *_with_commas([[key, ":", value] for key, value in zip(keys, values[count:], strict=True)]), "}"]
+
+
+def _with_commas(groups: list[list[_Part]]) -> list[_Part]:
+    parts: list[_Part] = []
+    for group in groups:
+        if parts:
+            parts.append(",")
+        parts += group
+    return parts
+
+
+def _value(kind: int, data: bytes, start: int, end: int) -> _Part:
+    if kind == _CONTAINER:
+        return start, end
+    if kind == _EXTENSION:
+        raise NotSupportedError("JSON with values of bytes, dates or intervals cannot be read")
+    make = _SCALARS.get(kind)
+    if make is None:
+        raise CorruptFileError(f"JSON has a value of the unknown kind {kind}")
+    return make(data[start:end])
+
+
+def _string(data: bytes) -> str:
+    try:
+        return json.dumps(data.decode(), ensure_ascii=False)
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"JSON has a string that is not UTF-8: {error}") from error
+
+
+def _number(data: bytes) -> str:
+    kind, size = data[:1], len(data) - 1
+    if size == 0 and kind == b"\0":
+        return "0"
+    if size == 0 and kind[0] in _NOT_FINITE:
+        return "null"
+    if size in _INTEGER_SIZES and kind and kind[0] in (_SIGNED, _UNSIGNED):
+        return str(int.from_bytes(data[1:], signed=kind[0] == _SIGNED))
+    if size == 8 and kind[0] == _DOUBLE:
+        return _double(struct.unpack(">d", data[1:])[0])
+    if size in _DECIMAL_SIZES and kind[0] == _DECIMAL:
+        return _decimal(int.from_bytes(data[1 : 1 + _DECIMAL_SIZES[size]], signed=True), data[-1])
+    raise CorruptFileError(f"JSON has a number of {len(data)} bytes that starts with {kind.hex() or 'nothing'}")
+
+
+def _double(value: float) -> str:
+    """Spell a number as pylance does: the fewest digits that tell it, with an exponent below 1e-5 and from 1e16 on."""
+    text = repr(value)
+    digits, exponent_sign, exponent = text.partition("e-")
+    if not exponent_sign:
+        return text if value - value == 0 else "null"
+    if abs(value) < _SMALLEST_PLAIN:
+        return f"{digits}e-{int(exponent)}"
+    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+    return f"{sign}0.{'0' * (int(exponent) - 1)}{digits.replace('.', '')}"
+
+
+def _decimal(value: int, scale: int) -> str:
+    if scale > _MAX_SCALE:
+        raise CorruptFileError(f"JSON has a decimal of scale {scale}; at most {_MAX_SCALE} is possible")
+    digits = str(abs(value)).rjust(scale + 1, "0")
+    sign = "-" if value < 0 else ""
+    return sign + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
+
+
+_SCALARS: dict[int, Callable[[bytes], str]] = {
+    _NULL: lambda _: "null",
+    _STRING: _string,
+    _NUMBER: _number,
+    _FALSE: lambda _: "false",
+    _TRUE: lambda _: "true",
+}

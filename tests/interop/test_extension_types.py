@@ -1,0 +1,143 @@
+"""Extension types come back as what they were, wherever they are in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import lance.file
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format.extension_types import resolve, retype, storage_of, storage_schema
+from lance_format.file import LanceFileReader, LanceFileWriter
+
+
+class _Celsius(pa.ExtensionType):
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        super().__init__(pa.float64(), "tests.celsius")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return str(self.digits).encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _Celsius:
+        return cls(int(serialized))
+
+
+@pytest.fixture
+def _celsius() -> Iterator[None]:
+    pa.register_extension_type(_Celsius(0))
+    yield
+    pa.unregister_extension_type("tests.celsius")
+
+
+_TYPES: dict[str, tuple[pa.DataType, list[object]]] = {
+    "uuid": (pa.uuid(), [b"0123456789abcdef", None]),
+    "bool8": (pa.bool8(), [1, None]),
+    "opaque": (pa.opaque(pa.int32(), "kind", "vendor"), [7, None]),
+    "tensor": (pa.fixed_shape_tensor(pa.float32(), [2, 2]), [[1, 2, 3, 4], None]),
+    "of Python": (_Celsius(2), [21.5, None]),
+}
+
+
+def _array(name: str) -> pa.ExtensionArray:
+    arrow_type, values = _TYPES[name]
+    return pa.ExtensionArray.from_storage(arrow_type, pa.array(values, arrow_type.storage_type))
+
+
+def _nestings(array: pa.Array) -> dict[str, pa.Array]:
+    struct = pa.StructArray.from_arrays([array, pa.array([1, 2])], ["e", "n"], mask=pa.array([False, True]))
+    offsets = pa.array([0, 1, 2], pa.int32())
+    return {
+        "plain": array,
+        "struct": struct,
+        "list": pa.ListArray.from_arrays(offsets, array),
+        "list of structs": pa.ListArray.from_arrays(offsets, struct),
+        "map": pa.MapArray.from_arrays(offsets, pa.array(["a", "b"]), array),
+        "vector of structs": pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([array], ["e"]), 1),
+    }
+
+
+@pytest.mark.usefixtures("_celsius")
+@pytest.mark.parametrize("nesting", _nestings(pa.array([1, 2])))
+@pytest.mark.parametrize("name", _TYPES)
+def test_both_directions(name: str, nesting: str, tmp_path: Path) -> None:
+    array = _nestings(_array(name))[nesting]
+    table = pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata={"kept": "1"})]))
+    for write in (LanceFileWriter, lance.file.LanceFileWriter):
+        with write(str(tmp_path / "f.lance"), table.schema, version="2.2") as writer:
+            writer.write_batch(table.to_batches()[0])
+        for read in (LanceFileReader, lance.file.LanceFileReader):
+            found = read(str(tmp_path / "f.lance")).read_all().to_table()
+            assert found.schema.equals(table.schema, check_metadata=True)
+            assert found.equals(table)
+        for rows in ([1], []):
+            found = LanceFileReader(tmp_path / "f.lance").take_rows(rows).to_table()
+            assert found.equals(table.slice(2 - len(rows)))
+    _check_tables(table, tmp_path / "t")
+
+
+def _check_tables(table: pa.Table, path: Path) -> None:
+    """Write a table twice, the second time without its extension types."""
+    lance_format.write_dataset(table, path)
+    storage = pa.table([storage_of(table.column(0).chunk(0))], ["c"])
+    assert storage.schema.types == storage_schema(table.schema).types
+    lance_format.write_dataset(storage, path, mode="append")
+    expected = pa.concat_tables([table, table])
+    for dataset in (lance_format.dataset(path), lance.dataset(str(path))):
+        assert dataset.schema.equals(table.schema, check_metadata=True)
+        assert dataset.to_table().equals(expected)
+        assert dataset.take([3, 0]).equals(expected.take([3, 0]))
+
+
+def test_types_that_are_not_registered_are_storage_with_metadata(tmp_path: Path) -> None:
+    metadata = {"ARROW:extension:name": "tests.unknown", "ARROW:extension:metadata": "x", "kept": "1"}
+    inner = pa.field("x", pa.int32(), metadata=metadata)
+    schema = pa.schema([pa.field("c", pa.int32(), metadata=metadata), pa.field("s", pa.struct([inner]))])
+    table = pa.table([[1, 2], [{"x": 1}, None]], schema=schema)
+    with lance.file.LanceFileWriter(str(tmp_path / "f.lance"), schema) as writer:
+        writer.write_batch(table.to_batches()[0])
+    found = LanceFileReader(tmp_path / "f.lance").read_all().to_table()
+    theirs = lance.file.LanceFileReader(str(tmp_path / "f.lance")).read_all().to_table()
+    assert found.schema.equals(theirs.schema, check_metadata=True)
+    assert found.equals(theirs)
+
+
+@pytest.mark.parametrize("name", [b"arrow.uuid", b"arrow.fixed_shape_tensor", b"\xff"])
+def test_storage_that_does_not_fit_its_extension_stays_readable(name: bytes, tmp_path: Path) -> None:
+    field = pa.field("c", pa.int32(), metadata={b"ARROW:extension:name": name, b"ARROW:extension:metadata": b"{"})
+    assert resolve(field).equals(field, check_metadata=True)
+    table = pa.table([[1, 2]], schema=pa.schema([field]))
+    with LanceFileWriter(tmp_path / "f.lance", table.schema) as writer:
+        writer.write_batch(table)
+    assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().column(0).to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", _TYPES)
+def test_extensions_inside_of_vectors_and_dictionaries_are_refused(name: str, tmp_path: Path) -> None:
+    for arrow_type in (pa.list_(_TYPES[name][0], 2), pa.dictionary(pa.int8(), _TYPES[name][0])):
+        with pytest.raises(lance_format.NotSupportedError, match="column 'c'"):
+            LanceFileWriter(tmp_path / "f.lance", pa.schema([("c", arrow_type)]))
+
+
+def test_nothing_is_copied() -> None:
+    array = _nestings(_array("uuid"))["list of structs"]
+    storage = storage_of(array)
+    again = retype(storage, array.type)
+    assert again.equals(array)
+    buffers = [[buffer and buffer.address for buffer in one.buffers()] for one in (array, storage, again)]
+    assert buffers[0] == buffers[1] == buffers[2]
+
+
+def test_the_metadata_names_extensions_again() -> None:
+    schema = pa.schema([("u", pa.uuid()), ("s", pa.struct([("b", pa.bool8())])), ("j", pa.json_())])
+    storage = storage_schema(schema)
+    assert storage.types == [pa.binary(16), pa.struct([("b", pa.int8())]), pa.string()]
+    assert storage.field("u").metadata[b"ARROW:extension:name"] == b"arrow.uuid"
+    assert storage.field("s").type.field(0).metadata[b"ARROW:extension:name"] == b"arrow.bool8"
+    assert not storage.field("j").metadata
+    assert [resolve(field).type for field in storage][:2] == schema.types[:2]
