@@ -77,10 +77,11 @@ def test_special_numbers_and_large_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_json_inside_of_other_types(version: str, tmp_path: Path) -> None:
     inner = _json(["1", None, '[2, {"a": null}]', '"x"'])
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"] * 4, pa.binary(16)))
     mask = pa.array([False, False, True, False])
     columns = {
         "plain": inner,
-        "struct": pa.StructArray.from_arrays([inner, pa.array([1, 2, 3, 4])], ["j", "n"], mask=mask),
+        "struct": pa.StructArray.from_arrays([inner, uuids, pa.array([1, 2, 3, 4])], ["j", "u", "n"], mask=mask),
         "list": pa.ListArray.from_arrays(pa.array([0, 1, None, 3, 4], pa.int32()), inner),
     }
     if version == "2.2":

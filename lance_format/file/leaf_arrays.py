@@ -23,6 +23,7 @@ from lance_format.data_block import (
     aligned,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.extension_types import map_leaf_types, storage_of
 from lance_format.file import dictionary_arrays
 from lance_format.kernels import variable as kernels
 from lance_format.structural.rep_def import Validity
@@ -42,7 +43,7 @@ _MAX_NULL_BYTES = 2**30
 _LARGE = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_binary)
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 NULL_SHAPE = ValueShape()
-"""The shape of the null type, which has no values."""
+"""The shape of the null type and of structs without fields, which have no values."""
 
 
 FIXED_SIZE_LIST_SHAPE = ValueShape()
@@ -53,6 +54,11 @@ BLOB_SHAPE = ValueShape()
 """The shape of descriptions that are written in the blob layout."""
 
 
+def is_empty_struct(arrow_type: pa.DataType) -> bool:
+    """Return whether a type is a struct without fields."""
+    return bool(pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0)
+
+
 def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     """Return the kind of block that the values of a leaf column form.
 
@@ -61,7 +67,7 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     NotSupportedError
         If leaves of this type can be neither read nor written yet.
     """
-    if pa.types.is_null(arrow_type):
+    if pa.types.is_null(arrow_type) or is_empty_struct(arrow_type):
         return NULL_SHAPE
     shape = _SHAPES.get(arrow_type)
     if shape is not None:
@@ -240,13 +246,16 @@ def _validate(array: pa.Array) -> None:
         raise CorruptFileError(f"a value is not of type {array.type}: {error}") from error
 
 
+def as_stored(array: pa.Array) -> pa.Array:
+    """Return an array without extension types, which costs nothing, and without views, which costs a copy."""
+    array = storage_of(array)
+    stored = map_leaf_types(array.type, lambda leaf: _VIEWS.get(leaf, leaf))
+    return array if stored == array.type else array.cast(stored)
+
+
 def plain(array: pa.Array) -> pa.Array:
-    """Return the array without extension types, null items of dictionaries, and views."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if isinstance(array, pa.DictionaryArray):
-        return dictionary_arrays.without_null_items(array)
-    return array.cast(_VIEWS[array.type]) if array.type in _VIEWS else array
+    """Return the array without null items of dictionaries."""
+    return dictionary_arrays.without_null_items(array) if isinstance(array, pa.DictionaryArray) else array
 
 
 def validity_of(array: pa.Array) -> Validity | None:
@@ -271,12 +280,13 @@ def offsets_of(array: pa.Array) -> Offsets:
 def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
     """Return the values of an array, which may be a slice.
 
-    Those that are not valid become zeros or empty strings, whatever stood in their place. None for the null type.
+    Those that are not valid become zeros or empty strings, whatever stood in their place. None for types that have no
+    values.
     """
-    if pa.types.is_null(array.type):
+    if pa.types.is_null(array.type) or is_empty_struct(array.type):
         return None
     if pa.types.is_dictionary(array.type):
-        items = values_of(plain(array.dictionary), None)
+        items = values_of(array.dictionary, None)
         assert isinstance(items, FixedWidthBlock | VariableWidthBlock)
         return dictionary_arrays.block_of(_fixed_width_of(array.indices, valid), items, valid)
     if pa.types.is_boolean(array.type):
@@ -295,8 +305,7 @@ def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
 
 def _structs_of(array: pa.Array, valid: Validity | None) -> PackedStructBlock:
     fields: list[DataBlock] = []
-    for field, child in zip(array.type, _children(array), strict=True):
-        part = plain(child)
+    for field, part in zip(array.type, _children(array), strict=True):
         there = validity_of(part)
         if there is not None and not (there if valid is None else there | ~valid).all():
             raise NotSupportedError(f"field {field.name!r} of a packed struct is null, which cannot be stored")
@@ -322,7 +331,7 @@ def _lists_of(array: pa.Array, valid: Validity | None) -> FixedSizeListBlock:
     validities: list[Bytes] = []
     while pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
-        array = plain(array.values.slice(array.offset * size, len(array) * size))
+        array = array.values.slice(array.offset * size, len(array) * size)
         own = validity_of(array)
         levels.append(ListLevel(size, own is not None))
         if own is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from lance_format.file.leaf_arrays import (
     BLOB_SHAPE,
     bitmap,
     build_array,
+    is_empty_struct,
     offsets_of,
     plain,
     shape_of,
@@ -38,7 +40,7 @@ from lance_format.file.leaf_arrays import (
     values_of,
 )
 from lance_format.structural.blob import DescriptionCodec
-from lance_format.structural.layers import LayerStack
+from lance_format.structural.layers import LayerStack, item_layer
 from lance_format.structural.page import DecodedRows
 from lance_format.structural.rep_def import (
     Layer,
@@ -135,8 +137,6 @@ def leaves_of(field: Field) -> list[Leaf]:
 
     def visit(path: tuple[Field, ...]) -> None:
         last = path[-1]
-        if last.logical_type == "struct" and not last.children:
-            raise NotSupportedError(f"column {field.name!r} has struct {last.name!r} without fields, not supported yet")
         if last.children and not is_packed(last):
             for child in last.children:
                 visit((*path, child))
@@ -167,6 +167,8 @@ def check_writable(field: Field, version: FileVersion) -> None:
             raise NotSupportedError(f"{named} is JSON, which cannot be written yet; store it as a string")
         if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
+        if is_empty_struct(leaf.arrow_type) and kinds - {_Kind.STRUCT, _Kind.LEAF}:
+            raise NotSupportedError(f"{named} is a struct without fields in a list or map, which Lance cannot store")
         if kinds & {_Kind.MAP, _Kind.FIXED_SIZE_LIST} and not version.has_maps:
             what = "a map" if _Kind.MAP in kinds else "a fixed-size list of structs"
             raise NotSupportedError(f"{named} is in {what}, which file format {version} cannot hold; write 2.2")
@@ -176,6 +178,22 @@ def check_writable(field: Field, version: FileVersion) -> None:
         raise NotSupportedError(
             f"column {field.name!r} has a fixed-size list of structs beside other fields, which is not supported"
         )
+
+
+def check_order(fields: Sequence[Field]) -> None:
+    """Refuse structs without fields before other columns: pylance would read the others from the wrong place.
+
+    Raises
+    ------
+    NotSupportedError
+    """
+    leaves = [leaf for field in fields for leaf in leaves_of(field)]
+    for empty, following in pairwise(leaves):
+        if is_empty_struct(empty.arrow_type) and not is_empty_struct(following.arrow_type):
+            raise NotSupportedError(
+                f"column {empty.name!r} is a struct without fields before column {following.name!r}, which pylance"
+                " could not read then; put it last"
+            )
 
 
 def _has_fixed_width(arrow_type: pa.StructType) -> bool:
@@ -194,6 +212,8 @@ def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
     NotSupportedError
         If the offsets of a single row overflow.
     """
+    if is_empty_struct(leaf.arrow_type):
+        return [_build_empty(rows, leaf)]
     kinds = [_kind(field) for field in reversed(leaf.path)]
     lists = tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
     if len(kinds) != len(rows.stack.layers) or lists != rows.stack.lists:
@@ -205,6 +225,17 @@ def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
     for field, layer in zip(list(reversed(leaf.path))[1:], layers[1:], strict=True):
         array = _wrap(array, field, layer)
     return [array]
+
+
+def _build_empty(rows: DecodedRows, leaf: Leaf) -> pa.Array:
+    """Build structs without fields, all there: their pages say nothing but how many they are."""
+    if rows.values is not None or rows.stack.lists or any(_kind(field) is not _Kind.STRUCT for field in leaf.path[:-1]):
+        raise CorruptFileError("a struct without fields has values or lists")
+    num_rows = rows.levels.num_levels
+    array = pa.Array.from_buffers(leaf.arrow_type, num_rows, [None])
+    for field in reversed(leaf.path[:-1]):
+        array = _wrap(array, field, Layer(None, None, num_rows))
+    return array
 
 
 def _wrap(array: pa.Array, field: Field, layer: Layer) -> pa.Array:
@@ -298,7 +329,7 @@ def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
     kind = _kind(field)
     if kind is _Kind.LEAF:
         return arrays[0]
-    first = arrays[0]
+    first = next((array for array in arrays if not _is_empty(array.type)), arrays[0])
     buffers: list[pa.Buffer | None] = [_bitmap_of(first)]
     inner: list[pa.Array] = []
     if kind is _Kind.STRUCT:
@@ -324,6 +355,13 @@ def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
     if kind is _Kind.MAP and children[0].field(0).null_count:
         raise CorruptFileError("a map has a null key")
     return pa.Array.from_buffers(arrow_type, len(first), buffers, children=children)
+
+
+def _is_empty(arrow_type: pa.DataType) -> bool:
+    """Return whether the leaf of an array of a single leaf is a struct without fields, which knows of no nulls."""
+    while pa.types.is_struct(arrow_type) and arrow_type.num_fields:
+        arrow_type = arrow_type.field(0).type
+    return is_empty_struct(arrow_type)
 
 
 def _count_leaves(field: Field) -> int:
@@ -364,6 +402,12 @@ def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, La
     array = plain(array)
     builder.add_items(validity_of(array))
     levels, stack = builder.finish()
+    if is_empty_struct(array.type):
+        if levels.definition is not None:
+            raise NotSupportedError(
+                f"column {leaf.name!r} is a struct without fields, and null or in a null struct: Lance cannot store it"
+            )
+        return None, levels, LayerStack((item_layer(nullable=True),))
     definition = visible_definition(levels, stack)
     values = values_of(array, None if definition is None else definition == 0)
     if leaf.shape is BLOB_SHAPE and isinstance(values, PackedStructBlock):

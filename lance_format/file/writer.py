@@ -14,7 +14,6 @@ from lance_format.compression.defaults import EncodingDefaults, overlay
 from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
-from lance_format.extension_types import storage_of
 from lance_format.file.blobs import store_payloads
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import (
@@ -24,7 +23,8 @@ from lance_format.file.footer import (
     serialize_descriptor,
     serialize_end,
 )
-from lance_format.file.nesting import Leaf, check_writable, leaves_of, shred
+from lance_format.file.leaf_arrays import as_stored
+from lance_format.file.nesting import Leaf, check_order, check_writable, leaves_of, shred
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooManyLevelsError
 from lance_format.structural.rep_def import LevelPair
@@ -131,6 +131,7 @@ class FileWriter:
         for top in schema.fields:
             check_storable(top, version)
             check_writable(describe(top), version)
+        check_order([describe(top) for top in schema.fields])
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
         self._columns = [_ColumnWriter(top, defaults) for top in schema.fields]
         num_columns = max(len(self._columns), 1)
@@ -170,7 +171,7 @@ class FileWriter:
         index = batch.schema.get_field_index(name)
         if index < 0:
             raise SchemaMismatchError(f"the batch lacks column {name!r}")
-        array = storage_of(batch.column(index))
+        array = as_stored(batch.column(index))
         if not _same_type(Field.from_arrow(pa.field(name, array.type)), column.field):
             raise SchemaMismatchError(f"column {name!r} is {array.type}; the schema has {column.field.to_arrow_type()}")
         if not column.field.nullable and array.null_count:
@@ -285,9 +286,11 @@ def _same_type(found: Field, wanted: Field) -> bool:
 
 
 def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None:
+    if levels.definition is None:
+        return
     for index, part in enumerate(reversed(leaf.path)):
         null = stack.null_level(index)
-        if not part.nullable and null and levels.definition is not None and (levels.definition == null).any():
+        if not part.nullable and null and (levels.definition == null).any():
             raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")
 
 

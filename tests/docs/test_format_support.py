@@ -24,6 +24,8 @@ from tests.arrays import FLAT_TYPES
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "format_support.md"
 _NESTED = [
     pa.struct([("x", pa.int32())]),
+    pa.struct([]),
+    pa.list_(pa.struct([])),
     pa.list_(pa.int32()),
     pa.large_list(pa.int32()),
     pa.list_(pa.float32(), 4),

@@ -123,3 +123,36 @@ def test_spark_sees_rows_that_pylance_deleted(spark: SparkSession, path: str) ->
     lance.dataset(path).delete("id % 2 = 0")
     assert load(spark, path).where("id < 6").collect() == [(1,), (3,), (5,)]
     assert load(spark, path).count() == 500
+
+
+def test_spark_reads_the_storage_of_extension_types(spark: SparkSession, path: str) -> None:
+    uuid = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef", None], pa.binary(16)))
+    tensor_type = pa.fixed_shape_tensor(pa.float32(), [2])
+    tensor = pa.ExtensionArray.from_storage(tensor_type, pa.array([[1, 2], None], tensor_type.storage_type))
+    document = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None]))
+    offsets = pa.array([0, 1, 2], pa.int32())
+    table = pa.table(
+        {
+            "u": uuid,
+            "s": pa.StructArray.from_arrays([uuid, document], ["u", "j"]),
+            "l": pa.ListArray.from_arrays(offsets, uuid),
+            "t": tensor,
+            "j": document,
+            "d": pa.array(["x", None]).dictionary_encode(),
+            "e": pa.array([{}, {}], pa.struct([])),
+        }
+    )
+    lance.write_dataset(table, path)
+    found = spark.read.format("lance").load(path)
+    types = "binary struct<u:binary,j:string> array<binary> array<float> string string struct<>"
+    assert [column for _, column in found.dtypes] == types.split()
+    first, second = found.collect()
+    assert bytes(first.u) == bytes(first.s.u) == bytes(first.l[0]) == b"0123456789abcdef"
+    assert (first.t, first.j, first.s.j, first.d) == ([1.0, 2.0], '{"a":1}', '{"a":1}', "x")
+    assert (second.u, second.t, second.j, second.d) == (None, None, None, None)
+    found.write.format("lance").mode("append").save(f"{path}-copy")
+    copy = lance.dataset(f"{path}-copy")
+    assert copy.schema.field("u").type == pa.uuid()
+    assert copy.schema.field("t").type == tensor_type
+    assert copy.schema.field("j").type == pa.string()
+    assert copy.to_table(["u", "t", "l"]).column("u").to_pylist() == table.column("u").to_pylist()
