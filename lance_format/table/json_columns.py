@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_format import jsonb
 from lance_format.datatypes import Field, Schema
-from lance_format.extension_types import map_leaf_types, storage_of
+from lance_format.extension_types import map_leaf_types
 from lance_format.file.leaf_arrays import bitmap, offsets_of, validity_of
 
 _JSON = "json"
@@ -57,7 +57,6 @@ def to_text(array: pa.Array, field: Field) -> pa.Array:
         return array
     if field.logical_type == _JSON:
         return pa.array([None if value is None else jsonb.to_text(value) for value in array.to_pylist()], pa.string())
-    array = storage_of(array)
     target = map_leaf_types(_with_text(field).to_arrow_type(), lambda leaf: leaf)
     buffers = [bitmap(validity_of(array))]
     if field.logical_type == "struct":

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate
 from lance_format.expressions.nodes import Column
 from lance_format.extension_types import retype
@@ -90,7 +90,9 @@ class Projection:
             name = output.copied
             array = evaluate(output.value, batch) if name is None else batch.column(name)
             stored = output.stored(self.source)
-            arrays.append(array if stored is None else retype(to_text(array, stored), visible.type))
+            if stored is not None:
+                array = retype(_decode(array, stored, output.name), visible.type)
+            arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -99,6 +101,15 @@ class Projection:
             return pa.Table.from_batches(batches, schema=self.schema)
         found = list(batches)
         return pa.Table.from_batches(found) if found else pa.schema([]).empty_table()
+
+
+def _decode(array: pa.Array, field: Field, name: str) -> pa.Array:
+    try:
+        return to_text(array, field)
+    except CorruptFileError as error:
+        raise CorruptFileError(f"column {name!r}: {error.what}") from error
+    except NotSupportedError as error:
+        raise NotSupportedError(f"column {name!r}: {error}") from error
 
 
 def plan_projection(
