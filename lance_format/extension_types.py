@@ -17,7 +17,6 @@ from collections.abc import Callable
 import pyarrow as pa
 
 _NAME = b"ARROW:extension:name"
-_JSON = b"arrow.json"
 
 
 class _ArrowSchema(ctypes.Structure):
@@ -117,42 +116,27 @@ def map_leaf_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.D
     """Return a type with every type that has no fields of its own changed; extension types become storage types."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
-    nested = _rebuild(arrow_type, lambda field: field.with_type(map_leaf_types(field.type, change)))
-    return change(arrow_type) if nested is None else nested
-
-
-def _rebuild(arrow_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType | None:
-    """Return a nested type with other fields; None if it has none."""
     if pa.types.is_struct(arrow_type):
-        return pa.struct([change(child) for child in arrow_type])
+        return pa.struct([_map_field(child, change) for child in arrow_type])
     if pa.types.is_map(arrow_type):
-        return pa.map_(change(arrow_type.key_field), change(arrow_type.item_field), arrow_type.keys_sorted)
+        key, item = _map_field(arrow_type.key_field, change), _map_field(arrow_type.item_field, change)
+        return pa.map_(key, item, arrow_type.keys_sorted)
     if pa.types.is_list(arrow_type):
-        return pa.list_(change(arrow_type.value_field))
+        return pa.list_(_map_field(arrow_type.value_field, change))
     if pa.types.is_large_list(arrow_type):
-        return pa.large_list(change(arrow_type.value_field))
+        return pa.large_list(_map_field(arrow_type.value_field, change))
     if pa.types.is_fixed_size_list(arrow_type):
-        return pa.list_(change(arrow_type.value_field), arrow_type.list_size)
-    return None
+        return pa.list_(_map_field(arrow_type.value_field, change), arrow_type.list_size)
+    return change(arrow_type)
+
+
+def _map_field(field: pa.Field, change: Callable[[pa.DataType], pa.DataType]) -> pa.Field:
+    return field.with_type(map_leaf_types(field.type, change))
 
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with storage types in place of extension types, which the metadata of their fields names instead.
-
-    JSON becomes text without a trace: what Lance stores of it is not the text.
-    """
-    return pa.schema([_storage_field(field) for field in schema], metadata=schema.metadata)
-
-
-def _storage_field(field: pa.Field) -> pa.Field:
-    arrow_type, metadata = field.type, field.metadata
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        metadata = metadata_of(field)
-        arrow_type = arrow_type.storage_type
-        if metadata.get(_NAME) == _JSON:
-            metadata = field.metadata
-    nested = _rebuild(arrow_type, _storage_field)
-    return field.with_type(arrow_type if nested is None else nested).with_metadata(metadata)
+    """Return a schema with storage types in place of extension types, of which nothing is left."""
+    return pa.schema([_map_field(field, lambda leaf: leaf) for field in schema], metadata=schema.metadata)
 
 
 def storage_of(array: pa.Array) -> pa.Array:

@@ -26,7 +26,6 @@ from lance_format.proto import encodings_pb2
 Parser: TypeAlias = Callable[[encodings_pb2.CompressiveEncoding], Decompressor]
 PerValueParser: TypeAlias = Callable[[encodings_pb2.CompressiveEncoding], PerValueDecompressor]
 
-_NOT_YET = "not implemented yet"
 _NEVER_THERE = "the format does not allow it here"
 
 
@@ -129,7 +128,7 @@ UNSUPPORTED: dict[tuple[str, Context], str] = {
     ("rle", Context.PER_VALUE): _NEVER_THERE,
     ("byte_stream_split", Context.BLOCK): _NEVER_THERE,
     ("byte_stream_split", Context.PER_VALUE): _NEVER_THERE,
-    ("fixed_size_list", Context.BLOCK): _NOT_YET,
+    ("fixed_size_list", Context.BLOCK): "no known writer uses it",
     ("packed_struct", Context.BLOCK): _NEVER_THERE,
     ("packed_struct", Context.PER_VALUE): _NEVER_THERE,
     ("variable_packed_struct", Context.MINI_BLOCK): _NEVER_THERE,

@@ -151,8 +151,6 @@ def test_spark_reads_the_storage_of_extension_types(spark: SparkSession, path: s
     assert (first.t, first.j, first.s.j, first.d) == ([1.0, 2.0], '{"a":1}', '{"a":1}', "x")
     assert (second.u, second.t, second.j, second.d) == (None, None, None, None)
     found.write.format("lance").mode("append").save(f"{path}-copy")
-    copy = lance.dataset(f"{path}-copy")
-    assert copy.schema.field("u").type == pa.uuid()
-    assert copy.schema.field("t").type == tensor_type
-    assert copy.schema.field("j").type == pa.string()
-    assert copy.to_table(["u", "t", "l"]).column("u").to_pylist() == table.column("u").to_pylist()
+    copy = lance.dataset(f"{path}-copy").to_table(["u", "t", "j"])
+    assert copy.schema.types == [pa.binary(), pa.list_(pa.float32(), 2), pa.string()]
+    assert copy.column("t").to_pylist() == [[1.0, 2.0], None]
