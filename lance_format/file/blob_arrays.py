@@ -17,7 +17,7 @@ from lance_format.blob_fields import BlobFormat, format_of, has_blobs
 from lance_format.data_block import Counts, Offsets
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.file.leaf_arrays import bitmap, offsets_of, plain, validity_of
+from lance_format.file.leaf_arrays import as_stored, bitmap, offsets_of, validity_of
 from lance_format.structural.rep_def import Validity
 
 INLINE, PACKED, DEDICATED, EXTERNAL = 0, 1, 2, 3
@@ -100,8 +100,8 @@ def replace_blobs(array: pa.Array, field: Field, target: Field, replace: Replace
         return replace(array, target)
     arrow_type = target.to_arrow_type()
     if not has_blobs(field):
-        return array if array.type == arrow_type else plain(array).cast(arrow_type)
-    array = plain(array)
+        return array if array.type == arrow_type else as_stored(array).cast(arrow_type)
+    array = as_stored(array)
     buffers = [bitmap(validity_of(array))]
     if field.logical_type == "struct":
         parts = zip(array.flatten(), field.children, target.children, strict=True)
@@ -175,7 +175,7 @@ def payloads_of(array: pa.Array, name: str) -> pa.Array:
     InvalidInputError
         If it is given in no way.
     """
-    array = plain(array)
+    array = as_stored(array)
     if not pa.types.is_struct(array.type):
         return array.cast(pa.large_binary())
     parts = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
@@ -202,7 +202,7 @@ def as_given(array: pa.Array, field: Field) -> pa.Array:
 
 def in_form_of(array: pa.Array, field: Field) -> pa.Array:
     """Return what `payloads_of` takes in the type that a field of blobs has, which is not that of descriptions."""
-    array = plain(array)
+    array = as_stored(array)
     arrow_type = field.to_arrow_type()
     if array.type == arrow_type:
         return array

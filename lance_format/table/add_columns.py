@@ -24,6 +24,7 @@ from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.operations import Merge
+from lance_format.table.projection import as_seen
 from lance_format.table.row_stream import RowStream
 from lance_format.table.table_version import Draft, TableVersion
 
@@ -188,7 +189,12 @@ def _plan_source(
         return _from_expressions(schema, new)
     if callable(new):
         reads = schema if read_columns is None else schema.select(read_columns)
-        return ColumnSource(reads, output_schema or _infer_schema(table, new, reads, batch_size), new)
+        function = new
+
+        def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return function(as_seen(batch, reads))
+
+        return ColumnSource(reads, output_schema or _infer_schema(table, compute, reads, batch_size), compute)
     if isinstance(new, (pa.RecordBatchReader, Iterator)):
         return _from_rows(new, output_schema)
     fields = [new] if isinstance(new, pa.Field) else list(new)

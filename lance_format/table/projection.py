@@ -91,7 +91,7 @@ class Projection:
             array = evaluate(output.value, batch) if name is None else batch.column(name)
             stored = output.stored(self.source)
             if stored is not None:
-                array = retype(_decode(array, stored, output.name), visible.type)
+                array = _as_seen(array, stored, visible)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -103,13 +103,22 @@ class Projection:
         return pa.Table.from_batches(found) if found else pa.schema([]).empty_table()
 
 
-def _decode(array: pa.Array, field: Field, name: str) -> pa.Array:
+def as_seen(batch: pa.RecordBatch, stored: Schema) -> pa.RecordBatch:
+    """Return a batch of stored columns as users see it: extension types, and JSON as text."""
+    if not stored.fields:
+        return batch
+    schema = with_text(stored).to_arrow()
+    columns = zip(batch.columns, stored.fields, schema, strict=True)
+    return pa.RecordBatch.from_arrays([_as_seen(*column) for column in columns], schema=schema)
+
+
+def _as_seen(array: pa.Array, stored: Field, visible: pa.Field) -> pa.Array:
     try:
-        return to_text(array, field)
+        return retype(to_text(array, stored), visible.type)
     except CorruptFileError as error:
-        raise CorruptFileError(f"column {name!r}: {error.what}") from error
+        raise CorruptFileError(f"column {visible.name!r}: {error.what}") from error
     except NotSupportedError as error:
-        raise NotSupportedError(f"column {name!r}: {error}") from error
+        raise NotSupportedError(f"column {visible.name!r}: {error}") from error
 
 
 def plan_projection(
