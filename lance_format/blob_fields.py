@@ -25,11 +25,11 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.version import FileVersion
 
 BLOB_KEY = b"lance-encoding:blob"
 _PACKED_KEY = b"lance-encoding:packed"
-_EXTENSION_KEYS = (b"ARROW:extension:name", b"ARROW:extension:metadata")
 _EXTENSION_NAME = "lance.blob.v2"
 _BINARY_NAMES = ("large_binary", "binary")
 _V1_FIELDS = ("position", "size")
@@ -151,7 +151,7 @@ def _replace(field: Field, form: Callable[[Field, BlobFormat], Field]) -> Field:
 def _described(field: Field, kind: BlobFormat) -> Field:
     if is_description(field) and field.children:
         return field
-    metadata = {key: value for key, value in field.metadata.items() if key not in _EXTENSION_KEYS}
+    metadata = {key: value for key, value in field.metadata.items() if key not in EXTENSION_KEYS}
     metadata[BLOB_KEY] = b"true"
     if kind is BlobFormat.V1:
         children = tuple(Field(name, "uint64", nullable=True) for name in _V1_FIELDS)
@@ -163,7 +163,7 @@ def _described(field: Field, kind: BlobFormat) -> Field:
 
 
 def _with_bytes(field: Field, kind: BlobFormat) -> Field:
-    metadata = {key: value for key, value in field.metadata.items() if key not in (*_EXTENSION_KEYS, _PACKED_KEY)}
+    metadata = {key: value for key, value in field.metadata.items() if key not in (*EXTENSION_KEYS, _PACKED_KEY)}
     metadata[BLOB_KEY] = b"true"
     # The name of the extension stays as the mark of the second format; Arrow sees metadata only.
     name = _EXTENSION_NAME if kind is BlobFormat.V2 else ""
@@ -183,7 +183,7 @@ def _table_field(field: pa.Field, version: FileVersion) -> pa.Field:
     metadata = field.metadata or {}
     if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
         return _table_blob(field, version) if metadata.get(BLOB_KEY, b"").lower() == b"true" else field
-    if pa.types.is_struct(arrow_type) and metadata.get(_EXTENSION_KEYS[0]) != _EXTENSION_NAME.encode():
+    if pa.types.is_struct(arrow_type) and metadata.get(EXTENSION_KEYS[0]) != _EXTENSION_NAME.encode():
         return field.with_type(pa.struct([_table_field(child, version) for child in arrow_type]))
     if pa.types.is_list(arrow_type):
         return field.with_type(pa.list_(_table_field(arrow_type.value_field, version)))
@@ -196,7 +196,7 @@ def _table_blob(field: pa.Field, version: FileVersion) -> pa.Field:
     if not version.has_blob_extension:
         return field.with_type(pa.large_binary())
     metadata = {key: value for key, value in field.metadata.items() if key != BLOB_KEY}
-    metadata[_EXTENSION_KEYS[0]] = _EXTENSION_NAME.encode()
+    metadata[EXTENSION_KEYS[0]] = _EXTENSION_NAME.encode()
     storage = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
     return pa.field(field.name, storage, field.nullable, metadata)
 

@@ -16,7 +16,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-_NAME = b"ARROW:extension:name"
+EXTENSION_KEYS = (b"ARROW:extension:name", b"ARROW:extension:metadata")
+"""The entries of a field's metadata that say which extension type it has."""
+_NAME = EXTENSION_KEYS[0]
 
 
 class _ArrowSchema(ctypes.Structure):
@@ -96,14 +98,15 @@ def resolve(field: pa.Field) -> pa.Field:
     """Return a field of storage types with the extension types that its metadata names.
 
     Those that are not registered stay storage types with their metadata, and so does the whole field if any of its
-    extension types does not accept its storage or its parameters: what is stored stays readable.
+    extension types does not accept its parameters, or has another storage: what is stored stays readable.
     """
     if not _names_extensions(field):
         return field
     try:
-        return pa.schema(_Schema(field)).field(0)
+        resolved = pa.schema(_Schema(field)).field(0)
     except (pa.ArrowException, ValueError, TypeError, KeyError):
         return field
+    return resolved if map_leaf_types(resolved.type, lambda leaf: leaf) == field.type else field
 
 
 def _names_extensions(field: pa.Field) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.table.add_columns import ColumnSource, add_data_file, next_field_id
 from lance_format.table.fragment import without_dropped_files
 from lance_format.table.operations import Merge, Project
@@ -130,6 +131,8 @@ def _check_cast(table: TableVersion, path: Sequence[Field]) -> None:
             f"the type of field {field.name!r} within {path[0].name!r}, a {path[0].logical_type}, cannot be changed;"
             " add a column with the new type instead"
         )
+    if any(node.logical_type == "json" for node in field.walk()):
+        raise NotSupportedError(f"the type of column {field.name!r} cannot be changed: it is JSON")
     ids = {node.id for node in field.walk()}
     indexed = [index.name for index in table.manifest.indices if not ids.isdisjoint(index.fields)]
     if indexed:
@@ -197,7 +200,9 @@ def _cast(
 def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int]) -> Field:
     """Give the fields that are cast their new types, and new ids."""
     if field.id in casts:
-        arrow = pa.field(field.name, casts[field.id], field.nullable, metadata=dict(field.metadata))
+        # An extension type goes with its storage; readers would refuse another one.
+        metadata = {key: value for key, value in field.metadata.items() if key not in EXTENSION_KEYS}
+        arrow = pa.field(field.name, casts[field.id], field.nullable, metadata=metadata)
         return Field.from_arrow(arrow).with_ids(ids, field.parent_id)
     return dataclasses.replace(field, children=tuple(_retyped(child, casts, ids) for child in field.children))
 

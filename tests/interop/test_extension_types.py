@@ -124,6 +124,16 @@ def test_extensions_inside_of_vectors_and_dictionaries_are_refused(name: str, tm
             LanceFileWriter(tmp_path / "f.lance", pa.schema([("c", arrow_type)]))
 
 
+@pytest.mark.usefixtures("_celsius")
+def test_an_extension_of_another_storage_is_left_out() -> None:
+    metadata = {"ARROW:extension:name": "tests.celsius", "ARROW:extension:metadata": "2"}
+    wrong, right = (pa.field("c", storage, metadata=metadata) for storage in (pa.float32(), pa.float64()))
+    assert resolve(wrong).equals(wrong, check_metadata=True)
+    assert resolve(right).type == _Celsius(2)
+    nested = pa.field("s", pa.struct([wrong, right]))
+    assert resolve(nested).equals(nested, check_metadata=True)
+
+
 def test_nothing_is_copied() -> None:
     array = _nestings(_array("uuid"))["list of structs"]
     storage = storage_of(array)

@@ -90,6 +90,27 @@ def test_functions_get_json_as_text(tmp_path: Path) -> None:
     assert lance.dataset(path).to_table()["text"].to_pylist() == ours.to_table()["j"].to_pylist()
 
 
+def test_columns_of_other_types_are_of_no_extension(tmp_path: Path) -> None:
+    array = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None, 0], pa.int8()))
+    rows = pa.table({"b": array, "s": pa.StructArray.from_arrays([array, array], ["x", "y"])})
+    tables = []
+    for module in (lance_format, lance):
+        path = str(tmp_path / module.__name__)
+        lance.write_dataset(rows, path, data_storage_version="2.2")
+        module.dataset(path).alter_columns({"path": "b", "data_type": pa.int32()})
+        module.dataset(path).alter_columns({"path": "s.x", "data_type": pa.int16()})
+        tables += [lance_format.dataset(path).to_table(), lance.dataset(path).to_table()]
+    assert all(table.equals(tables[-1]) for table in tables)
+    assert tables[0].schema.types == [pa.int32(), pa.struct([("x", pa.int16()), ("y", pa.bool8())])]
+
+
+def test_json_is_cast_to_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    lance.write_dataset(_rows(0, 8), path, data_storage_version="2.2")
+    with pytest.raises(lance_format.NotSupportedError, match="column 'j' cannot be changed: it is JSON"):
+        lance_format.dataset(path).alter_columns({"path": "j", "data_type": pa.string()})
+
+
 def test_blobs_beside_other_extensions(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     blobs = [b"x" * 100_000, None, b"", b"y"]
