@@ -54,6 +54,7 @@ import dataclasses
 from collections.abc import MutableMapping
 from functools import cached_property
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
@@ -110,7 +111,7 @@ class LanceDataSource(DataSource):
                 f"option 'columns' names {', '.join(map(repr, missing))}, but the table {options.path} "
                 f"has {', '.join(map(repr, stored.names))}"
             )
-        return to_spark_schema(stored.empty_table().select(list(options.columns)).schema)
+        return to_spark_schema(pa.schema([stored.field(column) for column in options.columns]))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""

@@ -150,6 +150,9 @@ def test_spark_reads_the_storage_of_extension_types(spark: SparkSession, path: s
     assert bytes(first.u) == bytes(first.s.u) == bytes(first.l[0]) == b"0123456789abcdef"
     assert (first.t, first.j, first.s.j, first.d) == ([1.0, 2.0], '{"a":1}', '{"a":1}', "x")
     assert (second.u, second.t, second.j, second.d) == (None, None, None, None)
+    some = spark.read.format("lance").option("columns", "j,s").load(path)
+    assert some.dtypes == [("j", "string"), ("s", "struct<u:binary,j:string>")]
+    assert some.first() == (first.j, first.s)
     found.write.format("lance").mode("append").save(f"{path}-copy")
     copy = lance.dataset(f"{path}-copy").to_table(["u", "t", "j"])
     assert copy.schema.types == [pa.binary(), pa.list_(pa.float32(), 2), pa.string()]
