@@ -144,7 +144,7 @@ def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> Merg
         source = source.select(merging.on)
     plan = plan_append if merging.inserts else plan_update
     stored = plan(schema, source.schema)
-    arrow = stored.to_arrow()
+    arrow = stored.to_storage()
     fitting = [conform(batch, stored, arrow) for batch in source.to_batches()]
     rows = pa.Table.from_batches(fitting, arrow).combine_chunks()
     keys, numbers = index_keys(rows, merging.on)
