@@ -222,11 +222,12 @@ class LevelBuilder:
 
     def add_items(self, validity: Validity | None) -> None:
         """Add a struct or leaf layer; `validity` is bool[live entries], or None if all are valid."""
-        nullable = False
+        codes = self._codes if self._live is None else self._codes[self._live]
+        # pylance shows values where a struct is null if what the struct holds is said to be valid throughout
+        nullable = bool(codes.any())
         if validity is not None:
-            codes = self._codes if self._live is None else self._codes[self._live]
             null = ~validity & (codes == 0)
-            nullable = bool(null.any())
+            nullable = nullable or bool(null.any())
             self._set_codes(null, self._NULL)
         self._layers.append(item_layer(nullable=nullable))
 

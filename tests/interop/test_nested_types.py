@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import lance
 import lance.file
 import pyarrow as pa
 import pytest
 
+import lance_format
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.nested_arrays import RandomValues, random_type
@@ -153,3 +155,18 @@ def test_lists_that_must_not_be_null_below_structs_that_are(tmp_path: Path) -> N
     inner = pa.field("l", pa.list_(pa.int64()), nullable=False)
     table = pa.table({"c": pa.array([None, {"l": [1]}, {"l": []}], pa.struct([inner]))})
     _check_both(table, "2.2", tmp_path / "n.lance", random.Random(0))
+
+
+def test_fields_of_null_structs_are_null_on_their_own(tmp_path: Path) -> None:
+    """Also where the fields hold no null themselves: pylance reads such a field alone when it filters."""
+    numbers = pa.array([1, 2, 3, 4])
+    inner = pa.StructArray.from_arrays([numbers, pa.array([[n, n] for n in range(4)])], ["n", "l"])
+    outer = pa.StructArray.from_arrays([inner], ["b"], mask=pa.array([False, True, False, False]))
+    lance_format.write_dataset(pa.table({"a": outer}), tmp_path / "t")
+    reference = lance.dataset(str(tmp_path / "t"))
+    for table in (reference, lance_format.dataset(tmp_path / "t")):
+        assert table.count_rows("a.b.n < 9") == 3
+        assert table.count_rows("a.b.n is null") == 1
+        assert table.count_rows("a.b is null") == 1
+    stored = reference.to_table()["a"].chunk(0).field("b")
+    assert (stored.null_count, stored.field("n").null_count, stored.field("l").null_count) == (1, 1, 1)
