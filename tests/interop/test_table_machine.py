@@ -188,7 +188,7 @@ class TableMachine(RuleBasedStateMachine):
                 pa.int32(): ("cast(k as int)", lambda row: row["k"]),
                 pa.int64(): ("k * 3", lambda row: row["k"] * 3),
                 pa.float64(): ("cast(k as double)", lambda row: float(row["k"])),
-                pa.string(): ("'text'", lambda row: "text"),
+                pa.string(): ("cast(k as string)", lambda row: str(row["k"])),
             }[kind]
             self.open(library).add_columns({name: sql})
             values = [compute(row) for row in self.rows]
