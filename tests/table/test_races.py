@@ -1,8 +1,11 @@
-"""Writers that race, as real processes."""
+"""Writers that race, as real processes. LANCE_RACE_COUNT sets how much each does in the nightly runs."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -12,36 +15,93 @@ import lance_format
 from tests.table.merge_worker import FIRST_FOUND, KEYS
 
 REPOSITORY = Path(__file__).parents[2]
-APPENDS = 10
 MERGES = 6
+OURS_AND_PYLANCE = ["ours", "pylance", "pylance", "ours"]
+NIGHTLY_COUNT = int(os.environ.get("LANCE_RACE_COUNT", "100"))
 
 
-@pytest.mark.parametrize("kinds", [["ours"] * 4, ["ours", "pylance"] * 2], ids=["ours", "ours and pylance"])
-def test_every_append_lands_once(tmp_path: Path, kinds: list[str]) -> None:
-    path = str(tmp_path / "t")
-    lance_format.write_dataset(pa.table({"a": [-1]}), path)
+def nightly(*arguments: Any) -> Any:
+    return pytest.param(*arguments, marks=pytest.mark.nightly)
+
+
+def race(task: str, kinds: list[str], path: str, count: int) -> list[str]:
+    """Let workers do their task at the same time, and return what they print."""
     workers = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.table.append_worker", kind, path, str(100 * number), str(APPENDS)],
+            [sys.executable, "-m", "tests.table.race_worker", task, kind, path, str(number), str(count)],
             cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         for number, kind in enumerate(kinds)
     ]
-    for worker in workers:
-        _, errors = worker.communicate(timeout=120)
+    results = [(worker, *worker.communicate(timeout=600)) for worker in workers]
+    for worker, _, errors in results:
         assert worker.returncode == 0, errors
+    return [output for _, output, _ in results]
 
+
+def check(path: str) -> pa.Table:
+    """Check that both readers see one valid table without gaps in its history, and return its rows."""
+    ours, reference = lance_format.dataset(path), lance.dataset(path)
+    reference.validate()
+    table = ours.to_table()
+    assert table == reference.to_table()
+    assert [entry["version"] for entry in ours.versions()] == list(range(1, ours.version + 1))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("kinds", "count"),
+    [
+        (["ours"] * 4, 10),
+        (OURS_AND_PYLANCE * 2, 25),
+        nightly(["ours"] * 8, 25),
+        nightly(["ours"] * 16, 12),
+        nightly(OURS_AND_PYLANCE * 2, NIGHTLY_COUNT),
+    ],
+    ids=lambda value: str(len(value)) if isinstance(value, list) else str(value),
+)
+def test_every_append_lands_once(tmp_path: Path, kinds: list[str], count: int) -> None:
+    path = str(tmp_path / "t")
+    lance_format.write_dataset(pa.table({"a": [-1]}), path)
+    race("appends", kinds, path, count)
+    expected = [-1] + [1000 * number + row for number in range(len(kinds)) for row in range(count)]
+    assert sorted(check(path)["a"].to_pylist()) == sorted(expected)
     table = lance_format.dataset(path)
-    expected = [-1] + [100 * number + row for number in range(len(kinds)) for row in range(APPENDS)]
-    assert sorted(table.to_table()["a"].to_pylist()) == sorted(expected)
-    assert [entry["version"] for entry in table.versions()] == list(range(1, 2 + len(kinds) * APPENDS))
+    assert table.version == 1 + len(kinds) * count
     ids = [fragment.fragment_id for fragment in table.get_fragments()]
     assert ids == list(range(len(ids)))
-    reference = lance.dataset(path)
-    reference.validate()
-    assert reference.to_table() == table.to_table()
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("count", [15, nightly(NIGHTLY_COUNT)])
+def test_everybody_finds_the_rows_as_it_left_them(tmp_path: Path, count: int, stable: bool) -> None:
+    """Deletes, updates, appends, compactions and new columns of both libraries, each worker changing its own rows."""
+    path = str(tmp_path / "t")
+    numbers = range(len(OURS_AND_PYLANCE))
+    columns = {
+        "owner": [worker for worker in numbers for _ in range(20)],
+        "a": [1000 * worker + row for worker in numbers for row in range(20)],
+        "n": [0] * 20 * len(numbers),
+    }
+    lance_format.write_dataset(pa.table(columns), path, max_rows_per_file=30, enable_stable_row_ids=stable)
+    made = [tuple(row) for output in race("changes", OURS_AND_PYLANCE, path, count) for row in json.loads(output)]
+    table = check(path)
+    assert sorted(zip(table["a"].to_pylist(), table["n"].to_pylist(), strict=True)) == sorted(made)
+    if stable:
+        row_ids = lance_format.dataset(path).to_table(["_rowid"])["_rowid"].to_pylist()
+        assert len(set(row_ids)) == len(made)
+
+
+@pytest.mark.parametrize("count", [12, nightly(NIGHTLY_COUNT * 2)])
+def test_deletions_in_one_fragment_are_united(tmp_path: Path, count: int) -> None:
+    path = str(tmp_path / "t")
+    lance_format.write_dataset(pa.table({"a": range(1000 * count)}), path)
+    left = [row for output in race("deletes", ["ours", "pylance", "ours"], path, count) for row in json.loads(output)]
+    assert check(path)["a"].to_pylist() == sorted(left)
+    assert len(lance_format.dataset(path).get_fragments()) == 1
 
 
 def test_of_several_creations_one_wins(tmp_path: Path) -> None:
