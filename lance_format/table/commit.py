@@ -195,15 +195,14 @@ class _Commit:
             )
         for version in range(self._checked + 1, history.latest + 1):
             try:
-                manifest = history.load(version)
-                committed = history.load_transaction(manifest)
+                committed = history.load_transaction(version)
             except (VersionNotFoundError, CorruptFileError) as error:
                 raise CommitConflictError(
                     f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
                     f" changed ({error}); nothing was changed: run it again on the latest version"
                 ) from error
             if committed.uuid == self._transaction.uuid:
-                return self._recognise(manifest, committed)
+                return self._recognise(history.load(version), committed)
             check_conflict(self._transaction, committed, version)
             self._checked = version
         return None

@@ -77,7 +77,7 @@ class DataFile:
     @property
     def is_dead(self) -> bool:
         """Whether every field that it holds has since been replaced."""
-        return bool(self.fields) and all(field_id == TOMBSTONE for field_id in self.fields)
+        return 0 < len(self.fields) == self.fields.count(TOMBSTONE)
 
     @property
     def path(self) -> str:
@@ -187,7 +187,7 @@ def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
         raise CorruptFileError(f"{where}: the id does not fit 32 bits")
     if not message.files:
         raise CorruptFileError(f"{where} has no data file")
-    files = tuple(parse_data_file(file, where) for file in message.files)
+    files = [parse_data_file(file, where) for file in message.files]
     live = [field for file in files for field in file.fields if field >= 0]
     if len(live) != len(set(live)):
         raise CorruptFileError(f"{where} has a field in two data files")
@@ -196,7 +196,7 @@ def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
         deletion = _parse_deletion_file(message.deletion_file, message.physical_rows, where)
     return FragmentMetadata(
         message.id,
-        tuple(file for file in files if not file.is_dead),
+        tuple([file for file in files if not file.is_dead]),
         message.physical_rows,
         deletion,
         _parse_sequence(message, "row_id_sequence", where),
@@ -264,15 +264,15 @@ def parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
     check_segment(message.path, f"a data file of {where}")
     if message.HasField("base_id"):
         raise NotSupportedError(f"{where} has a data file outside of the table (base path {message.base_id})")
-    if message.column_indices and len(message.column_indices) != len(message.fields):
+    fields, columns = tuple(message.fields), tuple(message.column_indices)
+    if columns and len(columns) != len(fields):
         raise CorruptFileError(
-            f"{where}: data file {message.path} lists {len(message.fields)} fields"
-            f" but {len(message.column_indices)} columns"
+            f"{where}: data file {message.path} lists {len(fields)} fields but {len(columns)} columns"
         )
     return DataFile(
         message.path,
-        tuple(message.fields),
-        tuple(message.column_indices),
+        fields,
+        columns,
         message.file_major_version,
         message.file_minor_version,
         message.file_size_bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
 from lance_format.table.naming import (
     TRANSACTIONS_DIRECTORY,
     VERSIONS_DIRECTORY,
@@ -64,36 +65,46 @@ class History:
         VersionNotFoundError
             If the table does not have the version, or no longer.
         """
-        if not self.names:
-            raise DatasetNotFoundError(f"there is no Lance table at {self.root}; check the path, or write one first")
-        path = self.manifest_path(version)
-        if version in self.names:
-            try:
-                return parse_manifest(self.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
-            except ObjectNotFoundError:
-                pass  # A cleanup came in between.
-        raise VersionNotFoundError(
-            f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
-        )
+        content, path = self._read(version)
+        return parse_manifest(content, path=path, version=version)
 
-    def load_transaction(self, manifest: Manifest) -> Transaction:
+    def load_transaction(self, version: int) -> Transaction:
         """Load the transaction that made a version.
 
         Raises
         ------
+        DatasetNotFoundError, VersionNotFoundError
+            See `load`.
         CorruptFileError
             If it is malformed, or there is none.
         """
-        if manifest.inline_transaction is not None:
-            return parse_transaction(manifest.inline_transaction)
-        if not manifest.transaction_file:
-            raise CorruptFileError(f"version {manifest.version} of {self.root} does not say what it changed")
-        name = check_segment(manifest.transaction_file, f"the transaction file of version {manifest.version}")
+        content, path = self._read(version)
+        file_name, inline = parse_transaction_of(content, path=path, version=version)
+        return self._load_transaction(version, file_name, inline)
+
+    def _read(self, version: int) -> tuple[bytes, str]:
+        """Return the content and the path of the manifest of a version."""
+        if not self.names:
+            raise DatasetNotFoundError(f"there is no Lance table at {self.root}; check the path, or write one first")
+        path = self.manifest_path(version)
+        if version in self.names:
+            with contextlib.suppress(ObjectNotFoundError):  # A cleanup came in between.
+                return self.store.read(path, MAX_MANIFEST_BYTES), path
+        raise VersionNotFoundError(
+            f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
+        )
+
+    def _load_transaction(self, version: int, file_name: str, inline: bytes | None) -> Transaction:
+        if inline is not None:
+            return parse_transaction(inline)
+        if not file_name:
+            raise CorruptFileError(f"version {version} of {self.root} does not say what it changed")
+        name = check_segment(file_name, f"the transaction file of version {version}")
         path = f"{self.root}/{TRANSACTIONS_DIRECTORY}/{name}"
         try:
             return parse_transaction(self.store.read(path, _MAX_TRANSACTION_BYTES))
         except ObjectNotFoundError as error:
-            raise CorruptFileError(f"version {manifest.version} lacks its transaction file", path=path) from error
+            raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
     def find_transaction(self, uuid: str, after: int) -> Manifest | None:
         """Return the manifest newer than a version that the transaction of this uuid made, or None if there is none.
@@ -104,11 +115,12 @@ class History:
             If that cannot be told, because a manifest or its transaction is gone or unreadable.
         """
         for version in range(after + 1, self.latest + 1):
-            manifest = self.load(version)
-            match = _TRANSACTION_FILE.fullmatch(manifest.transaction_file)
-            found = match[1] if match else self.load_transaction(manifest).uuid
+            content, path = self._read(version)
+            file_name, inline = parse_transaction_of(content, path=path, version=version)
+            match = _TRANSACTION_FILE.fullmatch(file_name)
+            found = match[1] if match else self._load_transaction(version, file_name, inline).uuid
             if found == uuid:
-                return manifest
+                return parse_manifest(content, path=path, version=version)
         return None
 
 

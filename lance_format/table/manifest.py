@@ -10,9 +10,11 @@ manifest, and is not known here, survives in its successors.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import struct
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of_package
@@ -39,6 +41,7 @@ _MAGIC = b"LANC"
 _FORMAT_NUMBERS = (0, 2)
 _SECONDS = range(-62_135_510_400, 253_402_214_400)  # the years 1 to 9999 in every time zone
 _MAX_INLINE_TRANSACTION_BYTES = 20 << 20
+_MAX_REMEMBERED_BYTES = 64 << 20
 _WRITER_LIBRARY = "pyspark-lance"
 _V = TypeVar("_V", str, bytes)
 _REBUILT = (
@@ -136,8 +139,40 @@ def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
     NotSupportedError
         If it has features that are not supported.
     """
+    parse = _parse if len(data) > _MAX_REMEMBERED_BYTES else _parse_once
+    with _naming(path):
+        return parse(data, path, version)
+
+
+def parse_transaction_of(data: bytes, *, path: str, version: int) -> tuple[str, bytes | None]:
+    """Return what a manifest's file says of the transaction that made it, without a look at the rest.
+
+    Parameters
+    ----------
+    data, path, version
+        See `parse_manifest`.
+
+    Returns
+    -------
+    transaction_file : str
+    inline_transaction : bytes or None
+        See `Manifest`.
+
+    Raises
+    ------
+    CorruptFileError, NotSupportedError
+        See `parse_manifest`.
+    """
+    with _naming(path):
+        message, position = _parse_message(data, path, version)
+        return message.transaction_file, _inline_transaction(message, data, position)
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Say in errors which file is malformed."""
     try:
-        return _parse(data, path, version)
+        yield
     except DecodeError as error:
         raise CorruptFileError(f"malformed manifest: {error}", path=path) from error
     except CorruptFileError as error:
@@ -236,7 +271,8 @@ def _library_version() -> str:
         return "0.0.0"
 
 
-def _parse(data: bytes, path: str, version: int) -> Manifest:
+def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Manifest, int]:
+    """Return the protobuf of a manifest, and where it starts."""
     if len(data) < _FOOTER.size:
         raise CorruptFileError(f"a manifest has at least {_FOOTER.size} bytes; this one has {len(data)}")
     position, major, minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
@@ -246,27 +282,49 @@ def _parse(data: bytes, path: str, version: int) -> Manifest:
         raise NotSupportedError(f"{path}: manifests of format {major}.{minor} are not supported")
     end = len(data) - _FOOTER.size
     message = table_pb2.Manifest.FromString(_section(data, position, end, "manifest"))
-    _check_known_fields(message)
-    for fragment in message.fragments:
-        _check_known_fields(fragment)
-        for file in fragment.files:
-            _check_known_fields(file)
     if message.version != version:
         raise CorruptFileError(f"the manifest is of version {message.version}, its name says {version}")
+    return message, position
+
+
+def _parse(data: bytes, path: str, version: int) -> Manifest:
+    message, position = _parse_message(data, path, version)
+    if _has_unknown_fields(message):
+        _check_known_fields(message)
+        for fragment in message.fragments:
+            _check_known_fields(fragment)
+            for file in fragment.files:
+                _check_known_fields(file)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
     if message.base_paths:
         raise NotSupportedError(f"{path}: the table has files outside of its directory (base paths)")
     if message.blob_dataset_version:
         raise NotSupportedError(f"{path}: the table keeps blobs in a second table (blob_dataset_version)")
-    transaction = None
-    if message.HasField("transaction_section"):
-        transaction = _section(data, message.transaction_section, position, "transaction")
-    elif message.HasField("transaction_section_deprecated"):
-        transaction = _section(data, message.transaction_section_deprecated, position, "transaction")
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))
-    return _from_message(message, transaction, indices)
+    return _from_message(message, _inline_transaction(message, data, position), indices)
+
+
+def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int) -> bytes | None:
+    for member in ("transaction_section", "transaction_section_deprecated"):
+        if message.HasField(member):
+            return _section(data, getattr(message, member), position, "transaction")
+    return None
+
+
+def _has_unknown_fields(message: Message) -> bool:
+    """Tell whether there are any, however deep; asking every message of a large manifest takes long."""
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    return known.ByteSize() != message.ByteSize()
+
+
+@functools.lru_cache(maxsize=2)
+def _parse_once(data: bytes, path: str, version: int) -> Manifest:
+    """Parse, unless the very same bytes were just parsed: a change is planned on the version that it is committed on."""
+    return _parse(data, path, version)
 
 
 def _check_known_fields(message: Message) -> None:
@@ -374,11 +432,11 @@ def _set_map(stored: MutableMapping[str, _V], values: Mapping[str, _V]) -> None:
 def _set_flags(message: table_pb2.Manifest, state: Manifest) -> None:
     """State what the table needs from now on; that its files are of several versions is never taken back."""
     flags = FeatureFlag(message.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS)
-    if any(fragment.HasField("deletion_file") for fragment in message.fragments):
+    if any(fragment.deletion_file is not None for fragment in state.fragments):
         flags |= FeatureFlag.DELETION_FILES
     if state.stable_row_ids:
         flags |= FeatureFlag.STABLE_ROW_IDS
-    numbers = {(file.file_major_version, file.file_minor_version) for x in message.fragments for file in x.files}
+    numbers = {(file.file_major_version, file.file_minor_version) for x in state.fragments for file in x.files}
     if numbers - {state.file_version.manifest_numbers}:
         flags |= FeatureFlag.MIXED_FILE_VERSIONS
     message.reader_feature_flags = flags

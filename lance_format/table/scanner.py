@@ -125,7 +125,7 @@ class LanceScanner:
         """Count the rows."""
         if self._projection.filter is not None:
             return sum(batch.num_rows for batch, _ in self.matching())
-        total = max(sum(self._scan(fragment).num_rows() for fragment in self._fragments) - self._offset, 0)
+        total = max(sum(map(self._num_rows, self._fragments)) - self._offset, 0)
         return total if self._limit is None else min(total, self._limit)
 
     def matching_rows(self) -> Iterator[LiveRows]:
@@ -168,6 +168,11 @@ class LanceScanner:
                 if mask.true_count < batch.num_rows:
                     batch, rows = filter_rows(batch, mask), rows.filter(mask)
             yield batch, rows
+
+    def _num_rows(self, fragment: FragmentMetadata) -> int:
+        """Return how many live rows a fragment has; most tables say so."""
+        stated = fragment.num_rows
+        return self._scan(fragment).num_rows() if stated is None else stated
 
     def _scan(self, fragment: FragmentMetadata) -> FragmentScan:
         return self._table.scan(fragment, self._projection.source)
