@@ -323,7 +323,7 @@ def _has_unknown_fields(message: Message) -> bool:
 
 @functools.lru_cache(maxsize=2)
 def _parse_once(data: bytes, path: str, version: int) -> Manifest:
-    """Parse, unless the very same bytes were just parsed: a change is planned on the version that it is committed on."""
+    """Parse, unless the very same bytes were just parsed: a change is mostly planned on what it is committed on."""
     return _parse(data, path, version)
 
 
@@ -355,6 +355,10 @@ def _from_message(
 ) -> Manifest:
     fragments = tuple(parse_fragment(fragment) for fragment in message.fragments)
     check_unique_ids(fragments)
+    stable_row_ids = bool(message.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS)
+    nameless = [fragment.id for fragment in fragments if fragment.row_ids is None] if stable_row_ids else []
+    if nameless:
+        raise CorruptFileError(f"fragment {nameless[0]} has no row ids, which its table promises")
     stated = message.max_fragment_id if message.HasField("max_fragment_id") else -1
     return Manifest(
         version=message.version,
@@ -366,7 +370,7 @@ def _from_message(
         indices=indices,
         config=dict(message.config),
         table_metadata=dict(message.table_metadata),
-        stable_row_ids=bool(message.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS),
+        stable_row_ids=stable_row_ids,
         next_row_id=message.next_row_id,
         branch=message.branch if message.HasField("branch") else None,
         transaction_file=message.transaction_file,
