@@ -120,7 +120,7 @@ class TableMachine(RuleBasedStateMachine):
         return [row for row in self.rows if predicate.holds(row[predicate.column])]
 
     def indexed(self) -> set[str]:
-        return {name for index in self.open("pylance").list_indices() for name in index["fields"]}
+        return {name for index in self.open("pylance").describe_indices() for name in index.field_names}
 
     def landed(self) -> None:
         """Remember what the version is that an operation made."""
