@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 import os
 import random
@@ -17,6 +18,7 @@ from lance_format.file import DEFAULT_CACHE_BYTES, BlobFile, SearchCache
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
+from lance_format.table.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.history import load_history, summarize
@@ -32,12 +34,14 @@ from lance_format.table.metadata_updates import (
     update_schema_metadata,
     update_table_metadata,
 )
+from lance_format.table.migrate_manifest_names import migrate_manifest_names
 from lance_format.table.operations import Operation, Restore
 from lance_format.table.optimize import DatasetOptimizer
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.raw_commit import COMMIT_MESSAGE_KEY, commit_operation
 from lance_format.table.scanner import LanceScanner, check_tuning
 from lance_format.table.table_version import Attempt, TableVersion, change
+from lance_format.table.tags import Tags
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import take_blobs
 from lance_format.table.update_rows import update_rows
@@ -47,7 +51,8 @@ from lance_format.table.write_data import write_data
 
 def dataset(
     uri: str | os.PathLike[str],
-    version: int | None = None,
+    version: Reference | None = None,
+    asof: datetime.datetime | str | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
     metadata_cache_size_bytes: int = DEFAULT_CACHE_BYTES,
@@ -58,8 +63,12 @@ def dataset(
     ----------
     uri : str or path
         The directory of the table.
-    version : int, optional
-        The version to open; the latest if not given.
+    version : int, str, or tuple of (str or None) and (int or None), optional
+        The version to open, by its number, by the name of a tag, or as a branch and one of its versions, where None
+        stands for the main branch and the latest version. The latest if not given.
+    asof : datetime or str, optional
+        Open the latest version that was committed before this time, which is local unless it has a time zone. Ignored
+        if a version is given.
     storage_options : mapping, optional
     metadata_cache_size_bytes : int, optional
         What may be kept between reads to find rows sooner, for all files and checked-out versions of the table
@@ -76,14 +85,18 @@ def dataset(
     CorruptFileError
         If its manifest is malformed.
     """
-    if version is not None:
-        _check_version(version)
     cache = SearchCache(metadata_cache_size_bytes)
     store, root = resolve(uri, storage_options)
     history = load_history(store, root)
-    manifest = history.load(history.latest if version is None else version)
+    number = version if isinstance(version, int) and not isinstance(version, bool) else None
+    manifest = history.load(history.latest if number is None else number)
     table = TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}), cache)
-    return LanceDataset(os.fspath(uri), table)
+    opened = LanceDataset(os.fspath(uri), table)
+    if version is not None and number is None:
+        return opened.checkout_version(version)
+    if version is None and asof is not None:
+        return LanceDataset(os.fspath(uri), check_out_as_of(table, asof))
+    return opened
 
 
 class LanceDataset:
@@ -138,17 +151,46 @@ class LanceDataset:
         history = self._table.history()
         return [summarize(history.load(version)) for version in history.names]
 
-    def checkout_version(self, version: int) -> LanceDataset:
+    def version_refs(self) -> list[dict[str, int]]:
+        """Return the numbers of all versions, without reading them; each as a dict of `version`."""
+        return [{"version": version} for version in self._table.history().names]
+
+    def get_version(self) -> dict[str, Any]:
+        """Describe the version that this object shows; see `versions`."""
+        return summarize(self._table.manifest)
+
+    def checkout_version(self, version: Reference) -> LanceDataset:
         """Return another version of the table.
+
+        Parameters
+        ----------
+        version : int, str, or tuple of (str or None) and (int or None)
+            A version of this branch, the name of a tag, or a branch and one of its versions, where None stands for the
+            main branch and the latest version.
 
         Raises
         ------
         VersionNotFoundError
-            If there is no such version.
+            If there is no such version, tag or branch.
         """
-        _check_version(version)
-        manifest = self._table.history().load(version)
-        return LanceDataset(self._uri, dataclasses.replace(self._table, manifest=manifest))
+        table = check_out(self._table, version)
+        return LanceDataset(self._uri if table.root == self._table.root else table.uri, table)
+
+    def checkout_latest(self) -> None:
+        """Let this object show the latest version of its branch."""
+        self._table = self._table.latest()
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Give the manifests of a table of an early release the names that later ones have.
+
+        Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
+        """
+        migrate_manifest_names(self._table.store, self._table.root)
+
+    @property
+    def tags(self) -> Tags:
+        """Names for versions."""
+        return Tags(self)
 
     def get_fragments(self) -> list[LanceFragment]:
         """Return the fragments, by ascending id."""
@@ -626,8 +668,3 @@ pa.RecordBatch
 
 def _reopen(uri: str, version: int, storage_options: Mapping[str, str], cache_bytes: int) -> LanceDataset:
     return dataset(uri, version, storage_options=storage_options, metadata_cache_size_bytes=cache_bytes)
-
-
-def _check_version(version: int) -> None:
-    if isinstance(version, bool) or not isinstance(version, int):
-        raise InvalidInputError(f"version is {version!r}; a whole number is needed")

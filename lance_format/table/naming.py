@@ -17,6 +17,10 @@ DATA_DIRECTORY = "data"
 DELETIONS_DIRECTORY = "_deletions"
 TRANSACTIONS_DIRECTORY = "_transactions"
 VERSIONS_DIRECTORY = "_versions"
+INDICES_DIRECTORY = "_indices"
+TAGS_DIRECTORY = "_refs/tags"
+BRANCHES_DIRECTORY = "_refs/branches"
+BRANCH_TREE = "tree"
 VERSION_HINT = f"{VERSIONS_DIRECTORY}/latest_version_hint.json"
 
 _MAX_VERSION = 2**64 - 1
@@ -47,6 +51,16 @@ def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
     naming = ManifestNaming.V2 if len(digits) == 20 else ManifestNaming.V1
     version = _MAX_VERSION - int(digits) if naming is ManifestNaming.V2 else int(digits)
     return (version, naming) if 0 < version < _DETACHED else None
+
+
+def branch_location(main: str, branch: str | None) -> str:
+    """Return where a branch of a table is, or the main one if None, by the place of the main one."""
+    return main if branch is None else f"{main}/{BRANCH_TREE}/{branch}"
+
+
+def main_location(location: str, branch: str | None) -> str:
+    """Return where the main branch is, by the place of a branch; a branch that lies elsewhere stands for itself."""
+    return location if branch is None else location.removesuffix(f"/{BRANCH_TREE}/{branch}")
 
 
 def transaction_name(read_version: int, uuid: str) -> str:
