@@ -103,6 +103,19 @@ class LocalStore:
         """See `ObjectStore`."""
         return sorted(entry.name for entry in self._entries(prefix))
 
+    def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
+        """See `ObjectStore`."""
+        pending = [prefix]
+        while pending:
+            for entry in self._tree_entries(pending.pop()):
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                    continue
+                # It may have been deleted since it was listed.
+                with contextlib.suppress(ObjectNotFoundError), _storage_errors("look up", entry.path):
+                    status = entry.stat(follow_symlinks=False)
+                    yield ObjectInfo(entry.path, status.st_size, status.st_mtime)
+
     def size(self, path: str) -> int:
         """See `ObjectStore`."""
         with _storage_errors("look up", path):
@@ -137,6 +150,16 @@ class LocalStore:
         for directory in directories:
             with contextlib.suppress(OSError):  # Not empty or not there, which is as it should be.
                 os.rmdir(directory)
+
+    def _tree_entries(self, directory: str) -> list[os.DirEntry[str]]:
+        """Return files and directories; all at once, since a directory must not stay open while a caller works."""
+        with (
+            contextlib.suppress(ObjectNotFoundError),
+            _storage_errors("list", directory),
+            os.scandir(directory) as found,
+        ):
+            return list(found)
+        return []
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
         with (

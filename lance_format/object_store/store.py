@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -91,6 +91,12 @@ class ObjectStore(Protocol):
 
     def list_names(self, prefix: str) -> list[str]:
         """Return what `list_objects` does, names within the directory only: cheaper where sizes cost a request each."""
+
+    def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Yield all objects below a directory at any depth, in any order; none if there is no such directory.
+
+        Whether those that appear or disappear meanwhile are among them is open. Symbolic links are not followed.
+        """
 
     def size(self, path: str) -> int:
         """Return the size of an object in bytes.

@@ -18,6 +18,7 @@ from lance_format.file import DEFAULT_CACHE_BYTES, BlobFile, SearchCache
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
+from lance_format.table.branches import Branches, create_branch
 from lance_format.table.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
@@ -186,6 +187,31 @@ class LanceDataset:
         Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
         """
         migrate_manifest_names(self._table.store, self._table.root)
+
+    def create_branch(self, branch: str, reference: Reference | None = None) -> LanceDataset:
+        """Make a branch, and return it.
+
+        Parameters
+        ----------
+        branch : str
+            Its name: letters, digits and `. _ -`, in segments between slashes.
+        reference : int, str, or tuple of (str or None) and (int or None), optional
+            What it starts from; see `checkout_version`. The version that this object shows if not given.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is such a branch, or the name is not allowed.
+        VersionNotFoundError
+            If there is no version to start from.
+        """
+        table = create_branch(self._table, branch, reference)
+        return LanceDataset(table.uri, table)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches but the main one."""
+        return Branches(self)
 
     @property
     def tags(self) -> Tags:

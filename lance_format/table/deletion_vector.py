@@ -32,7 +32,7 @@ def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata,
     ----------
     store : ObjectStore
     root : str
-        The path of the table in the store.
+        Where in the store the deletion file lies; usually the path of the table.
     fragment : FragmentMetadata
     physical_rows : int
         How many rows the fragment's files have.

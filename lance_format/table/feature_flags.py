@@ -29,6 +29,7 @@ _READABLE = int(
     | FeatureFlag.STABLE_ROW_IDS
     | FeatureFlag.V2_FORMAT
     | FeatureFlag.TABLE_CONFIG
+    | FeatureFlag.BASE_PATHS
     | FeatureFlag.NO_TRANSACTION_FILE
     | FeatureFlag.MIXED_FILE_VERSIONS
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -38,15 +38,18 @@ class DeletionFile:
         Parts of the file's name.
     num_deleted_rows : int
         0 if the table does not say.
+    base_id : int, optional
+        Where it lies, by `Manifest.bases`; in the table itself if not given.
     """
 
     file_type: DeletionFileType
     read_version: int
     id: int
     num_deleted_rows: int
+    base_id: int | None = None
 
     def path(self, fragment_id: int) -> str:
-        """Return the path of the file, relative to the table."""
+        """Return the path of the file, relative to where it lies."""
         return f"{DELETIONS_DIRECTORY}/{fragment_id}-{self.read_version}-{self.id}.{self.file_type.value}"
 
 
@@ -65,6 +68,8 @@ class DataFile:
     file_major_version, file_minor_version : int
     size_bytes : int
         0 if the table does not say.
+    base_id : int, optional
+        Where it lies, by `Manifest.bases`; in the table itself if not given.
     """
 
     name: str
@@ -73,6 +78,7 @@ class DataFile:
     file_major_version: int
     file_minor_version: int
     size_bytes: int
+    base_id: int | None = None
 
     @property
     def is_dead(self) -> bool:
@@ -81,7 +87,7 @@ class DataFile:
 
     @property
     def path(self) -> str:
-        """The path of the file, relative to the table."""
+        """The path of the file, relative to where it lies."""
         return f"{DATA_DIRECTORY}/{self.name}"
 
 
@@ -178,7 +184,7 @@ def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
     CorruptFileError
         If it contradicts itself, or names a file outside of the table's directories.
     NotSupportedError
-        If its files lie elsewhere.
+        If its deletion file is of an unknown kind.
     """
     where = f"fragment {message.id}"
     if message.physical_rows > _MAX_ROWS:
@@ -259,11 +265,14 @@ _DELETION_TYPES = {
 _DELETION_TYPE_NUMBERS = {file_type: number for number, file_type in _DELETION_TYPES.items()}
 
 
+def place_of(file: DataFile | DeletionFile | None, root: str, bases: Mapping[int, str]) -> str:
+    """Return where in the store a file lies: the directory that its path is relative to."""
+    return root if file is None or file.base_id is None else bases[file.base_id]
+
+
 def parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
     """Build a data file from its protobuf; see `parse_fragment`."""
     check_segment(message.path, f"a data file of {where}")
-    if message.HasField("base_id"):
-        raise NotSupportedError(f"{where} has a data file outside of the table (base path {message.base_id})")
     fields, columns = tuple(message.fields), tuple(message.column_indices)
     if columns and len(columns) != len(fields):
         raise CorruptFileError(
@@ -276,6 +285,7 @@ def parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
         message.file_major_version,
         message.file_minor_version,
         message.file_size_bytes,
+        message.base_id if message.HasField("base_id") else None,
     )
 
 
@@ -292,6 +302,7 @@ def _set_data_file(message: table_pb2.DataFile, file: DataFile) -> None:
     message.column_indices[:] = file.column_indices
     message.file_major_version, message.file_minor_version = file.file_major_version, file.file_minor_version
     message.file_size_bytes = file.size_bytes
+    _set_base(message, file.base_id)
 
 
 def _set_deletion_file(message: table_pb2.DataFragment, deletion: DeletionFile | None) -> None:
@@ -304,7 +315,15 @@ def _set_deletion_file(message: table_pb2.DataFragment, deletion: DeletionFile |
     stored.file_type = _DELETION_TYPE_NUMBERS[deletion.file_type]
     stored.read_version, stored.id = deletion.read_version, deletion.id
     stored.num_deleted_rows = deletion.num_deleted_rows
+    _set_base(stored, deletion.base_id)
     message.deletion_file.SetInParent()
+
+
+def _set_base(message: table_pb2.DataFile | table_pb2.DeletionFile, base_id: int | None) -> None:
+    if base_id is None:
+        message.ClearField("base_id")
+    else:
+        message.base_id = base_id
 
 
 def _parse_sequence(message: table_pb2.DataFragment, kind: str, where: str) -> RowSequence | None:
@@ -322,8 +341,7 @@ def _parse_deletion_file(message: table_pb2.DeletionFile, physical_rows: int, wh
     file_type = _DELETION_TYPES.get(message.file_type)
     if file_type is None:
         raise NotSupportedError(f"{where} has a deletion file of the unknown kind {message.file_type}")
-    if message.HasField("base_id"):
-        raise NotSupportedError(f"{where} has a deletion file outside of the table (base path {message.base_id})")
     if physical_rows and message.num_deleted_rows > physical_rows:
         raise CorruptFileError(f"{where} has {physical_rows} rows, {message.num_deleted_rows} of them deleted")
-    return DeletionFile(file_type, message.read_version, message.id, message.num_deleted_rows)
+    base_id = message.base_id if message.HasField("base_id") else None
+    return DeletionFile(file_type, message.read_version, message.id, message.num_deleted_rows, base_id)

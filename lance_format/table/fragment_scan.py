@@ -6,8 +6,9 @@ deleted rows are skipped. Callers speak of live rows.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+import dataclasses
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from lance_format.file import BlobFile, ColumnProjection, FileReader, SearchCach
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
-from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
 
 _Stream = Generator[pa.RecordBatch, None, None]
 
@@ -40,6 +41,8 @@ class FragmentScan:
         The columns, in the order wanted.
     cache : SearchCache
         Of the table.
+    bases : mapping of int to str
+        Where files of a branch lie that its parents wrote; see `Manifest.bases`.
     memory : dict
         What has been found out about the fragment, for those who scan it.
     """
@@ -49,7 +52,8 @@ class FragmentScan:
     fragment: FragmentMetadata
     schema: Schema
     cache: SearchCache
-    memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    bases: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    memory: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def physical_rows(self) -> int:
         """Return how many rows the data files have."""
@@ -71,10 +75,12 @@ class FragmentScan:
 
     def deleted_rows(self) -> RowOffsets:
         """Read the offsets of the deleted rows, ascending."""
-        if self.fragment.deletion_file is None:
+        deletion = self.fragment.deletion_file
+        if deletion is None:
             return np.zeros(0, dtype=np.int64)
         if "deleted_rows" not in self.memory:
-            found = read_deleted_rows(self.store, self.root, self.fragment, self.physical_rows())
+            place = place_of(deletion, self.root, self.bases)
+            found = read_deleted_rows(self.store, place, self.fragment, self.physical_rows())
             self.memory["deleted_rows"] = found
         rows: RowOffsets = self.memory["deleted_rows"]
         return rows
@@ -210,7 +216,7 @@ class _OpenFile:
 
     def __enter__(self) -> FileReader:
         scan, file = self._scan, self._file
-        path = f"{scan.root}/{file.path}"
+        path = f"{place_of(file, scan.root, scan.bases)}/{file.path}"
         try:
             source = scan.store.open_reader(path, file.size_bytes or None)
         except ObjectNotFoundError as error:

@@ -66,6 +66,15 @@ class IndexMetadata:
         covered = self.fragment_ids
         return covered is None or any(fragment_id in covered for fragment_id in fragment_ids)
 
+    def with_base(self, base_id: int) -> IndexMetadata:
+        """Return the index as one whose files lie in another directory of the manifest, unless they do already."""
+        if self.message.HasField("base_id"):
+            return self
+        message = table_pb2.IndexMetadata()
+        message.CopyFrom(self.message)
+        message.base_id = base_id
+        return dataclasses.replace(self, message=message)
+
     def with_fragments(self, fragment_ids: Iterable[int]) -> IndexMetadata:
         """Return the index as one that covers these fragments."""
         covered = pyroaring.FrozenBitMap(fragment_ids)

@@ -27,6 +27,7 @@ from lance_format.datatypes import Schema, parse_schema, serialize_fields, seria
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table import feature_flags
+from lance_format.table.base_paths import check_known_bases, parse_base_paths
 from lance_format.table.feature_flags import FeatureFlag
 from lance_format.table.fragment import FragmentMetadata, check_unique_ids, parse_fragment, serialize_fragment
 from lance_format.table.index_metadata import IndexMetadata, parse_index_section, serialize_index_section
@@ -77,6 +78,8 @@ class Manifest:
         Of such tables, the id of the next new row.
     branch : str or None
         The branch that it belongs to; None for the main one.
+    bases : mapping of int to str
+        Where in the store files of a branch lie that its parents wrote, by the ids that data and deletion files have.
     transaction_file : str
         The name of the transaction that made it; empty if it has no file.
     inline_transaction : bytes, optional
@@ -97,6 +100,7 @@ class Manifest:
     stable_row_ids: bool = False
     next_row_id: int = 0
     branch: str | None = None
+    bases: Mapping[int, str] = field(default_factory=dict)
     transaction_file: str = ""
     inline_transaction: bytes | None = None
     message: table_pb2.Manifest = field(default_factory=table_pb2.Manifest, repr=False, compare=False)
@@ -117,8 +121,6 @@ class Manifest:
     def check_writable(self, where: str) -> None:
         """Raise `NotSupportedError` unless this library can write successors."""
         feature_flags.check_writable(self.message.reader_feature_flags | self.message.writer_feature_flags, where)
-        if self.message.base_paths:
-            raise NotSupportedError(f"{where} cannot be written: it has files outside of its directory (base paths)")
 
 
 def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
@@ -128,7 +130,7 @@ def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
     ----------
     data : bytes
     path : str
-        What error messages call the file.
+        Of the file in the store: a directory of the table's directory, and the name.
     version : int
         What its name says.
 
@@ -296,14 +298,13 @@ def _parse(data: bytes, path: str, version: int) -> Manifest:
             for file in fragment.files:
                 _check_known_fields(file)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
-    if message.base_paths:
-        raise NotSupportedError(f"{path}: the table has files outside of its directory (base paths)")
+    bases = parse_base_paths(message, path.rsplit("/", 2)[0])
     if message.blob_dataset_version:
         raise NotSupportedError(f"{path}: the table keeps blobs in a second table (blob_dataset_version)")
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))
-    return _from_message(message, _inline_transaction(message, data, position), indices)
+    return _from_message(message, _inline_transaction(message, data, position), indices, bases)
 
 
 def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int) -> bytes | None:
@@ -351,7 +352,10 @@ def _section(data: bytes, position: int, end: int, what: str) -> bytes:
 
 
 def _from_message(
-    message: table_pb2.Manifest, transaction: bytes | None, indices: tuple[IndexMetadata, ...]
+    message: table_pb2.Manifest,
+    transaction: bytes | None,
+    indices: tuple[IndexMetadata, ...],
+    bases: Mapping[int, str],
 ) -> Manifest:
     fragments = tuple(parse_fragment(fragment) for fragment in message.fragments)
     check_unique_ids(fragments)
@@ -359,6 +363,7 @@ def _from_message(
     nameless = [fragment.id for fragment in fragments if fragment.row_ids is None] if stable_row_ids else []
     if nameless:
         raise CorruptFileError(f"fragment {nameless[0]} has no row ids, which its table promises")
+    check_known_bases(fragments, bases)
     stated = message.max_fragment_id if message.HasField("max_fragment_id") else -1
     return Manifest(
         version=message.version,
@@ -373,6 +378,7 @@ def _from_message(
         stable_row_ids=stable_row_ids,
         next_row_id=message.next_row_id,
         branch=message.branch if message.HasField("branch") else None,
+        bases=bases,
         transaction_file=message.transaction_file,
         inline_transaction=transaction,
         message=message,
@@ -443,5 +449,7 @@ def _set_flags(message: table_pb2.Manifest, state: Manifest) -> None:
     numbers = {(file.file_major_version, file.file_minor_version) for x in state.fragments for file in x.files}
     if numbers - {state.file_version.manifest_numbers}:
         flags |= FeatureFlag.MIXED_FILE_VERSIONS
+    if message.base_paths:
+        flags |= FeatureFlag.BASE_PATHS
     message.reader_feature_flags = flags
     message.writer_feature_flags = flags | (FeatureFlag.TABLE_CONFIG if message.config else 0)

@@ -9,14 +9,14 @@ otherwise both changed the same row, and the operation has to be planned again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from lance_format.errors import RetryableCommitConflictError
 from lance_format.object_store import ObjectStore
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows, write_deleted_rows
-from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata, place_of
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations import Delete, Update
 
@@ -61,7 +61,7 @@ def rebase(
         if now.deletion_file == before.deletion_file:
             updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
             continue
-        rows = _unite(store, root, operation, (before, own, now))
+        rows = _unite(store, root, operation, (before, own, now), {**planned_on.bases, **latest.bases})
         if rows.size == own.physical_rows:
             emptied.add(own.id)
             continue
@@ -72,11 +72,17 @@ def rebase(
 
 
 def _unite(
-    store: ObjectStore, root: str, operation: Delete | Update, fragments: tuple[FragmentMetadata, ...]
+    store: ObjectStore,
+    root: str,
+    operation: Delete | Update,
+    fragments: tuple[FragmentMetadata, ...],
+    bases: Mapping[int, str],
 ) -> RowOffsets:
     """Return the rows of a fragment that are deleted once both deletions are."""
     physical_rows = fragments[1].physical_rows  # Whoever plans deletions counts the rows, if the table does not say.
-    before, own, now = (read_deleted_rows(store, root, x, physical_rows) for x in fragments)
+    before, own, now = (
+        read_deleted_rows(store, place_of(x.deletion_file, root, bases), x, physical_rows) for x in fragments
+    )
     affected = np.setdiff1d(own, before, assume_unique=True)
     both = np.intersect1d(affected, now, assume_unique=True)
     if both.size:

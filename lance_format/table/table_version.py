@@ -63,7 +63,7 @@ class TableVersion:
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentScan:
         """Return how some columns of a fragment are read."""
-        return FragmentScan(self.store, self.root, fragment, schema, self.cache)
+        return FragmentScan(self.store, self.root, fragment, schema, self.cache, self.manifest.bases)
 
     def commit(
         self,

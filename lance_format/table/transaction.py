@@ -62,6 +62,28 @@ def serialize_transaction(transaction: Transaction) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
+def serialize_clone(read_version: int, identity: str, parent: str | None, parent_uri: str, branch: str) -> bytes:
+    """Return the content of the transaction file of the first version of a branch.
+
+    Parameters
+    ----------
+    read_version : int
+        The version of the parent that it starts from.
+    identity : str
+        The uuid.
+    parent : str, optional
+        The branch that it starts from; the main one if None.
+    parent_uri : str
+    branch : str
+    """
+    message = table_pb2.Transaction(read_version=read_version, uuid=identity)
+    clone = message.clone
+    clone.is_shallow, clone.ref_version, clone.ref_path, clone.branch_name = True, read_version, parent_uri, branch
+    if parent is not None:
+        clone.ref_name = parent
+    return message.SerializeToString(deterministic=True)
+
+
 def parse_transaction(data: bytes) -> Transaction:
     """Build a transaction from the content of its file.
 

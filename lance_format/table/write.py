@@ -223,6 +223,8 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
         if data_file.name in seen:
             raise InvalidInputError(f"data file {data_file.name} is named twice; commit every fragment once")
         seen.add(data_file.name)
+        if data_file.base_id is not None:
+            raise InvalidInputError(f"data file {data_file.name} is said to lie outside of the table")
         path = f"{root}/{data_file.path}"
         try:
             size = store.size(path)

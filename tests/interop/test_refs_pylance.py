@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from lance_format import InvalidInputError, VersionNotFoundError
+from lance_format.table.manifest import parse_manifest
 from tests.interop.test_table_pylance import assert_same
 
 
@@ -85,3 +87,115 @@ def test_manifests_get_other_names(tmp_path: Path) -> None:
     assert_same(tmp_path)
     lance_format.write_dataset({"a": [3]}, tmp_path, mode="append")
     assert assert_same(tmp_path).to_table()["a"].to_pylist() == [0, 1, 2, 3]
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def grown(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"a": range(10)}), uri, max_rows_per_file=4, enable_stable_row_ids=request.param)
+    lance.write_dataset(pa.table({"a": range(10, 13)}), uri, mode="append")
+    lance.dataset(uri).delete("a % 3 = 0")
+    lance.dataset(uri).create_scalar_index("a", "BTREE")
+    return tmp_path / "t"
+
+
+def change(table: Any) -> None:
+    """Change a branch in every way that both libraries know."""
+    table.delete("a % 5 = 1")
+    table.update({"a": "a + 100"}, where="a < 6")
+    table.add_columns({"b": "a * 2"})
+    table.delete("a = 107 or a = 10")
+    table.update_config({"k": "v"})
+
+
+@pytest.mark.parametrize("ours_creates", [True, False], ids=["our branch", "their branch"])
+@pytest.mark.parametrize("ours_writes", [True, False], ids=["our changes", "their changes"])
+def test_branches(grown: Path, ours_creates: bool, ours_writes: bool) -> None:
+    before = lance.dataset(str(grown)).to_table()
+    creator: Any = lance_format.dataset(grown) if ours_creates else lance.dataset(str(grown))
+    branch = creator.create_branch("feat/a")
+    assert (branch.version, branch.to_table()) == (4, before)
+    assert_same(grown / "tree/feat/a")
+    writer: Any = lance_format if ours_writes else lance
+    opened = writer.dataset(str(grown)).checkout_version(("feat/a", None))
+    change(opened)
+    writer.write_dataset(pa.table({"a": [500], "b": [7]}), str(grown / "tree/feat/a"), mode="append")
+    changed = assert_same(grown / "tree/feat/a")
+    assert changed.version == 10
+    assert {500, 105} <= set(changed.to_table()["a"].to_pylist())
+    creator.create_branch("sub", ("feat/a", 6))
+    assert_same(grown / "tree/sub")
+    for at in (None, 5, 9):
+        theirs = lance.dataset(str(grown)).checkout_version(("feat/a", at))
+        assert lance_format.dataset(grown, ("feat/a", at)).to_table() == theirs.to_table()
+    creator.tags.create("there", ("feat/a", 7))
+    assert lance_format.dataset(grown, "there").to_table() == lance.dataset(str(grown), "there").to_table()
+    assert lance_format.dataset(grown).branches.list() == lance.dataset(str(grown)).branches.list()
+    assert assert_same(grown).to_table() == before
+    for name in ("feat/a", "sub"):
+        lance_format.dataset(grown, (name, None)).optimize.compact_files()
+        assert_same(grown / "tree" / name)
+    opened.checkout_version(5).restore()
+    assert (
+        assert_same(grown / "tree/feat/a").to_table()
+        == lance.dataset(str(grown), "there").checkout_version(("feat/a", 5)).to_table()
+    )
+
+
+def test_branch_files(path: Path) -> None:
+    """The files that name branches, and the first versions of branches, are those of pylance."""
+    lance.dataset(str(path)).create_branch("theirs", 2)
+    lance.dataset(str(path)).create_branch("theirs/sub", ("theirs", None))
+    lance_format.dataset(path).create_branch("ours", 2)
+    lance_format.dataset(path).create_branch("ours/sub", ("ours", None))
+    for ending in ("", "%2Fsub"):
+        ours, theirs = (json.loads((path / f"_refs/branches/{x}{ending}.json").read_text()) for x in ("ours", "theirs"))
+        assert list(ours) == list(theirs)
+        for ref in (ours, theirs):
+            assert [version for version, _ in ref["identifier"]["version_mapping"]] == [2] * (2 if ending else 1)
+            del ref["identifier"], ref["createAt"], ref["manifestSize"]
+            ref["parentBranch"] = str(ref["parentBranch"]).replace("theirs", "ours")
+        assert ours == theirs
+        messages = []
+        for name in ("ours", "theirs"):
+            (file,) = (path / "tree" / f"{name}{ending}".replace("%2F", "/") / "_versions").glob("*.manifest")
+            message = parse_manifest(file.read_bytes(), path=str(file), version=2).message
+            message.base_paths.sort(key=lambda base: base.id)
+            for key in ("timestamp", "writer_version", "transaction_file", "transaction_section_deprecated"):
+                message.ClearField(key)
+            messages.append(str(message).replace("theirs", "ours"))
+        assert messages[0] == messages[1]
+
+
+def test_shallow_clones_stay_refused(path: Path, tmp_path: Path) -> None:
+    lance.dataset(str(path)).shallow_clone(str(tmp_path / "clone"), 1)
+    with pytest.raises(lance_format.NotSupportedError, match="base paths"):
+        lance_format.dataset(tmp_path / "clone")
+
+
+def test_branches_go(grown: Path) -> None:
+    table = lance_format.dataset(grown)
+    main = table.to_table()
+    branch = table.create_branch("a")
+    lance_format.write_dataset({"a": [1]}, branch.uri, mode="append")
+    table.create_branch("a/b", ("a", 4))
+    table.create_branch("c")
+    branch.tags.create("t", ("a", 5))
+    with pytest.raises(InvalidInputError, match="'a/b' starts from 'a'"):
+        table.branches.delete("a")
+    table.branches.delete("a/b")
+    with pytest.raises(InvalidInputError, match="tag 't' names"):
+        table.branches.delete("a")
+    table.tags.delete("t")
+    table.create_branch("a/b")
+    table.branches.delete("a")
+    assert sorted(file.name for file in (grown / "tree").iterdir()) == ["a", "c"]
+    assert [file.name for file in (grown / "tree/a").iterdir()] == ["b"]
+    assert list(table.branches.list()) == sorted(lance.dataset(str(grown)).branches.list()) == ["a/b", "c"]
+    for name in ("a/b", "c"):
+        assert_same(grown / "tree" / name)
+        table.branches.delete(name)
+    assert not (grown / "tree").exists()
+    assert assert_same(grown).to_table() == main
+    with pytest.raises(VersionNotFoundError, match="no branch 'a'; it has none"):
+        table.branches.delete("a")

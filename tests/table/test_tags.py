@@ -69,11 +69,11 @@ def test_what_is_not_there_is_told_with_what_is(table: LanceDataset, tmp_path: P
     ):
         with pytest.raises(VersionNotFoundError, match="no tag 'nope'; it has known"):
             act()
-    with pytest.raises(VersionNotFoundError, match="no version 9 .*versions 1 to 3"):
+    with pytest.raises(VersionNotFoundError, match=r"no version 9 .*versions 1 to 3"):
         table.tags.create("new", 9)
     with pytest.raises(VersionNotFoundError, match="no branch 'side'; it has none"):
         table.checkout_version(("side", 1))
-    with pytest.raises(InvalidInputError, match="'known' .*exists"):
+    with pytest.raises(InvalidInputError, match=r"'known' .*exists"):
         table.tags.create("known", 1)
     assert list(table.tags.list()) == ["known"]
     assert table.tags.get_version("known") == 3
@@ -154,7 +154,7 @@ def test_versions_by_time(table: LanceDataset, tmp_path: Path) -> None:
         assert lance_format.dataset(tmp_path, asof=(time + moment).astimezone(datetime.UTC)).version == number
     assert lance_format.dataset(tmp_path, asof=times[2] - moment).version == 2
     assert lance_format.dataset(tmp_path, 3, times[0]).version == 3
-    with pytest.raises(VersionNotFoundError, match="no version .* is older than"):
+    with pytest.raises(VersionNotFoundError, match=r"no version .* is older than"):
         lance_format.dataset(tmp_path, asof=times[0])
     for nonsense in ("yesterday", 7, datetime.date(2026, 1, 1)):
         with pytest.raises(InvalidInputError, match="time"):
