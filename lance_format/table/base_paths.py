@@ -13,6 +13,7 @@ from lance_format.errors import CorruptFileError, InvalidInputError, NotSupporte
 from lance_format.object_store import absolute_uri
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.naming import BRANCH_TREE, main_location
 from lance_format.table.refs import check_branch_name
 
@@ -51,8 +52,10 @@ def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
     return bases
 
 
-def check_known_bases(fragments: Iterable[FragmentMetadata], bases: Mapping[int, str]) -> None:
-    """Raise `CorruptFileError` if a file of a fragment lies in a directory that the manifest does not list."""
+def check_known_bases(
+    fragments: Iterable[FragmentMetadata], indices: Iterable[IndexMetadata], bases: Mapping[int, str]
+) -> None:
+    """Raise `CorruptFileError` if a file of a fragment or an index lies in a directory that is not listed."""
     known = {None, *bases}
     for fragment in fragments:
         used = {file.base_id for file in fragment.files}
@@ -60,6 +63,9 @@ def check_known_bases(fragments: Iterable[FragmentMetadata], bases: Mapping[int,
             used.add(fragment.deletion_file.base_id)
         if not used <= known:
             raise CorruptFileError(f"fragment {fragment.id} has a file in a base path that is not listed: {used}")
+    for index in indices:
+        if index.base_id not in known:
+            raise CorruptFileError(f"index {index.uuid} lies in a base path that is not listed: {index.base_id}")
 
 
 def _check_name(branch: str) -> None:

@@ -36,6 +36,7 @@ from lance_format.errors import (
     VersionNotFoundError,
 )
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.cleanup import clean_up_if_due
 from lance_format.table.conflicts import check_conflict
 from lance_format.table.history import History, load_history
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
@@ -115,7 +116,9 @@ def commit(
         raise NotSupportedError(
             f"{root}: this storage cannot create an object only if it is absent; nothing was written"
         )
-    return _Commit(store, root, transaction, retry, precondition).run()
+    made = _Commit(store, root, transaction, retry, precondition).run()
+    clean_up_if_due(store, root, made)
+    return made
 
 
 class _Outcome(enum.Enum):

@@ -20,6 +20,7 @@ from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
 from lance_format.table.branches import Branches, create_branch
 from lance_format.table.checkout import Reference, check_out, check_out_as_of
+from lance_format.table.cleanup import DEFAULT_AGE, CleanupPolicy, CleanupStats, clean_up
 from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.history import load_history, summarize
@@ -180,6 +181,53 @@ class LanceDataset:
     def checkout_latest(self) -> None:
         """Let this object show the latest version of its branch."""
         self._table = self._table.latest()
+
+    def cleanup_old_versions(
+        self,
+        older_than: datetime.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Iterable[int] | None = None,
+    ) -> CleanupStats:
+        """Remove old versions of this branch, and the files that only they need.
+
+        This version and later ones stay, and so do those that have a tag or that a branch starts from.
+
+        Parameters
+        ----------
+        older_than : datetime.timedelta, optional
+            Which versions; 14 days if neither this nor `retain_versions` nor `versions` is given.
+        retain_versions : int, optional
+            How many of the latest versions stay. Of several conditions all have to hold.
+        delete_unverified : bool
+            Files that no version names may belong to a write in progress, and stay until they are 7 days old. Whether
+            to delete them at once, which loses the data of whoever is writing.
+        error_if_tagged_old_versions : bool
+            Whether it is an error that one of the versions has a tag.
+        delete_rate_limit : int, optional
+            The most files that are deleted in a second.
+        versions : iterable of int, optional
+            Only these.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense, or one of the versions has a tag.
+        """
+        if older_than is None and retain_versions is None and versions is None:
+            older_than = DEFAULT_AGE
+        policy = CleanupPolicy(
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=None if versions is None else frozenset(versions),
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+            delete_rate_limit=delete_rate_limit,
+        )
+        return clean_up(self._table.store, self._table.root, self._table.manifest, policy)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Give the manifests of a table of an early release the names that later ones have.

@@ -155,6 +155,13 @@ class FragmentMetadata:
             return None
         return self.physical_rows - deleted
 
+    def stored_files(self) -> Sequence[DataFile]:
+        """Return the data files, and those that hold nothing anymore so far as the table still names them."""
+        named = () if self.message is None else self.message.files
+        if len(named) <= len(self.files):
+            return self.files
+        return [parse_data_file(file, f"fragment {self.id}") for file in named]
+
     def to_json(self) -> str:
         """Return the fragment as text; see `from_json`."""
         return MessageToJson(serialize_fragment(self), preserving_proto_field_name=True, indent=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from lance_format.table.naming import (
     VERSIONS_DIRECTORY,
     ManifestNaming,
     check_segment,
+    parse_detached_name,
     parse_manifest_name,
 )
 from lance_format.table.transaction import Transaction, parse_transaction
@@ -142,6 +143,18 @@ def load_history(store: ObjectStore, root: str) -> History:
     if len(namings) > 1:
         raise CorruptFileError("manifests of both naming schemes are mixed", path=f"{root}/{VERSIONS_DIRECTORY}")
     return History(store, root, dict(sorted(names.items())), next(iter(namings), ManifestNaming.V2))
+
+
+def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tuple[str, Manifest]]:
+    """Yield path and manifest of the versions that are not part of the history, but for those of known paths."""
+    for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):
+        path, version = f"{root}/{VERSIONS_DIRECTORY}/{name}", parse_detached_name(name)
+        if version is not None and path not in known:
+            try:
+                content = store.read(path, MAX_MANIFEST_BYTES)
+            except ObjectNotFoundError:  # It was deleted since it was listed.
+                continue
+            yield path, parse_manifest(content, path=path, version=version)
 
 
 def describe_versions(versions: list[int]) -> str:

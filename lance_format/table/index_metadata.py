@@ -57,6 +57,11 @@ class IndexMetadata:
     message: table_pb2.IndexMetadata = field(repr=False)
 
     @property
+    def base_id(self) -> int | None:
+        """Where its files lie, by `Manifest.bases`; None if in the table itself."""
+        return self.message.base_id if self.message.HasField("base_id") else None
+
+    @property
     def is_system(self) -> bool:
         """Whether it is about the table rather than a column."""
         return self.name in _SYSTEM_INDICES
@@ -68,7 +73,7 @@ class IndexMetadata:
 
     def with_base(self, base_id: int) -> IndexMetadata:
         """Return the index as one whose files lie in another directory of the manifest, unless they do already."""
-        if self.message.HasField("base_id"):
+        if self.base_id is not None:
             return self
         message = table_pb2.IndexMetadata()
         message.CopyFrom(self.message)

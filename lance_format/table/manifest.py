@@ -363,7 +363,7 @@ def _from_message(
     nameless = [fragment.id for fragment in fragments if fragment.row_ids is None] if stable_row_ids else []
     if nameless:
         raise CorruptFileError(f"fragment {nameless[0]} has no row ids, which its table promises")
-    check_known_bases(fragments, bases)
+    check_known_bases(fragments, indices, bases)
     stated = message.max_fragment_id if message.HasField("max_fragment_id") else -1
     return Manifest(
         version=message.version,

@@ -26,6 +26,7 @@ VERSION_HINT = f"{VERSIONS_DIRECTORY}/latest_version_hint.json"
 _MAX_VERSION = 2**64 - 1
 _DETACHED = 2**63
 _OWN_DATA_FILE = re.compile(r"(?:\.tmp_)?[01]{24}([0-9a-f]{13})[0-9a-f]{13}\.lance")
+_DETACHED_MANIFEST = re.compile(r"d([0-9]{19,20})\.manifest")
 _MANIFEST = re.compile(r"([0-9]{1,20})\.manifest")
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}")
 
@@ -51,6 +52,12 @@ def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
     naming = ManifestNaming.V2 if len(digits) == 20 else ManifestNaming.V1
     version = _MAX_VERSION - int(digits) if naming is ManifestNaming.V2 else int(digits)
     return (version, naming) if 0 < version < _DETACHED else None
+
+
+def parse_detached_name(name: str) -> int | None:
+    """Return the version of a detached manifest, or None if it is none."""
+    match = _DETACHED_MANIFEST.fullmatch(name)
+    return int(match[1]) if match is not None and _DETACHED <= int(match[1]) <= _MAX_VERSION else None
 
 
 def branch_location(main: str, branch: str | None) -> str:
