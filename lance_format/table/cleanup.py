@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lance_format.errors import InvalidInputError, LanceError, StorageError
+from lance_format.errors import InvalidInputError, LanceError, StorageError, VersionNotFoundError
 from lance_format.object_store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
 from lance_format.table.duration import parse_duration
 from lance_format.table.history import History, load_detached, load_history
@@ -160,7 +160,10 @@ class _Cleanup:
         candidates = self._candidates(history)
         old, tagged = [], []
         for version in history.names:
-            manifest = history.load(version)
+            try:
+                manifest = history.load(version)
+            except VersionNotFoundError:  # Another cleanup removed it since it was listed.
+                continue
             self._seen.add(history.manifest_path(version))
             wanted = version in candidates and self._is_old(manifest)
             if wanted and version in named.tags:
@@ -219,7 +222,8 @@ class _Cleanup:
         for version in history.names:
             path = history.manifest_path(version)
             if path not in self._seen:
-                self._protect(path, history.load(version), history.root)
+                with contextlib.suppress(VersionNotFoundError):  # It, or its branch, was removed since it was listed.
+                    self._protect(path, history.load(version), history.root)
 
     def _protect(self, path: str, manifest: Manifest, root: str) -> None:
         self._seen.add(path)

@@ -199,7 +199,9 @@ class _Commit:
         for version in range(self._checked + 1, history.latest + 1):
             try:
                 committed = history.load_transaction(version)
-            except (VersionNotFoundError, CorruptFileError) as error:
+            except VersionNotFoundError as error:
+                raise self._basis_is_gone(version) from error
+            except CorruptFileError as error:
                 raise CommitConflictError(
                     f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
                     f" changed ({error}); nothing was changed: run it again on the latest version"
@@ -209,6 +211,13 @@ class _Commit:
             check_conflict(self._transaction, committed, version)
             self._checked = version
         return None
+
+    def _basis_is_gone(self, version: int) -> RetryableCommitConflictError:
+        return RetryableCommitConflictError(
+            f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was on"
+            " its way, so that it cannot be told what has changed since; nothing was changed: run it again on the"
+            " latest version"
+        )
 
     def _recognise(self, manifest: Manifest, committed: Transaction) -> Manifest:
         own = self._transaction
@@ -230,7 +239,10 @@ class _Commit:
             raise TypeError(f"the operation {operation.name} cannot be committed")
         read_version = self._transaction.read_version
         if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
-            planned_on = history.load(read_version)
+            try:
+                planned_on = history.load(read_version)
+            except VersionNotFoundError as error:
+                raise self._basis_is_gone(read_version) from error
             operation = rebase(self._store, self._root, operation, planned_on, current, self._rebased_files)
         landing = dataclasses.replace(self._transaction, operation=operation)
         return make_successor(

@@ -220,7 +220,10 @@ class _OpenFile:
         try:
             source = scan.store.open_reader(path, file.size_bytes or None)
         except ObjectNotFoundError as error:
-            raise DatasetNotFoundError(f"the data file {path} of fragment {scan.fragment.id} is gone") from error
+            raise DatasetNotFoundError(
+                f"the data file {path} of fragment {scan.fragment.id} is gone; if a cleanup has removed this version of"
+                " the table, open the latest"
+            ) from error
         try:
             self._reader = FileReader(source, scan.cache, StoredBlobs(scan.store, path))
         except BaseException:

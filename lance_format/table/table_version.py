@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
-from lance_format.errors import CommitStateUnknownError, LanceError, RetryableCommitConflictError, StorageError
+from lance_format.errors import (
+    CommitStateUnknownError,
+    DatasetNotFoundError,
+    LanceError,
+    RetryableCommitConflictError,
+    StorageError,
+)
 from lance_format.file import SearchCache
 from lance_format.object_store import ObjectStore
 from lance_format.table.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
@@ -156,6 +162,10 @@ def change(
             if time.monotonic() - start > max_seconds:
                 raise
             table = table.latest()
+        except DatasetNotFoundError:
+            if table.manifest.version in table.history().names:
+                raise
+            table = table.latest()  # A cleanup removed the version while it was read.
     return attempt(table)
 
 

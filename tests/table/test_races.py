@@ -1,5 +1,6 @@
 """Writers that race, as real processes. LANCE_RACE_COUNT sets how much each does in the nightly runs."""
 
+import datetime
 import json
 import os
 import subprocess
@@ -155,3 +156,34 @@ def test_no_merge_is_lost_and_no_key_inserted_twice(tmp_path: Path, stable: bool
     reference = lance.dataset(path)
     reference.validate()
     assert reference.to_table() == table.to_table()
+
+
+def test_cleanup_takes_nothing_that_is_needed(tmp_path: Path) -> None:
+    """Writers, readers, tags and branches while old versions are removed all the time."""
+    path = str(tmp_path / "t")
+    lance_format.write_dataset({"a": [0]}, path)
+    roles = ["write", "write", "read", "tag", "branch", "clean"]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.table.cleanup_worker", role, path, str(10**6 * number), "3"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, role in enumerate(roles, 1)
+    ]
+    for worker, role in zip(workers, roles, strict=True):
+        output, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, f"{role}: {errors}"
+        assert int(output) > 0, role
+    table = lance_format.dataset(path)
+    for version in table.version_refs():
+        table.checkout_version(version["version"]).to_table()
+    values = table.to_table()["a"].to_pylist()
+    assert len(values) == len(set(values)) > 1
+    lance.dataset(path).validate()
+    table.cleanup_old_versions(datetime.timedelta(0), delete_unverified=True)
+    table.checkout_latest()
+    needed = {file.path for fragment in table.get_fragments() for file in fragment.data_files()}
+    assert {f"data/{file.name}" for file in Path(path, "data").iterdir()} == needed
