@@ -57,6 +57,16 @@ class ObjectStoreBehaviour:
             assert won.count(True) == 1
             assert store.read(f"{root}/{turn}", 10_000) == b"%d" % won.index(True) * 1000
 
+    def test_a_tree_is_listed_with_all_that_is_below(self, store: ObjectStore, root: str) -> None:
+        for name, content in (("t/a", b"1"), ("t/b/c", b"22"), ("t/b/d/e", b""), ("u/f", b"333"), ("t2/g", b"4444")):
+            store.put(f"{root}/{name}", content)
+        found = {info.path: info.size_bytes for info in store.list_tree(f"{root}/t")}
+        assert found == {f"{root}/t/a": 1, f"{root}/t/b/c": 2, f"{root}/t/b/d/e": 0}
+        assert list(store.list_tree(f"{root}/absent")) == []
+        for info in store.list_tree(root):  # What is deleted meanwhile is no error.
+            store.delete(info.path)
+        assert list(store.list_tree(root)) == []
+
     def test_a_writer_shows_the_object_when_it_is_closed(self, store: ObjectStore, root: str) -> None:
         writer = store.open_writer(f"{root}/d/file")
         writer.write(b"abc")

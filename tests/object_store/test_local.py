@@ -108,3 +108,13 @@ def test_other_storages_are_refused_by_name(uri: str) -> None:
 def test_what_is_no_path_is_refused(uri: object) -> None:
     with pytest.raises(InvalidInputError):
         resolve(uri)  # type: ignore[arg-type]
+
+
+def test_a_tree_does_not_follow_links(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/file").write_bytes(b"12345")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/directory").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "tree/dangling").symlink_to(tmp_path / "nothing")
+    paths = {info.path for info in LocalStore().list_tree(str(tmp_path / "tree"))}
+    assert paths == {str(tmp_path / "tree/directory"), str(tmp_path / "tree/dangling")}
