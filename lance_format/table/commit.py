@@ -20,7 +20,7 @@ import enum
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -198,26 +198,41 @@ class _Commit:
             )
         for version in range(self._checked + 1, history.latest + 1):
             try:
-                committed = history.load_transaction(version)
-            except VersionNotFoundError as error:
-                raise self._basis_is_gone(version) from error
+                with self._expecting(version):
+                    committed = history.load_transaction(version)
             except CorruptFileError as error:
                 raise CommitConflictError(
                     f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
                     f" changed ({error}); nothing was changed: run it again on the latest version"
                 ) from error
             if committed.uuid == self._transaction.uuid:
-                return self._recognise(history.load(version), committed)
+                return self._recognise(self._load(history, version), committed)
             check_conflict(self._transaction, committed, version)
             self._checked = version
         return None
 
-    def _basis_is_gone(self, version: int) -> RetryableCommitConflictError:
-        return RetryableCommitConflictError(
-            f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was on"
-            " its way, so that it cannot be told what has changed since; nothing was changed: run it again on the"
-            " latest version"
-        )
+    def _load(self, history: History, version: int) -> Manifest:
+        with self._expecting(version):
+            return history.load(version)
+
+    @contextlib.contextmanager
+    def _expecting(self, version: int) -> Iterator[None]:
+        """Tell what it means that a version is gone."""
+        try:
+            yield
+        except VersionNotFoundError as error:
+            gone = (
+                f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was"
+                " on its way, so that it cannot be told what has changed since"
+            )
+            if self._num_absent:
+                raise CommitStateUnknownError(
+                    f"{gone}; an earlier attempt, which the storage refused, may have landed all the same; no file was"
+                    " deleted. Look at the latest version before running it again"
+                ) from error
+            raise RetryableCommitConflictError(
+                f"{gone}; nothing was changed: run it again on the latest version"
+            ) from error
 
     def _recognise(self, manifest: Manifest, committed: Transaction) -> Manifest:
         own = self._transaction
@@ -229,7 +244,7 @@ class _Commit:
         )
 
     def _apply(self, history: History) -> Manifest:
-        current = history.load(history.latest) if history.names else None
+        current = self._load(history, history.latest) if history.names else None
         if current is not None:
             current.check_writable(f"the table {self._root}")
             if self._precondition is not None:
@@ -239,10 +254,7 @@ class _Commit:
             raise TypeError(f"the operation {operation.name} cannot be committed")
         read_version = self._transaction.read_version
         if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
-            try:
-                planned_on = history.load(read_version)
-            except VersionNotFoundError as error:
-                raise self._basis_is_gone(read_version) from error
+            planned_on = self._load(history, read_version)
             operation = rebase(self._store, self._root, operation, planned_on, current, self._rebased_files)
         landing = dataclasses.replace(self._transaction, operation=operation)
         return make_successor(

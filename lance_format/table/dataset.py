@@ -23,7 +23,7 @@ from lance_format.table.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.cleanup import DEFAULT_AGE, CleanupPolicy, CleanupStats, clean_up
 from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
-from lance_format.table.history import load_history, summarize
+from lance_format.table.history import load_history, load_latest, summarize
 from lance_format.table.indices import describe_index, drop_index
 from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
@@ -89,9 +89,8 @@ def dataset(
     """
     cache = SearchCache(metadata_cache_size_bytes)
     store, root = resolve(uri, storage_options)
-    history = load_history(store, root)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
-    manifest = history.load(history.latest if number is None else number)
+    manifest = load_latest(store, root) if number is None else load_history(store, root).load(number)
     table = TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}), cache)
     opened = LanceDataset(os.fspath(uri), table)
     if version is not None and number is None:

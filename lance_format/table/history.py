@@ -145,6 +145,24 @@ def load_history(store: ObjectStore, root: str) -> History:
     return History(store, root, dict(sorted(names.items())), next(iter(namings), ManifestNaming.V2))
 
 
+def load_latest(store: ObjectStore, root: str) -> Manifest:
+    """Load the latest version of a table.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If there is no table.
+    """
+    history = load_history(store, root)
+    while True:
+        try:
+            return history.load(history.latest)
+        except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
+            tried, history = history.latest, load_history(store, root)
+            if history.latest == tried:
+                raise
+
+
 def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tuple[str, Manifest]]:
     """Yield path and manifest of the versions that are not part of the history, but for those of known paths."""
     for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):

@@ -25,7 +25,7 @@ from lance_format.table.commit import DEFAULT_RETRY, Precondition, RetryPolicy, 
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, FragmentWriter
-from lance_format.table.history import History, load_history
+from lance_format.table.history import History, load_history, load_latest
 from lance_format.table.manifest import Manifest
 from lance_format.table.naming import DATA_DIRECTORY, is_data_file_of
 from lance_format.table.operations import Operation
@@ -65,7 +65,7 @@ class TableVersion:
         history = self.history()
         if history.latest == self.manifest.version:
             return self
-        return dataclasses.replace(self, manifest=history.load(history.latest))
+        return dataclasses.replace(self, manifest=load_latest(self.store, self.root))
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentScan:
         """Return how some columns of a fragment are read."""

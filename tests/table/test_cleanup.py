@@ -12,7 +12,9 @@ import lance_format
 from lance_format import CorruptFileError, InvalidInputError, LanceDataset, StorageError, VersionNotFoundError
 from lance_format.object_store.local import LocalStore
 from lance_format.table.cleanup import CleanupPolicy, clean_up
+from lance_format.table.delete_rows import delete_rows
 from lance_format.table.duration import parse_duration
+from lance_format.table.table_version import TableVersion, change
 from lance_format.table.write import plan_write
 from tests.table.builders import column, rows
 
@@ -330,3 +332,26 @@ def test_durations(text: str, seconds: int) -> None:
 def test_text_that_is_no_duration(text: str) -> None:
     with pytest.raises(InvalidInputError, match="duration"):
         parse_duration(text)
+
+
+def test_a_change_starts_again_if_its_basis_goes(table: LanceDataset, tmp_path: Path) -> None:
+    """Whether the version that was planned on goes, or one of those that came since."""
+    for removed in ([5], [6]):
+        base = lance_format.write_dataset(rows(0, 3), tmp_path, mode="overwrite").version
+        planned = lance_format.dataset(tmp_path)._table
+        attempts = []
+
+        def attempt(
+            version: TableVersion, base: int = base, removed: list[int] = removed, attempts: list[int] = attempts
+        ) -> TableVersion:
+            attempts.append(version.manifest.version)
+            if len(attempts) == 1:
+                for start in (3, 4):
+                    lance_format.write_dataset(rows(start, start + 1), tmp_path, mode="append")
+                gone = [version + base - 5 for version in removed]
+                lance_format.dataset(tmp_path).cleanup_old_versions(versions=gone)
+            return delete_rows(version, "a = 1")[0]
+
+        change(planned, attempt)
+        assert attempts == [base, base + 2]
+        assert column(tmp_path) == [0, 2, 3, 4]
