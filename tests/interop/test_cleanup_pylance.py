@@ -162,3 +162,40 @@ def detached_files(path: Path) -> set[str]:
     store, root = resolve(path)
     ((_, manifest),) = load_detached(store, root, frozenset())
     return {name.removeprefix(f"{root}/") for name in named_files(manifest, root)}
+
+
+def test_pylance_spares_our_branches(tmp_path: Path) -> None:
+    uri = str(tmp_path)
+    for number in range(4):
+        lance.write_dataset(pa.table({"a": [number]}), uri, mode="overwrite")
+    table = lance_format.dataset(uri)
+    branch = table.create_branch("b", 2)
+    branch.create_branch("b/c")
+    table.tags.create("t", 3)
+    stats = lance.dataset(uri).cleanup_old_versions(AT_ONCE, error_if_tagged_old_versions=False)
+    assert stats.old_versions == 1
+    for name in ("b", "b/c"):
+        assert lance.dataset(uri).checkout_version((name, None)).to_table()["a"].to_pylist() == [1]
+        assert_same(tmp_path / "tree" / name)
+    assert lance.dataset(uri, "t").to_table()["a"].to_pylist() == [2]
+
+
+def test_blobs_beside_their_data_files(tmp_path: Path) -> None:
+    """A sidecar goes with its data file, and a branch finds those of its parent."""
+    uri = str(tmp_path)
+    schema = pa.schema([lance.blob_field("b"), pa.field("a", pa.int64())])
+    for number in range(2):
+        values = lance.blob_array([bytes([number]) * 5_000_000])
+        table = pa.table([values, pa.array([number])], schema=schema)
+        lance.write_dataset(table, uri, mode="overwrite", data_storage_version="2.2")
+    assert len(list(tmp_path.glob("data/*/*.blob"))) == 2
+    branch = lance_format.dataset(uri).create_branch("b", 1)
+    for kept, version in ((2, 1), (1, 2)):
+        lance_format.dataset(uri).cleanup_old_versions(AT_ONCE)
+        assert len(list(tmp_path.glob("data/*/*.blob"))) == kept
+        opened = branch if version == 1 else lance_format.dataset(uri)
+        (blob,) = opened.take_blobs("b", indices=[0])
+        assert blob.read() == bytes([version - 1]) * 5_000_000
+        if version == 1:
+            lance_format.dataset(uri).branches.delete("b")
+    assert len(list((tmp_path / "data").iterdir())) == 2
