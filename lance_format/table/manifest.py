@@ -237,6 +237,7 @@ def make_successor(
     for stale in _REBUILT:
         message.ClearField(stale)
     fragments = tuple(sorted(state.fragments, key=lambda fragment: fragment.id))
+    check_known_bases(fragments, state.indices, state.bases)  # Fragments may come from a caller.
     based_on_previous = previous is not None and state.message is previous.message
     _set_fragments(message, previous if based_on_previous else None, fragments)
     if state.max_fragment_id >= 0:

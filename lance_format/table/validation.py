@@ -8,7 +8,7 @@ import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError
-from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata, place_of
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.row_columns import created_at_of, last_updated_at_of, row_ids_of
 from lance_format.table.row_id_index import RowIdIndex
@@ -59,7 +59,7 @@ def _check_fields(table: TableVersion, fragment: FragmentMetadata) -> None:
 
 def _check_sizes(table: TableVersion, fragment: FragmentMetadata) -> None:
     for file in fragment.files:
-        path = f"{table.root}/{file.path}"
+        path = f"{place_of(file, table.root, table.manifest.bases)}/{file.path}"
         try:
             size = table.store.size(path)
         except ObjectNotFoundError as error:

@@ -104,6 +104,9 @@ def change(table: Any) -> None:
     table.delete("a % 5 = 1")
     table.update({"a": "a + 100"}, where="a < 6")
     table.add_columns({"b": "a * 2"})
+    table.merge_insert("a").when_matched_update_all().when_not_matched_insert_all().execute(
+        pa.table({"a": [7, 70], "b": [1, 2]})
+    )
     table.delete("a = 107 or a = 10")
     table.update_config({"k": "v"})
 
@@ -121,7 +124,8 @@ def test_branches(grown: Path, ours_creates: bool, ours_writes: bool) -> None:
     change(opened)
     writer.write_dataset(pa.table({"a": [500], "b": [7]}), str(grown / "tree/feat/a"), mode="append")
     changed = assert_same(grown / "tree/feat/a")
-    assert changed.version == 10
+    assert changed.version == 11
+    changed.validate()
     assert {500, 105} <= set(changed.to_table()["a"].to_pylist())
     creator.create_branch("sub", ("feat/a", 6))
     assert_same(grown / "tree/sub")

@@ -21,9 +21,10 @@ from lance_format import (
 from lance_format.object_store.local import LocalStore
 from lance_format.proto import table_pb2
 from lance_format.table.delete_rows import delete_rows
-from lance_format.table.fragment import serialize_fragment
+from lance_format.table.fragment import parse_fragment, serialize_fragment
 from lance_format.table.history import load_history
 from lance_format.table.manifest import parse_manifest, serialize_manifest
+from lance_format.table.operations import Delete
 from lance_format.table.write import plan_write
 from tests.table.builders import column, rows
 
@@ -184,3 +185,11 @@ def test_what_is_written_lies_in_the_table(table: LanceDataset, tmp_path: Path) 
     message.files[0].base_id = 0
     with pytest.raises(InvalidInputError, match="outside"):
         write.commit([FragmentMetadata.from_json(MessageToJson(message))])
+
+
+def test_no_version_is_made_that_names_an_unknown_place(table: LanceDataset) -> None:
+    message = serialize_fragment(table._table.manifest.fragments[0])
+    message.files[0].base_id = 0
+    with pytest.raises(CorruptFileError, match="base path"):
+        table._table.commit(Delete((parse_fragment(message),), frozenset()))
+    assert table.latest_version == table.version
