@@ -31,6 +31,7 @@ from lance_format.table.row_versions import RowVersionSequence, parse_row_versio
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
 
 _Sequence = TypeVar("_Sequence", RowIdSequence, RowVersionSequence)
 Values = npt.NDArray[np.uint64]
@@ -115,7 +116,7 @@ def _fragment_ids(rows: LiveRows) -> Values:
 _COLUMNS: dict[str, Callable[[LiveRows], Values]] = {
     ROW_ID: _row_ids,
     ROW_ADDRESS: _addresses,
-    "_rowoffset": _places,
+    ROW_OFFSET: _places,
     "_row_created_at_version": _created_at,
     "_row_last_updated_at_version": _last_updated_at,
     "_fragid": _fragment_ids,
@@ -123,6 +124,8 @@ _COLUMNS: dict[str, Callable[[LiveRows], Values]] = {
 
 ROW_COLUMNS = tuple(_COLUMNS)
 """The names of these columns; a table's own column of such a name hides it."""
+RESERVED_COLUMNS = tuple(name for name in ROW_COLUMNS if name != "_fragid")
+"""Those that the reference gives to no column of a new table."""
 
 
 def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> Values:

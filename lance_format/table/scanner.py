@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan, filter_rows
 from lance_format.table.json_columns import with_text
 from lance_format.table.projection import Columns, Filter, plan_projection
-from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows
+from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.table_version import TableVersion
 
 DEFAULT_BATCH_SIZE = 8192
@@ -136,10 +137,11 @@ class LanceScanner:
     def matching(self) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
         """Read the rows that pass the filter and the window, with all columns that are used."""
         to_skip, left = self._offset, self._limit
-        first = 0
+        places = self._places()
         for fragment in () if left == 0 else self._fragments:
             scan = self._scan(fragment)
             num_rows = scan.num_rows()
+            first = places.get(fragment.id, 0)
             begin, stop = 0, num_rows
             if self._projection.filter is None:  # Rows outside of the window need not be read.
                 begin = min(to_skip, num_rows)
@@ -155,7 +157,14 @@ class LanceScanner:
                     left -= num_kept
                 if left == 0:
                     return
-            first += num_rows
+
+    def _places(self) -> dict[int, int]:
+        """Return how many rows of the table come before each fragment; nothing if no one asks for it."""
+        if ROW_OFFSET not in self._projection.row_columns:
+            return {}
+        num_rows = [self._scan(fragment).num_rows() for fragment in self._table.manifest.fragments]
+        ids = [fragment.id for fragment in self._table.manifest.fragments]
+        return dict(zip(ids, itertools.accumulate(num_rows, initial=0), strict=False))
 
     def _read(self, scan: FragmentScan, first: int, begin: int, stop: int) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
         place = first + begin

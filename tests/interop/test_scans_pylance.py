@@ -58,6 +58,15 @@ SCANS: list[dict[str, Any]] = [
 ]
 
 
+def test_places_of_the_rows_of_one_fragment(path: Path) -> None:
+    ours, reference = lance_format.dataset(path).get_fragments(), lance.dataset(str(path)).get_fragments()
+    columns = ["_rowoffset", "id", "_rowid"]
+    assert len(ours) == 5
+    for mine, theirs in zip(ours, reference, strict=True):
+        assert mine.to_table(columns) == theirs.to_table(columns=columns)
+        assert mine.to_table(columns, limit=3, offset=5) == theirs.to_table(columns=columns, limit=3, offset=5)
+
+
 @pytest.mark.parametrize("scan", SCANS, ids=str)
 def test_scans(path: Path, scan: dict[str, Any]) -> None:
     reference = lance.dataset(str(path)).to_table(**scan)
