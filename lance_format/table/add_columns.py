@@ -139,17 +139,9 @@ def _merged_schema(table: TableVersion, source: ColumnSource) -> tuple[Schema, S
             f"column {taken[0]!r} exists already; drop it first, or choose another name" if taken else "no column given"
         )
     makes = table_schema(source.makes.remove_metadata(), table.manifest.file_version)
-    added = Schema.from_arrow(makes, first_id=next_field_id(table))
+    added = Schema.from_arrow(makes, first_id=table.manifest.next_field_id)
     merged = Schema((*schema.fields, *added.fields), schema.metadata)
     return added, merged
-
-
-def next_field_id(table: TableVersion) -> int:
-    """Return an id that no field of the table has, nor one that its files still hold."""
-    manifest = table.manifest
-    known = [field.id for field in manifest.schema.walk()]
-    known += [field_id for fragment in manifest.fragments for field_id in fragment.field_ids]
-    return max(known, default=-1) + 1
 
 
 def add_data_file(

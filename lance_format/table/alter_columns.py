@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.extension_types import EXTENSION_KEYS
-from lance_format.table.add_columns import ColumnSource, add_data_file, next_field_id
+from lance_format.table.add_columns import ColumnSource, add_data_file
 from lance_format.table.fragment import without_dropped_files
 from lance_format.table.operations import Merge, Project
 from lance_format.table.scanner import LanceScanner
@@ -174,7 +174,7 @@ def _cast(
     table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType], *, preserves_nullability: bool
 ) -> TableVersion:
     """Write the columns of other types anew, under new field ids."""
-    ids = itertools.count(next_field_id(table))
+    ids = itertools.count(table.manifest.next_field_id)
     fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
     stored = {node.id for node in table.manifest.schema.walk()}
     fresh = {node.id for field in fields for node in field.walk()} - stored

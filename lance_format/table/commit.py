@@ -3,7 +3,7 @@
 A version exists once its manifest does, and a manifest is only ever created, never replaced. A commit therefore
 
 1. loads the latest version, checks the transaction against all that others committed since it was planned, and rebases
-   it where both changed the same fragments;
+   it where both changed the same fragments, or added the same columns;
 2. writes the transaction file, then creates the manifest of the next version;
 3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
    its work, so that "exists already" may well mean this very commit: only the content tells whose it is.
@@ -41,7 +41,8 @@ from lance_format.table.conflicts import check_conflict
 from lance_format.table.history import History, load_history
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
 from lance_format.table.naming import TRANSACTIONS_DIRECTORY, VERSION_HINT
-from lance_format.table.operations import Delete, Operation, OtherOperation, Overwrite, Restore, Update
+from lance_format.table.new_columns import is_settled_as, settle
+from lance_format.table.operations import Append, Delete, Operation, OtherOperation, Overwrite, Restore, Update
 from lance_format.table.rebase import rebase
 from lance_format.table.transaction import Transaction, serialize_transaction
 
@@ -238,6 +239,8 @@ class _Commit:
         own = self._transaction
         if committed.operation.name == own.operation.name and committed.data_files == own.data_files:
             return manifest
+        if is_settled_as(own.operation, committed.operation):
+            return manifest
         raise CommitConflictError(
             f"version {manifest.version} of {self._root} has the uuid {own.uuid} of this transaction but other content;"
             " nothing was changed: one uuid serves one commit, plan a new one"
@@ -256,6 +259,8 @@ class _Commit:
         if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
             planned_on = self._load(history, read_version)
             operation = rebase(self._store, self._root, operation, planned_on, current, self._rebased_files)
+        if isinstance(operation, Append) and current is not None:
+            operation = settle(operation, current)
         landing = dataclasses.replace(self._transaction, operation=operation)
         return make_successor(
             current,

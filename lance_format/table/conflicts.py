@@ -15,7 +15,16 @@ from typing import Any
 from lance_format.errors import CommitConflictError, RetryableCommitConflictError
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.index_metadata import FRAGMENT_REUSE_INDEX
-from lance_format.table.operations import CreateIndex, DataReplacement, Delete, Merge, Overwrite, Update, UpdateConfig
+from lance_format.table.operations import (
+    Append,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Overwrite,
+    Update,
+    UpdateConfig,
+)
 from lance_format.table.transaction import Transaction
 
 
@@ -63,10 +72,9 @@ def _needs_nullability(_own: Any, committed: Any) -> Verdict:
     return _retry_if(not committed.preserves_nullability)
 
 
-def _append_after_merge(own: Any, committed: Merge) -> Verdict:
+def _append_after_merge(own: Append, committed: Merge) -> Verdict:
     """A column that was cast is another field since: values written for the old one would be lost silently."""
-    written = frozenset[int]().union(*(fragment.field_ids for fragment in own.added_fragments))
-    return _retry_if(not (committed.preserves_nullability and written <= committed.field_ids))
+    return _retry_if(not (committed.preserves_nullability and own.known_field_ids <= committed.field_ids))
 
 
 def _same_config_key(own: Overwrite | UpdateConfig, committed: Overwrite | UpdateConfig) -> Verdict:

@@ -109,6 +109,13 @@ class Manifest:
         """Return the fragment of an id, or None if there is none."""
         return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
 
+    @property
+    def next_field_id(self) -> int:
+        """An id that no field of the table has, nor one that its files still hold."""
+        known = [field.id for field in self.schema.walk()]
+        known += [field_id for fragment in self.fragments for field_id in fragment.field_ids]
+        return max(known, default=-1) + 1
+
     def with_new_fragments(self, added: Iterable[FragmentMetadata]) -> Manifest:
         """Add fragments under new ids, which no fragment of the table ever had."""
         fragments = list(self.fragments)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.blob_fields import table_schema
-from lance_format.datatypes import Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import (
     CommitConflictError,
     CommitError,
@@ -41,7 +41,9 @@ from lance_format.table.naming import (
     VERSIONS_DIRECTORY,
     is_data_file_of,
 )
+from lance_format.table.new_columns import plan_new_columns
 from lance_format.table.operations import Append, Overwrite
+from lance_format.table.row_columns import RESERVED_COLUMNS
 from lance_format.table.transaction import Transaction
 from lance_format.table.write_schema import plan_append
 from lance_format.version import STABLE, FileVersion
@@ -70,6 +72,8 @@ class TableWrite:
     max_rows_per_file : int
     max_bytes_per_file : int
     storage_options : mapping
+    new_columns : tuple of str
+        Those of `schema` that the table is to gain.
     stable_row_ids : bool
         Whether a table that it creates keeps the ids of rows that move.
     encoding, column_encoding : mapping
@@ -87,6 +91,7 @@ class TableWrite:
     max_rows_per_file: int
     max_bytes_per_file: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    new_columns: tuple[str, ...] = ()
     stable_row_ids: bool = False
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -194,7 +199,8 @@ class TableWrite:
 
     def _transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
         if self.mode == "append" and self.read_version:
-            return Transaction(self.read_version, Append(tuple(fragments)), self.uuid)
+            new_fields = tuple(field for field in self.schema.fields if field.name in self.new_columns)
+            return Transaction(self.read_version, Append(tuple(fragments), new_fields), self.uuid)
         operation = Overwrite(
             tuple(fragments), self.schema, self.file_version, stable_row_ids=self.stable_row_ids or None
         )
@@ -246,6 +252,7 @@ def plan_write(
     max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     enable_stable_row_ids: bool = False,
+    merge_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
     encoding: Mapping[str, Any] | None = None,
     column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
@@ -267,6 +274,9 @@ def plan_write(
     enable_stable_row_ids : bool
         Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
         created with.
+    merge_schema : bool
+        Whether an append adds the columns that the table lacks, in the same version; they are null in the rows that are
+        there. If several writers add a column at once, it is added once.
     storage_options : mapping, optional
     encoding, column_encoding : mapping, optional
         What is asked of the compression of this write's files, where the fields of the table say nothing of it; see
@@ -296,10 +306,15 @@ def plan_write(
         raise DatasetExistsError(f'the table {root} exists; use mode "append" or "overwrite", or another path')
     current = _load_current(history)
     file_version = _choose_file_version(wanted_version, current, mode)
+    new_fields: tuple[Field, ...] = ()
+    _check_merge_schema(merge_schema, mode)
     if current is None or mode == "overwrite":
         lance_schema = Schema.from_arrow(table_schema(schema, file_version))
+        _check_names(lance_schema.fields)
     else:
-        lance_schema = plan_append(current.schema, schema)
+        new_fields = plan_new_columns(current, schema, file_version) if merge_schema else ()
+        _check_names(new_fields)
+        lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
     _check_storable(lance_schema, file_version, encoding, column_encoding)
@@ -314,6 +329,7 @@ def plan_write(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         storage_options=dict(storage_options or {}),
+        new_columns=tuple(field.name for field in new_fields),
         stable_row_ids=_choose_stable_row_ids(enable_stable_row_ids, current, root),
         encoding=dict(encoding or {}),
         column_encoding={column: dict(options) for column, options in (column_encoding or {}).items()},
@@ -348,6 +364,22 @@ def _choose_stable_row_ids(wanted: bool, current: Manifest | None, root: str) ->
             f"the table {root} was created without stable row ids, which cannot be enabled later; write another table"
         )
     return wanted
+
+
+def _check_merge_schema(wanted: bool, mode: str) -> None:
+    if not isinstance(wanted, bool):
+        raise InvalidInputError(f"merge_schema is {wanted!r}; True or False is needed")
+    if wanted and mode != "append":
+        raise InvalidInputError(f'merge_schema is for mode "append"; with "{mode}" the data brings its own schema')
+
+
+def _check_names(fields: Iterable[Field]) -> None:
+    reserved = [field.name for field in fields if field.name in RESERVED_COLUMNS]
+    if reserved:
+        raise InvalidInputError(
+            f"a table cannot have a column {reserved[0]!r}: by this name it tells what it knows of its rows; rename the"
+            " column, or leave it out"
+        )
 
 
 def _check_storable(

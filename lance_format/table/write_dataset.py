@@ -23,6 +23,7 @@ def write_dataset(
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
     data_storage_version: str | None = None,
     enable_stable_row_ids: bool = False,
+    merge_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
     encoding: Mapping[str, Any] | None = None,
     column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
@@ -37,7 +38,8 @@ lists or list of dicts
     uri : str or path
     schema : pa.Schema, optional
         Needed with an iterable of batches.
-    mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, storage_options
+    mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
+storage_options
         See `plan_write`.
     encoding, column_encoding
         See `plan_write`.
@@ -63,6 +65,7 @@ lists or list of dicts
         max_bytes_per_file=max_bytes_per_file,
         data_storage_version=data_storage_version,
         enable_stable_row_ids=enable_stable_row_ids,
+        merge_schema=merge_schema,
         storage_options=storage_options,
         encoding=encoding,
         column_encoding=column_encoding,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from lance_format.blob_fields import format_of, has_blobs, has_same_extension, holds_bytes
@@ -11,10 +13,17 @@ from lance_format.extension_types import storage_of
 from lance_format.file import as_given
 
 
-def plan_append(table: Schema, data: pa.Schema) -> Schema:
-    """Return the table's fields that data of some schema fills, in the table's order.
+def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = ()) -> Schema:
+    """Return the fields that data of some schema fills: the table's, in its order, then new ones.
 
     Columns match by name. Columns of the table that the data lacks become null, where they may.
+
+    Parameters
+    ----------
+    table : Schema
+    data : pa.Schema
+    new : sequence of Field
+        Columns of the data that the table is to gain; see `lance_format.table.new_columns`.
 
     Raises
     ------
@@ -24,7 +33,7 @@ def plan_append(table: Schema, data: pa.Schema) -> Schema:
         If Lance cannot store a type.
     """
     required = [field.name for field in table.fields if not field.nullable and field.name not in data.names]
-    return _fit(table, data, [f"column {name!r} is missing and cannot be null" for name in required])
+    return _fit(table, data, [f"column {name!r} is missing and cannot be null" for name in required], new)
 
 
 def plan_update(table: Schema, data: pa.Schema) -> Schema:
@@ -40,9 +49,10 @@ def plan_update(table: Schema, data: pa.Schema) -> Schema:
     return _fit(table, data, [])
 
 
-def _fit(table: Schema, data: pa.Schema, problems: list[str]) -> Schema:
+def _fit(table: Schema, data: pa.Schema, problems: list[str], new: Sequence[Field] = ()) -> Schema:
     incoming = {field.name: field for field in Schema.from_arrow(data).fields}
-    unknown = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
+    known = {*table.names, *(field.name for field in new)}
+    unknown = [f"the table has no column {name!r}" for name in incoming if name not in known]
     different = [
         difference
         for field in table.fields
@@ -53,7 +63,7 @@ def _fit(table: Schema, data: pa.Schema, problems: list[str]) -> Schema:
         raise SchemaMismatchError(f"the data does not fit the table: {'; '.join(problems)}")
     if not incoming:
         raise SchemaMismatchError(f"the data has no column; the table's are {', '.join(table.names)}")
-    return table.select(field.name for field in table.fields if field.name in incoming)
+    return Schema((*(field for field in table.fields if field.name in incoming), *new), table.metadata)
 
 
 def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> pa.RecordBatch:

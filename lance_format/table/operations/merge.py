@@ -1,4 +1,4 @@
-"""Merge: columns are added to the fragments that are there, by further data files."""
+"""Merge: columns are added to the fragments that are there, by further data files; further fragments may come along."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import fragment_ids, retain_indices
-from lance_format.table.row_lineage import touch_rows
+from lance_format.table.row_lineage import add_rows, touch_rows, without_lineage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,15 @@ class Merge:
     schema : Schema
     preserves_nullability : bool
         Whether no column became required, so that rows appended meanwhile still fit.
+    new_fragments : tuple of FragmentMetadata
+        Appended to the table. What is parsed has them among `fragments`, where they are stored.
     """
 
     name: ClassVar[str] = "merge"
     fragments: tuple[FragmentMetadata, ...]
     schema: Schema
     preserves_nullability: bool = False
+    new_fragments: tuple[FragmentMetadata, ...] = ()
 
     @property
     def changed_fragment_ids(self) -> frozenset[int]:
@@ -41,7 +44,7 @@ class Merge:
     @property
     def added_fragments(self) -> tuple[FragmentMetadata, ...]:
         """See `Operation`."""
-        return ()
+        return self.new_fragments
 
     @property
     def field_ids(self) -> frozenset[int]:
@@ -62,7 +65,7 @@ class Merge:
         """See `Operation`."""
         stored = message.merge
         stored.SetInParent()
-        stored.fragments.extend(serialize_fragment(fragment) for fragment in self.fragments)
+        stored.fragments.extend(serialize_fragment(fragment) for fragment in (*self.fragments, *self.new_fragments))
         stored.schema.extend(serialize_fields(self.schema.fields))
         stored.schema_metadata.update(serialize_metadata(self.schema.metadata))
         stored.preserves_nullability = self.preserves_nullability
@@ -75,6 +78,5 @@ class Merge:
         for fragment in current.fragments:
             if fragment.physical_rows not in (0, after[fragment.id].physical_rows):
                 raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
-        return retain_indices(
-            dataclasses.replace(current, fragments=touch_rows(current, self.fragments), schema=self.schema)
-        )
+        state = dataclasses.replace(current, fragments=touch_rows(current, self.fragments), schema=self.schema)
+        return retain_indices(add_rows(state, (without_lineage(fragment) for fragment in self.new_fragments)))
