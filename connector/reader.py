@@ -40,6 +40,7 @@ class LanceReader(DataSourceReader):
     Parameters
     ----------
     options : LanceOptions
+        Their `path` and `version` say what is read; see `connector.snapshot`.
     schema : StructType
         What Spark believes the table to have: from `LanceDataSource.schema`, or given by the user.
 
@@ -52,7 +53,7 @@ class LanceReader(DataSourceReader):
     """
 
     def __init__(self, options: LanceOptions, schema: StructType) -> None:
-        dataset = lance_format.dataset(options.path, version=options.version)
+        dataset = lance_format.dataset(options.path, options.version)
         stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
         check_readable(stored, schema, options.path)
         self._path = options.path
@@ -62,9 +63,9 @@ class LanceReader(DataSourceReader):
         self._blob_handling = options.blob_handling
 
     def partitions(self) -> Sequence[InputPartition]:
-        """List the fragments; for an empty table none, which Spark turns into one empty partition of its own."""
+        """List the fragments that have rows left; if there is none, Spark makes an empty partition of its own."""
         fragments = lance_format.dataset(self._path, version=self._version).get_fragments()
-        return [FragmentPartition(fragment.fragment_id) for fragment in fragments]
+        return [FragmentPartition(fragment.fragment_id) for fragment in fragments if fragment.metadata.num_rows != 0]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read one fragment, in batches of exactly the schema that Spark expects."""
