@@ -103,7 +103,7 @@ def check_against_table(wanted: pa.Schema, stored: pa.Schema, options: tuple[Col
     wanted : pyarrow.Schema
         What a new table would get.
     stored : pyarrow.Schema
-        Of the table, with the same columns.
+        Of the table. Columns that it lacks are new, and as their options say.
     options : tuple of ColumnOption
     path : str
         Of the table, for the message.
@@ -115,6 +115,8 @@ def check_against_table(wanted: pa.Schema, stored: pa.Schema, options: tuple[Col
     """
     for option in options:
         field = wanted.field(_find(wanted, option))
+        if field.name not in stored.names:
+            continue
         found = _state(stored.field(field.name), option.name)
         if _state(field, option.name) != found:
             raise InvalidInputError(

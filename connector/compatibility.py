@@ -7,7 +7,7 @@ intervals may be coarser than where they go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -18,12 +18,14 @@ from pyspark.sql.types import (
     DecimalType,
     MapType,
     StringType,
+    StructField,
     StructType,
     TimeType,
     UserDefinedType,
     VarcharType,
 )
 
+from connector.row_columns import ROW_FIELDS
 from connector.types import to_spark_schema
 from connector.user_defined_types import name_class, storage_type
 from lance_format import SchemaMismatchError
@@ -31,6 +33,8 @@ from lance_format import SchemaMismatchError
 
 def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     """Check that a table has the columns that Spark is about to read, with types that hold the same values.
+
+    What the table knows of its rows besides their values counts among them.
 
     Parameters
     ----------
@@ -47,10 +51,13 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     """
     differences = []
     for field in wanted:
-        if field.name not in stored.names:
+        if field.name in stored.names:
+            [found] = to_spark_schema(pa.schema([stored.field(field.name)]))
+        elif field.name in ROW_FIELDS:
+            found = ROW_FIELDS[field.name]
+        else:
             differences.append(f"column {field.name!r} is not in the table")
             continue
-        [found] = to_spark_schema(pa.schema([stored.field(field.name)]))
         differences.extend(
             f"column {name!r} is read as {_spell(target)} but is {_spell(source)}"
             for name, source, target in _differing(found.dataType, field.dataType, field.name)
@@ -62,37 +69,77 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
         )
 
 
-def check_same_types(found: StructType, expected: StructType, path: str) -> None:
+def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
+    """Return the columns of a DataFrame under the names that a table has for them.
+
+    Case does not matter, as it does not by default in Spark, unless there is a column of the very name. What the table
+    has no column for keeps its name.
+
+    Parameters
+    ----------
+    found : StructType
+        Of the DataFrame.
+    stored : sequence of str
+        The columns of the table.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a name stands for several columns of the table, or several names stand for one.
+    """
+    left = [name for name in stored if name not in found.fieldNames()]
+    names = [field.name if field.name in stored else _find(field.name, left) for field in found]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise SchemaMismatchError(f"more than one column of the data stands for column {repeated[0]!r} of the table")
+    renamed = zip(found, names, strict=True)
+    return StructType([StructField(name, field.dataType, field.nullable, field.metadata) for field, name in renamed])
+
+
+def check_appendable(found: StructType, expected: StructType, path: str, *, allow_new: bool) -> None:
     """Compare the columns that are to be appended with those of the table, by name.
+
+    Columns that are missing become null, where the table allows it.
 
     Parameters
     ----------
     found, expected : StructType
-        Of the DataFrame and of the table.
+        Of the DataFrame, by the names of the table, and of the table.
     path : str
         Of the table, for the message.
+    allow_new : bool
+        Whether there may be columns that the table lacks.
 
     Raises
     ------
     SchemaMismatchError
         Naming every column that differs, and how.
     """
-    differences = []
+    differences: list[str] = []
     for field in expected:
-        if field.name not in found.fieldNames():
-            differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing")
-            continue
-        differences.extend(
-            f"column {name!r} is {_spell(source)} where the table has {_spell(target)}"
-            for name, source, target in _differing(found[field.name].dataType, field.dataType, field.name)
-        )
-    differences.extend(
-        f"column {field.name!r} ({_spell(field.dataType)}) is not in the table"
-        for field in found
-        if field.name not in expected.fieldNames()
-    )
+        if field.name in found.fieldNames():
+            differences.extend(
+                f"column {name!r} is {_spell(source)} where the table has {_spell(target)}"
+                for name, source, target in _differing(found[field.name].dataType, field.dataType, field.name)
+            )
+        elif not field.nullable:
+            differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing and cannot be null")
+    new = [field for field in found if field.name not in expected.fieldNames()]
+    if not allow_new:
+        differences.extend(f"column {field.name!r} ({_spell(field.dataType)}) is not in the table" for field in new)
     if differences:
-        raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}")
+        hint = "; the option mergeSchema adds columns" if new and not allow_new else ""
+        raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}{hint}")
+
+
+def _find(name: str, stored: Sequence[str]) -> str:
+    """Return what a table calls a column, in any case; the name itself if the table has no such column."""
+    matches = [candidate for candidate in stored if candidate.lower() == name.lower()]
+    if len(matches) > 1:
+        raise SchemaMismatchError(
+            f"column {name!r} of the data may stand for {' and '.join(map(repr, matches))} of the table; rename it"
+        )
+    return matches[0] if matches else name
 
 
 def _differing(source: DataType, target: DataType, path: str) -> Iterator[tuple[str, DataType, DataType]]:

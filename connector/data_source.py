@@ -5,12 +5,19 @@ option                    for   value
 ========================= ===== ==================================================================================
 `path`                    both  the table's directory; `.load(path)` and `.save(path)` set it
 `version`                 read  the version to read; by default the latest when the DataFrame or view is made
+`tag`                     read  the name of the version to read
+`timestamp`               read  the latest version at a time: `2026-01-31 12:00:00+01:00`, or microseconds since 1970
+`branch`                  both  the branch; by default the main one
 `columns`                 read  the columns to read, separated by commas, or as a JSON list; all by default
+`metadata_columns`        read  of `_rowid`, `_rowaddr`, `_fragid`, `_row_created_at_version`,
+                                `_row_last_updated_at_version` and `_rowoffset` those to add, separated by commas
 `batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
 `blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
 `max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
 `max_bytes_per_file`      write the size from which on a task starts another data file
+`enable_stable_row_ids`   write whether the rows of a new table keep their ids when they move
+`mergeSchema`             write whether an append adds the columns that the table lacks
 `<column>.…`              write how a column of a new table is stored, see below
 ========================= ===== ==================================================================================
 
@@ -58,9 +65,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-import lance_format
 from connector.options import LanceOptions
 from connector.reader import create_reader
+from connector.row_columns import ROW_FIELDS
+from connector.snapshot import open_snapshot
 from connector.types import to_spark_schema
 from connector.writer import LanceWriter
 from lance_format import InvalidInputError
@@ -78,7 +86,7 @@ class LanceDataSource(DataSource):
     """
 
     options: MutableMapping[str, str]
-    _version: int | None = None
+    _snapshot: tuple[str, int] | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -86,7 +94,7 @@ class LanceDataSource(DataSource):
         return "lance"
 
     def schema(self) -> StructType:
-        """Look the schema up in the table, and keep the columns that the option `columns` names.
+        """Look the schema up in the table: the columns that the options `columns` and `metadata_columns` name.
 
         This also settles which version is read. Spark plans a DataFrame or view only once, or again for some of its
         queries, depending on their filters; fixing the version here makes all of them see the same table.
@@ -96,27 +104,27 @@ class LanceDataSource(DataSource):
         DatasetNotFoundError, VersionNotFoundError
             If there is nothing to read.
         InvalidInputError
-            If the options are wrong.
+            If the options are wrong, or name columns that the table does not have.
         NotSupportedError
             If a column's type cannot be read.
         """
         options = self._parsed_options
-        dataset = lance_format.dataset(options.path, version=options.version)
-        self._version, stored = dataset.version, dataset.scanner(blob_handling=options.blob_handling).projected_schema
-        if options.columns is None:
-            return to_spark_schema(stored)
-        missing = [column for column in options.columns if column not in stored.names]
-        if missing:
-            raise InvalidInputError(
-                f"option 'columns' names {', '.join(map(repr, missing))}, but the table {options.path} "
-                f"has {', '.join(map(repr, stored.names))}"
-            )
-        return to_spark_schema(pa.schema([stored.field(column) for column in options.columns]))
+        dataset = open_snapshot(options)
+        self._snapshot = (dataset.uri, dataset.version)
+        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        _check_columns(options, stored.names)
+        if options.columns is not None:
+            stored = pa.schema([stored.field(column) for column in options.columns])
+        return StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
         options = self._parsed_options
-        return create_reader(dataclasses.replace(options, version=self._version or options.version), schema)
+        if self._snapshot is None:
+            dataset = open_snapshot(options)
+            self._snapshot = (dataset.uri, dataset.version)
+        uri, version = self._snapshot
+        return create_reader(dataclasses.replace(options, path=uri, version=version), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
@@ -125,3 +133,18 @@ class LanceDataSource(DataSource):
     @cached_property
     def _parsed_options(self) -> LanceOptions:
         return LanceOptions.parse(self.options)
+
+
+def _check_columns(options: LanceOptions, stored: list[str]) -> None:
+    missing = [column for column in options.columns or () if column not in stored]
+    if missing:
+        raise InvalidInputError(
+            f"option 'columns' names {', '.join(map(repr, missing))}, but the table {options.path} "
+            f"has {', '.join(map(repr, stored))}"
+        )
+    own = [column for column in options.metadata_columns if column in stored]
+    if own:
+        raise InvalidInputError(
+            f"option 'metadata_columns' names {own[0]!r}, but the table {options.path} has a column of its own of this"
+            " name; leave it out"
+        )

@@ -9,6 +9,7 @@ Options of single columns are known by how their names end; `connector.column_op
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import json
 import re
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from connector.column_options import BLOB, ENCODING, PROPERTIES, STRUCTURAL_ENCODING, VECTOR_SIZE, ColumnOption
+from connector.row_columns import ROW_FIELDS
+from connector.timestamps import parse_timestamp
 from lance_format import InvalidInputError
 
 _SPARK_INTERNAL_PREFIX = "__"
@@ -41,8 +44,16 @@ class LanceOptions:
         The table's directory.
     version : int, optional
         The version to read; None is the latest.
+    tag : str, optional
+        The name of the version to read.
+    branch : str, optional
+        The branch to read and to write; None is the main one, or that which the path leads to.
+    timestamp : datetime, optional
+        When: the latest version that there was then is read. With a time zone.
     columns : tuple of str, optional
         The columns to read, in the order wanted; None is all.
+    metadata_columns : tuple of str
+        Columns of what the table knows of every row, to be read after the others.
     batch_size : int, optional
         The most rows in a batch that is handed to Spark.
     file_format_version : str, optional
@@ -51,6 +62,10 @@ class LanceOptions:
         The most rows in a data file; a task that has more writes another file.
     max_bytes_per_file : int, optional
         The size of a data file, in bytes, from which on a task starts another one.
+    enable_stable_row_ids : bool, optional
+        Whether a new table keeps the ids of rows that move; None is what the table has, and no for a new one.
+    merge_schema : bool
+        Whether an append adds the columns that the table lacks.
     column_options : tuple of ColumnOption
         How single columns are stored.
     blob_handling : str
@@ -59,11 +74,17 @@ class LanceOptions:
 
     path: str
     version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    timestamp: datetime.datetime | None = None
     columns: tuple[str, ...] | None = None
+    metadata_columns: tuple[str, ...] = ()
     batch_size: int | None = None
     file_format_version: str | None = None
     max_row_per_file: int | None = None
     max_bytes_per_file: int | None = None
+    enable_stable_row_ids: bool | None = None
+    merge_schema: bool = False
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
 
@@ -98,13 +119,25 @@ class LanceOptions:
             column_option = _parse_column_option(name, value)
             if column_option is not None:
                 column_options.append(column_option)
-            elif name in _PARSERS:
-                parsed[name] = _PARSERS[name](name, value)
+            elif name in _SPELLINGS:
+                spelling = _SPELLINGS[name]
+                parsed[_ATTRIBUTES.get(spelling, spelling)] = _PARSERS[spelling](spelling, value)
             else:
                 raise InvalidInputError(_unknown_name(name))
         if "path" not in parsed:
             raise InvalidInputError("no path is given: use .load(path), .save(path) or the option 'path'")
+        _check_one_version(parsed)
         return cls(**parsed, column_options=tuple(column_options))
+
+
+def _check_one_version(parsed: Mapping[str, Any]) -> None:
+    """Refuse options that name a version in two ways."""
+    for one, others in _CONTRADICTIONS.items():
+        both = [other for other in others if one in parsed and other in parsed]
+        if both:
+            raise InvalidInputError(
+                f"the options {one!r} and {both[0]!r} contradict each other: each says which version to read; keep one"
+            )
 
 
 def _unknown_name(name: str) -> str:
@@ -112,7 +145,8 @@ def _unknown_name(name: str) -> str:
     marked = _COLUMN_MARK.search(name)
     if marked:
         known += [name[: marked.start() + 1] + column_property for column_property in PROPERTIES]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    spellings = {spelling.lower(): spelling for spelling in known}
+    close = [spellings[match] for match in difflib.get_close_matches(name, spellings, n=1, cutoff=0.7)]
     of_columns = ", ".join(f"<column>.{column_property}" for column_property in PROPERTIES)
     hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}, {of_columns}"
     return f"unknown option {name!r}: {hint}"
@@ -160,6 +194,10 @@ def _parse_count(largest: int) -> Callable[[str, str], int]:
     return parse
 
 
+def _parse_flag(name: str, value: str) -> bool:
+    return _parse_choice(("true", "false"))(name, value) == "true"
+
+
 def _parse_columns(name: str, value: str) -> tuple[str, ...]:
     if value.lstrip().startswith("["):
         names = _parse_json_names(name, value)
@@ -171,6 +209,16 @@ def _parse_columns(name: str, value: str) -> tuple[str, ...]:
     if repeated:
         raise InvalidInputError(f"option {name!r} names {', '.join(map(repr, repeated))} more than once")
     return tuple(names)
+
+
+def _parse_metadata_columns(name: str, value: str) -> tuple[str, ...]:
+    names = _parse_columns(name, value)
+    unknown = [column for column in names if column not in ROW_FIELDS]
+    if unknown:
+        raise InvalidInputError(
+            f"option {name!r} names {', '.join(map(repr, unknown))}; the metadata columns are {', '.join(ROW_FIELDS)}"
+        )
+    return names
 
 
 def _parse_json_names(name: str, value: str) -> list[str]:
@@ -187,10 +235,20 @@ def _parse_json_names(name: str, value: str) -> list[str]:
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "path": _parse_text,
     "version": _parse_count(_MAX_INT64),
+    "tag": _parse_text,
+    "branch": _parse_text,
+    "timestamp": parse_timestamp,
     "columns": _parse_columns,
+    "metadata_columns": _parse_metadata_columns,
     "batch_size": _parse_count(_MAX_BATCH_ROWS),
     "blob_handling": _parse_choice(_BLOB_HANDLINGS),
     "file_format_version": _parse_text,
     "max_row_per_file": _parse_count(_MAX_ROWS_PER_FILE),
     "max_bytes_per_file": _parse_count(_MAX_INT64),
+    "enable_stable_row_ids": _parse_flag,
+    "mergeSchema": _parse_flag,
 }
+_SPELLINGS = {spelling.lower(): spelling for spelling in _PARSERS}
+_ATTRIBUTES = {"mergeSchema": "merge_schema"}
+_CONTRADICTIONS = {"tag": ("version", "branch", "timestamp"), "version": ("timestamp",)}
+"""A tag names a version of a branch; a version and a time may be of a branch."""

@@ -26,10 +26,11 @@ import lance_format
 from connector.batches import to_stored
 from connector.column_options import apply_to_new, check_against_table
 from connector.commit_message import LanceCommitMessage, TaskResult
-from connector.compatibility import check_same_types
+from connector.compatibility import check_appendable, name_as_stored
 from connector.options import LanceOptions
+from connector.snapshot import branch_uri
 from connector.types import to_spark_schema, to_stored_schema
-from lance_format import CommitError, DatasetNotFoundError
+from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
 
 _KILL_SECONDS = 3.0
 """How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
@@ -49,29 +50,36 @@ class LanceWriter(DataSourceArrowWriter):
     Raises
     ------
     InvalidInputError
-        If an option of a column makes no sense, or is not what the table has that is appended to.
+        If an option makes no sense, or is not what the table has that is written to.
     NotSupportedError
         If a column's type cannot be stored.
     SchemaMismatchError
-        If the DataFrame does not have the columns of the table that it is appended to.
+        If the DataFrame does not fit the table that it is appended to.
     StorageError
         If the table's directory cannot be written.
     """
 
     def __init__(self, options: LanceOptions, schema: StructType, overwrite: bool) -> None:
-        self._path = options.path
-        self._schema = apply_to_new(to_stored_schema(schema), options.column_options)
-        stored = None if overwrite else self._schema_of_table(schema)
-        if stored is not None:
-            check_against_table(self._schema, stored, options.column_options, self._path)
-            self._schema = stored
+        if overwrite and options.merge_schema:
+            raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
+        self._path = branch_uri(options)
+        table = self._open_table()
+        if table is not None:
+            _check_stable_row_ids(options, table)
+        if overwrite or table is None:
+            named, self._schema = schema, apply_to_new(to_stored_schema(schema), options.column_options)
+        else:
+            named, self._schema = _plan_append(options, schema, table)
+        self._names = dict(zip(schema.fieldNames(), named.fieldNames(), strict=True))
         limits = {"max_rows_per_file": options.max_row_per_file, "max_bytes_per_file": options.max_bytes_per_file}
         given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
         self._table_write = lance_format.plan_write(
-            options.path,
+            self._path,
             self._schema,
             mode="overwrite" if overwrite else "append",
             data_storage_version=options.file_format_version,
+            enable_stable_row_ids=bool(options.enable_stable_row_ids),
+            merge_schema=options.merge_schema,
             **given,
         )
 
@@ -80,7 +88,7 @@ class LanceWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         if context is None:
             raise CommitError("a partition can be written by a Spark task only")
-        batches = (to_stored(batch, self._schema) for batch in iterator)
+        batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
         return LanceCommitMessage.of(context.partitionId(), self._table_write.write_fragments(batches))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -109,13 +117,14 @@ class LanceWriter(DataSourceArrowWriter):
             time.sleep(_KILL_SECONDS)
             self._table_write.abort(_fragments(results))
 
-    def _schema_of_table(self, schema: StructType) -> pa.Schema | None:
+    def _open_table(self) -> lance_format.LanceDataset | None:
         try:
-            stored = lance_format.dataset(self._path).scanner(blob_handling="all_binary").projected_schema
+            return lance_format.dataset(self._path)
         except DatasetNotFoundError:
             return None
-        check_same_types(schema, to_spark_schema(stored), self._path)
-        return stored
+
+    def _by_stored_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.rename_columns([self._names[name] for name in batch.schema.names])
 
     def _result(self, message: WriterCommitMessage | None) -> TaskResult:
         if not isinstance(message, LanceCommitMessage):
@@ -125,3 +134,26 @@ class LanceWriter(DataSourceArrowWriter):
 
 def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetadata]:
     return [fragment for result in results for fragment in result.fragments]
+
+
+def _check_stable_row_ids(options: LanceOptions, table: lance_format.LanceDataset) -> None:
+    wanted = options.enable_stable_row_ids
+    if wanted is not None and wanted != table.has_stable_row_ids:
+        raise InvalidInputError(
+            f"option 'enable_stable_row_ids' is {str(wanted).lower()}, but the table {options.path} was created"
+            f" {'with' if table.has_stable_row_ids else 'without'} stable row ids, which cannot be changed later; leave"
+            " the option out, or write another table"
+        )
+
+
+def _plan_append(
+    options: LanceOptions, schema: StructType, table: lance_format.LanceDataset
+) -> tuple[StructType, pa.Schema]:
+    """Return the columns of a DataFrame by the table's names, and how they are stored: the table's, then new ones."""
+    stored = table.scanner(blob_handling="all_binary").projected_schema
+    named = name_as_stored(schema, stored.names)
+    wanted = apply_to_new(to_stored_schema(named), options.column_options)
+    check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)
+    check_against_table(wanted, stored, options.column_options, options.path)
+    known = [field for field in stored if field.name in wanted.names]
+    return named, pa.schema([*known, *(field for field in wanted if field.name not in stored.names)])

@@ -146,9 +146,8 @@ class TestWriting:
         ("columns", "message"),
         [
             (["cast(id AS int) AS id", "name"], "column 'id' is int where the table has bigint"),
-            (["id"], "column 'name' (string) is missing"),
             (["id", "name", "1 AS more"], "column 'more' (int) is not in the table"),
-            (["id", "name AS Name"], "column 'name' (string) is missing; column 'Name' (string) is not in the table"),
+            (["id", "name AS names"], "column 'names' (string) is not in the table"),
             (["id", "cast(NULL AS void) AS name"], "column 'name' is void where the table has string"),
         ],
     )

@@ -1,10 +1,14 @@
 """Names, values and ranges of options."""
 
+import datetime
+
 import pytest
 
 from connector.column_options import ColumnOption
 from connector.options import LanceOptions
+from connector.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError, LanceError
+from lance_format.table.row_columns import ROW_COLUMNS
 
 
 def parse(**options: str) -> LanceOptions:
@@ -19,13 +23,86 @@ def test_all_options_in_any_case() -> None:
     options = {
         "PATH": "/t",
         "Version": "7",
+        "Branch": "work",
         "columns": "a, b",
+        "metadata_columns": "_rowid, _fragid",
         "BATCH_SIZE": " 100 ",
         "file_format_version": "2.1",
         "max_row_per_file": "1000",
         "max_bytes_per_file": "9223372036854775807",
+        "enable_stable_row_ids": "False",
+        "MERGESchema": " true ",
     }
-    assert LanceOptions.parse(options) == LanceOptions("/t", 7, ("a", "b"), 100, "2.1", 1000, 2**63 - 1)
+    assert LanceOptions.parse(options) == LanceOptions(
+        "/t",
+        version=7,
+        branch="work",
+        columns=("a", "b"),
+        metadata_columns=("_rowid", "_fragid"),
+        batch_size=100,
+        file_format_version="2.1",
+        max_row_per_file=1000,
+        max_bytes_per_file=2**63 - 1,
+        enable_stable_row_ids=False,
+        merge_schema=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("version", "timestamp"), ("tag", "version"), ("tag", "branch"), ("tag", "timestamp")]
+)
+def test_a_version_is_named_once(one: str, other: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"options '{one}' and '{other}' contradict each other"):
+        parse(**{one: "1", other: "1"})
+
+
+NOON = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2026-01-31 13:00:00 Europe/Berlin", NOON),
+        ("2026-01-31 13:00:00+01:00", NOON),
+        ("2026-01-31 07:00:00.5 -0500", NOON + datetime.timedelta(milliseconds=500)),
+        ("2026-01-31T12:00:00Z", NOON),
+        ("2026-01-31 12:00 UTC", NOON),
+        (" 2026-01-31 12:00:00 Z ", NOON),
+        ("2026-01-31 UTC", NOON - datetime.timedelta(hours=12)),
+        ("1769860800000001", NOON + datetime.timedelta(microseconds=1)),
+    ],
+)
+def test_timestamps(value: str, expected: datetime.datetime) -> None:
+    assert parse(timestamp=value).timestamp == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["", "noon", "2026-02-30 UTC", "2026-01-31 12:00:00 Mars/North", "9" * 19, "-1", "1.5"]
+)
+def test_timestamps_are_checked(value: str) -> None:
+    with pytest.raises(InvalidInputError, match="option 'timestamp' has to be a timestamp with a time zone"):
+        parse(timestamp=value)
+
+
+@pytest.mark.parametrize("value", ["2026-01-31", "2026-01-31 12:00:00"])
+def test_timestamps_need_a_time_zone(value: str) -> None:
+    with pytest.raises(InvalidInputError, match="option 'timestamp' has no time zone"):
+        parse(timestamp=value)
+
+
+@pytest.mark.parametrize("name", ["enable_stable_row_ids", "mergeSchema"])
+def test_flags_are_checked(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"option '{name}' has to be one of true, false, not 'yes'"):
+        parse(**{name: "yes"})
+
+
+def test_metadata_columns_are_checked() -> None:
+    with pytest.raises(InvalidInputError, match="names 'id'; the metadata columns are _rowid, _rowaddr, _fragid"):
+        parse(metadata_columns="_rowid, id")
+
+
+def test_metadata_columns_are_those_of_the_library() -> None:
+    assert set(ROW_FIELDS) == set(ROW_COLUMNS)
 
 
 def test_options_of_columns() -> None:
@@ -105,6 +182,7 @@ def test_several_paths_are_refused() -> None:
         ("v.arrow.fixed_size_list.size", "did you mean 'v.arrow.fixed-size-list.size'"),
         (".lance.compression", "the options are"),
         ("lance.bss", r"<column>\.lance\.bss"),
+        ("mergeshema", "did you mean 'mergeSchema'"),
         ("header", "the options are path, version"),
     ],
 )

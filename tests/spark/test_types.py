@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.testing.objects import PythonOnlyUDT
 
-from connector.compatibility import check_readable, check_same_types
+from connector.compatibility import check_appendable, check_readable
 from connector.types import to_exchange_schema, to_spark_schema, to_stored_schema
 from lance_format import InvalidInputError, NotSupportedError, SchemaMismatchError
 from tests.spark.conftest import relaxed
@@ -377,7 +377,7 @@ def test_any_schema_comes_back(schema: t.StructType) -> None:
     for field in schema:
         assert field.metadata.items() <= found[field.name].metadata.items()
     check_readable(stored, schema, "/t")
-    check_same_types(schema, found, "/t")
+    check_appendable(schema, found, "/t", allow_new=False)
     assert to_exchange_schema(found) == to_arrow_schema(found, **IN_UTC)
 
 
@@ -489,32 +489,32 @@ class TestAppend:
                 t.StructField("a", t.LongType()),
             ]
         )
-        check_same_types(found, self.TABLE, "/t")
+        check_appendable(found, self.TABLE, "/t", allow_new=False)
 
     def test_every_difference_is_named(self) -> None:
         found = struct(a=t.IntegerType(), c=t.DecimalType(6, 2), d=t.DateType())
         with pytest.raises(SchemaMismatchError) as error:
-            check_same_types(found, self.TABLE, "/t")
+            check_appendable(found, self.TABLE, "/t", allow_new=False)
         assert str(error.value) == (
             "the data does not fit the table /t: column 'a' is int where the table has bigint; "
-            "column 'b' (string) is missing; column 'c' is decimal(6,2) where the table has decimal(5,2); "
-            "column 'd' (date) is not in the table"
+            "column 'c' is decimal(6,2) where the table has decimal(5,2); column 'd' (date) is not in the table; "
+            "the option mergeSchema adds columns"
         )
 
     def test_times_and_intervals_may_be_coarser_but_not_finer(self) -> None:
         table = struct(t=t.TimeType(3), i=t.DayTimeIntervalType(0, 2))
-        check_same_types(struct(t=t.TimeType(0), i=t.DayTimeIntervalType(1, 1)), table, "/t")
+        check_appendable(struct(t=t.TimeType(0), i=t.DayTimeIntervalType(1, 1)), table, "/t", allow_new=False)
         with pytest.raises(SchemaMismatchError, match=r"'t' is time\(6\) where the table has time\(3\); column 'i'"):
-            check_same_types(struct(t=t.TimeType(6), i=t.DayTimeIntervalType()), table, "/t")
+            check_appendable(struct(t=t.TimeType(6), i=t.DayTimeIntervalType()), table, "/t", allow_new=False)
         with pytest.raises(SchemaMismatchError, match=r"'t' is read as time\(0\) but is time\(3\)"):
             check_readable(to_stored_schema(table), struct(t=t.TimeType(0)), "/t")
 
     def test_a_class_may_be_what_it_is_made_of_but_no_other_class(self) -> None:
         plain, vectors = struct(c=t.ArrayType(VectorUDT.sqlType())), struct(c=t.ArrayType(VectorUDT()))
-        check_same_types(plain, vectors, "/t")
-        check_same_types(vectors, plain, "/t")
+        check_appendable(plain, vectors, "/t", allow_new=False)
+        check_appendable(vectors, plain, "/t", allow_new=False)
         with pytest.raises(SchemaMismatchError, match=r"'c.element' is pyspark.mllib.linalg.VectorUDT where the table"):
-            check_same_types(struct(c=t.ArrayType(OldVectorUDT())), vectors, "/t")
+            check_appendable(struct(c=t.ArrayType(OldVectorUDT())), vectors, "/t", allow_new=False)
 
     def test_differences_inside_of_columns_are_named(self) -> None:
         table = struct(
@@ -530,7 +530,7 @@ class TestAppend:
             a=t.LongType(),
         )
         with pytest.raises(SchemaMismatchError) as error:
-            check_same_types(found, table, "/t")
+            check_appendable(found, table, "/t", allow_new=False)
         assert str(error.value) == (
             "the data does not fit the table /t: column 's.y.element' is date where the table has bigint; "
             "column 'm.key' is bigint where the table has string; "

@@ -22,8 +22,8 @@ from tests.spark.conftest import data_files, files
 SCHEMA = t.StructType([t.StructField("id", t.LongType())])
 
 
-def make_writer(path: str, overwrite: bool = False) -> LanceWriter:
-    writer = LanceDataSource(options={"path": path}).writer(SCHEMA, overwrite)
+def make_writer(path: str, overwrite: bool = False, **options: str) -> LanceWriter:
+    writer = LanceDataSource(options={"path": path, **options}).writer(SCHEMA, overwrite)
     assert isinstance(writer, LanceWriter)
     return writer
 
@@ -79,6 +79,38 @@ def test_an_abort_after_a_commit_that_landed_deletes_nothing(
     copy(writer).abort(messages)
     assert files(path) == before
     assert ids(path) == [*([] if overwrite else [-1]), *range(20)]
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "another writer adds the column too"])
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_new_columns_are_committed_once_and_never_aborted(
+    path: str, stable: bool, other: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance_format.write_dataset(pa.table({"x": [True]}), path, enable_stable_row_ids=stable)
+    writer = make_writer(path, mergeSchema="true")
+    messages = [run_task(writer, partition_id, monkeypatch) for partition_id in range(2)]
+    if other:
+        late = make_writer(path, mergeSchema="true")
+        late.commit([run_task(late, 0, monkeypatch)])
+    version = lance_format.dataset(path).version + 1
+    copy(writer).commit(messages)
+    before = files(path)
+    copy(writer).commit(messages)
+    copy(writer).abort(messages)
+    assert files(path) == before
+    table = lance_format.dataset(path)
+    assert (table.version, table.schema.names) == (version, ["x", "id"])
+    assert ids(path) == [None, *(range(10) if other else []), *range(20)]
+
+
+def test_an_abort_takes_new_columns_away_with_their_rows(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lance_format.write_dataset(pa.table({"x": [True]}), path)
+    before = files(path)
+    writer = make_writer(path, mergeSchema="true")
+    messages = [run_task(writer, partition_id, monkeypatch) for partition_id in range(2)]
+    copy(writer).abort(messages)
+    assert files(path) == before
+    assert lance_format.dataset(path).schema.names == ["x"]
 
 
 def test_an_abort_deletes_the_files_of_all_tasks_even_of_those_whose_message_is_lost(

@@ -1,0 +1,62 @@
+"""Timestamps as options give them: as SQL writes them, with a time zone, or as microseconds since 1970.
+
+Spark tells a data source neither the session's time zone nor any other setting, so that a timestamp without one could
+only be guessed at.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+
+from lance_format import InvalidInputError
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECONDS = re.compile(r"[0-9]{1,19}")
+_EXAMPLES = "'2026-01-31 12:00:00 Europe/Berlin' or '2026-01-31 12:00:00+01:00'"
+
+
+def parse_timestamp(name: str, value: str) -> datetime.datetime:
+    """Return the time that the value of an option stands for.
+
+    Parameters
+    ----------
+    name : str
+        Of the option, for messages.
+    value : str
+
+    Returns
+    -------
+    datetime.datetime
+        In UTC.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no timestamp, is out of range, or has no time zone.
+    """
+    text = value.strip()
+    try:
+        found = _read(text)
+        if found.tzinfo is not None:
+            return found.astimezone(datetime.UTC)
+    except (ValueError, OverflowError, zoneinfo.ZoneInfoNotFoundError) as error:
+        raise InvalidInputError(
+            f"option {name!r} has to be a timestamp with a time zone, such as {_EXAMPLES}, or microseconds since 1970,"
+            f" not {value!r}"
+        ) from error
+    raise InvalidInputError(
+        f"option {name!r} has no time zone: {value!r}; Spark does not tell a data source that of the session, so add"
+        f" one, as in {_EXAMPLES}, or give microseconds since 1970"
+    )
+
+
+def _read(text: str) -> datetime.datetime:
+    if _MICROSECONDS.fullmatch(text):
+        return _EPOCH + datetime.timedelta(microseconds=int(text))
+    time, _, zone = text.rpartition(" ")
+    if zone[:1].isalpha():
+        region = zoneinfo.ZoneInfo("UTC" if zone == "Z" else zone)
+        return datetime.datetime.fromisoformat(time).replace(tzinfo=region)
+    return datetime.datetime.fromisoformat(time + zone if zone[:1] in ("+", "-") else text)
