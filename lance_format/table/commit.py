@@ -37,7 +37,7 @@ from lance_format.errors import (
 )
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.cleanup import clean_up_if_due
-from lance_format.table.conflicts import check_conflict
+from lance_format.table.conflicts import check_conflict, check_reuse, dropped_fields
 from lance_format.table.history import History, load_history
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
 from lance_format.table.naming import TRANSACTIONS_DIRECTORY, VERSION_HINT
@@ -145,6 +145,7 @@ class _Commit:
         self._retry = retry
         self._precondition = precondition
         self._checked = transaction.read_version
+        self._dropped_fields: frozenset[int] = frozenset()
         self._num_absent = 0
         self._rebased_files: list[str] = []
         self._transaction_written: bytes | None = None
@@ -209,6 +210,8 @@ class _Commit:
             if committed.uuid == self._transaction.uuid:
                 return self._recognise(self._load(history, version), committed)
             check_conflict(self._transaction, committed, version)
+            check_reuse(self._transaction, committed, version, self._dropped_fields)
+            self._dropped_fields |= dropped_fields(self._transaction, committed)
             self._checked = version
         return None
 

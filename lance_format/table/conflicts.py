@@ -9,7 +9,7 @@ one fragment are united by `lance_format.table.rebase`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from lance_format.errors import CommitConflictError, RetryableCommitConflictError
@@ -22,6 +22,7 @@ from lance_format.table.operations import (
     Delete,
     Merge,
     Overwrite,
+    Project,
     Update,
     UpdateConfig,
 )
@@ -345,6 +346,27 @@ MATRIX: dict[str, dict[str, Rule]] = {
         **_UNKNOWN,
     },
 }
+
+
+def dropped_fields(own: Transaction, committed: Transaction) -> frozenset[int]:
+    """Return the fields that an append has written and another commit has dropped meanwhile.
+
+    The append may still land: nobody sees their values. But a later commit may give one of the ids to a new column,
+    whose values they would then seem to be.
+    """
+    if not isinstance(own.operation, Append) or not isinstance(committed.operation, Project):
+        return frozenset()
+    return own.operation.known_field_ids - {field.id for field in committed.operation.schema.walk()}
+
+
+def check_reuse(own: Transaction, committed: Transaction, version: int, dropped: Set[int]) -> None:
+    """Raise `RetryableCommitConflictError` if a commit gave the id of a dropped field to a new one."""
+    if isinstance(committed.operation, Merge) and not committed.operation.field_ids.isdisjoint(dropped):
+        raise RetryableCommitConflictError(
+            f"this {own.operation.name}, planned on version {own.read_version}, has values of a column that was dropped"
+            f" since, and whose id version {version} gave to another; nothing was changed: run it again on the latest"
+            " version"
+        )
 
 
 def check_conflict(own: Transaction, committed: Transaction, version: int) -> None:

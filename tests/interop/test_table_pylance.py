@@ -227,6 +227,20 @@ def test_a_stale_append_meets_a_change_of_schema(
     assert len(planned.abort(fragments)) == 1
 
 
+def test_a_stale_append_does_not_fill_a_new_column_with_values_of_a_dropped_one(tmp_path: Path) -> None:
+    lance.write_dataset(data(0, 5).select(["a"]), str(tmp_path))
+    reference = lance.dataset(str(tmp_path))
+    reference.add_columns({"s": "cast(a as string)"})
+    planned = lance_format.plan_write(str(tmp_path), data(0, 0).schema, mode="append")
+    fragments = planned.write_fragments(data(5, 8).to_batches())
+    reference.drop_columns(["s"])
+    reference.add_columns(pa.field("t", pa.string()))
+    assert reference.lance_schema.fields()[1].id() == 1, "pylance gives the new column the id of the dropped one"
+    with pytest.raises(RetryableCommitConflictError, match="dropped since"):
+        planned.commit(fragments)
+    assert assert_same(tmp_path).count_rows() == 5
+
+
 def test_a_stale_pylance_append_meets_ours(tmp_path: Path) -> None:
     lance_format.write_dataset(data(0, 5), tmp_path)
     stale = lance.dataset(str(tmp_path))
