@@ -8,13 +8,13 @@ from lance_format.table.compaction import CompactionMetrics, CompactionOptions, 
 from lance_format.table.table_version import TableVersion
 
 if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
+    from lance_format.table.dataset_changes import DatasetChanges
 
 
 class DatasetOptimizer:
     """Ways to make a table faster to read. Made by `LanceDataset.optimize`."""
 
-    def __init__(self, dataset: LanceDataset) -> None:
+    def __init__(self, dataset: DatasetChanges) -> None:
         self._dataset = dataset
 
     def compact_files(self, **options: Any) -> CompactionMetrics:

@@ -1,0 +1,197 @@
+"""The methods of `LanceDataset` that read a table."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError
+from lance_format.file import BlobFile
+from lance_format.table.lance_fragment import LanceFragment
+from lance_format.table.projection import Columns, Filter
+from lance_format.table.scanner import LanceScanner, check_tuning
+from lance_format.table.table_version import TableVersion
+from lance_format.table.take import Indices, take_places, take_row_ids
+from lance_format.table.take_blobs import take_blobs
+
+
+class DatasetReads:
+    """What reads a version of a table. Part of `LanceDataset`."""
+
+    _uri: str
+    _table: TableVersion
+
+    def scanner(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        *,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        blob_handling: str | None = None,
+        **tuning: Any,
+    ) -> LanceScanner:
+        """Say which rows and columns to read.
+
+        Parameters
+        ----------
+        columns : sequence of str, or mapping of str to str, optional
+            Names of columns, of fields below structs (`a.b`), and of row columns (`_rowid`, `_rowaddr`, `_rowoffset`,
+            `_fragid`, `_row_created_at_version`, `_row_last_updated_at_version`), in the order wanted; or SQL
+            expressions by the names of their results. All columns of the table if not given.
+        filter : str or pyarrow.compute.Expression, optional
+            Which rows: SQL, or an expression of pyarrow.
+        limit : int, optional
+            How many rows at most.
+        offset : int, optional
+            How many rows to skip.
+        batch_size : int, optional
+            The most rows that a batch has; 8192 if not given.
+        fragments : iterable of LanceFragment, optional
+            All if not given.
+        with_row_id, with_row_address : bool, optional
+            Whether to add the columns `_rowid` and `_rowaddr`.
+        blob_handling : {"blobs_descriptions", "all_descriptions", "all_binary"}, optional
+            What columns of blobs are read as: structs that say where each blob is, which is the default and what the
+            first two say, or their bytes. These make batches smaller where they are large.
+        **tuning
+            Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
+            and of no effect.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense.
+        NotSupportedError
+            If vectors or full text are to be searched.
+        """
+        check_tuning(tuning)
+        return LanceScanner(
+            self._table,
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            fragments=None if fragments is None else [fragment.metadata for fragment in fragments],
+            with_row_id=bool(with_row_id),
+            with_row_address=bool(with_row_address),
+            blob_handling=blob_handling,
+        )
+
+    def to_batches(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in order, as a stream; the arguments are those of `scanner`."""
+        return self.scanner(columns, filter, **options).to_batches()
+
+    def to_table(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """Read rows into memory; the arguments are those of `scanner`."""
+        return self.scanner(columns, filter, **options).to_table()
+
+    def to_pandas(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> Any:
+        """Read rows into a pandas DataFrame; the arguments are those of `scanner`. pandas has to be installed."""
+        return self.to_table(columns, filter, **options).to_pandas()
+
+    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
+        """Read the first rows; further arguments are those of `scanner`."""
+        return self.to_table(columns, limit=num_rows, **options)
+
+    def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
+        """Read the rows from place `start` up to, but not with, place `end`, as far as there are."""
+        if end < start:
+            raise InvalidInputError(f"a slice from row {start} to {end} ends before it begins")
+        return self.to_table(columns, offset=start, limit=end - start)
+
+    def sample(
+        self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
+    ) -> pa.Table:
+        """Read some rows chosen at random, each at most once; in the order of the table unless `randomize_order`."""
+        total = self.count_rows()
+        if isinstance(num_rows, bool) or not isinstance(num_rows, int) or not 0 <= num_rows <= total:
+            raise InvalidInputError(f"num_rows is {num_rows!r}; there are {total} rows to choose from")
+        places = random.sample(range(total), num_rows)
+        return self.take(places if randomize_order else sorted(places), columns, **options)
+
+    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
+        """Read rows by their place.
+
+        Parameters
+        ----------
+        indices : sequence of int, or integer array of numpy or Arrow
+            Places among the rows that are not deleted, from 0; in any order, repeated at will.
+        columns : sequence of str, or mapping of str to str, optional
+            See `scanner`.
+        blob_handling : str, optional
+            See `scanner`.
+
+        Returns
+        -------
+        pa.Table
+            The rows in the order of `indices`.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such row or column.
+        """
+        return take_places(self._table, indices, columns, blob_handling=blob_handling)
+
+    def take_rows(
+        self, row_ids: Indices, columns: Columns | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
+        """Read rows by their ids, as the column `_rowid` has them; those of rows that are not there are left out."""
+        return take_row_ids(self._table, row_ids, columns, blob_handling=blob_handling)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Indices | None = None,
+        addresses: Indices | None = None,
+        indices: Indices | None = None,
+    ) -> list[BlobFile | None]:
+        """Open single blobs as files, of which only what is read is fetched.
+
+        Parameters
+        ----------
+        blob_column : str
+        ids, addresses, indices : sequence of int, or integer array of numpy or Arrow, optional
+            Exactly one of them: row ids, row addresses, or places as `take` has them. In any order, repeated at will.
+
+        Returns
+        -------
+        list of BlobFile or None
+            In the order asked for; None for what is null.
+
+        Raises
+        ------
+        InvalidInputError
+            If the column has no blobs, there is no such row, or not exactly one kind of them is given.
+        CorruptFileError
+            If a blob is said to be where its file has no such bytes.
+        """
+        return take_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
+
+    def count_rows(self, filter: Filter | None = None) -> int:
+        """Count the rows, deleted ones not included, that a filter lets pass."""
+        return self.scanner(columns=[], filter=filter).count_rows()
