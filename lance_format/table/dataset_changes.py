@@ -155,8 +155,8 @@ pa.RecordBatch
     def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
         """Write data to the table; further arguments are those of `write_dataset`."""
         options.setdefault("storage_options", self._table.storage_options)
-        version = write_data(data, self._table.uri, mode=mode, **options)
-        self._table = dataclasses.replace(self._table, manifest=self._table.history().load(version))
+        made = write_data(data, self._table.uri, mode=mode, **options)
+        self._table = dataclasses.replace(self._table, manifest=made)
 
     def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:
         """Add columns by key.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +12,14 @@ from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.projection import Columns, Filter
+from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner, check_tuning
 from lance_format.table.table_version import TableVersion
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import take_blobs
 
 
-class DatasetReads:
+class DatasetReads(ScanMethods):
     """What reads a version of a table. Part of `LanceDataset`."""
 
     _uri: str
@@ -85,37 +86,6 @@ class DatasetReads:
             with_row_address=bool(with_row_address),
             blob_handling=blob_handling,
         )
-
-    def to_batches(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read rows in order, as a stream; the arguments are those of `scanner`."""
-        return self.scanner(columns, filter, **options).to_batches()
-
-    def to_table(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> pa.Table:
-        """Read rows into memory; the arguments are those of `scanner`."""
-        return self.scanner(columns, filter, **options).to_table()
-
-    def to_pandas(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> Any:
-        """Read rows into a pandas DataFrame; the arguments are those of `scanner`. pandas has to be installed."""
-        return self.to_table(columns, filter, **options).to_pandas()
-
-    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
-        """Read the first rows; further arguments are those of `scanner`."""
-        return self.to_table(columns, limit=num_rows, **options)
 
     def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
         """Read the rows from place `start` up to, but not with, place `end`, as far as there are."""
@@ -191,7 +161,3 @@ class DatasetReads:
             If a blob is said to be where its file has no such bytes.
         """
         return take_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
-
-    def count_rows(self, filter: Filter | None = None) -> int:
-        """Count the rows, deleted ones not included, that a filter lets pass."""
-        return self.scanner(columns=[], filter=filter).count_rows()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from lance_format.errors import StorageError
 from lance_format.file import FileWriter
 from lance_format.object_store import ObjectStore
 from lance_format.table.fragment import DataFile, FragmentMetadata
-from lance_format.table.naming import new_data_file_name
+from lance_format.table.naming import DATA_DIRECTORY, is_data_file_of, new_data_file_name
 from lance_format.table.write_schema import conform
 from lance_format.version import FileVersion
 
@@ -84,6 +84,16 @@ class FragmentWriter:
             if writer.num_rows >= self._max_rows or sink.position + writer.buffered_bytes >= self._max_bytes:
                 self._finish_file()
 
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
+        """Write batches, one by one, and return all fragments; after an exception none of the files is left."""
+        try:
+            for batch in batches:
+                self.write_batch(batch)
+            return self.finish()
+        except BaseException:  # An interrupt must not leave files either.
+            self.discard()
+            raise
+
     def finish(self) -> list[FragmentMetadata]:
         """Close the last file, and return all fragments."""
         if self._open is not None:
@@ -136,6 +146,12 @@ class FragmentWriter:
         major, minor = self._version.manifest_numbers
         file = DataFile(name, tuple(summary.field_ids), tuple(summary.column_indices), major, minor, summary.size_bytes)
         self._fragments.append(FragmentMetadata(0, (file,), summary.num_rows))
+
+
+def list_data_files(store: ObjectStore, root: str, job: str) -> list[str]:
+    """Return the paths of the data files of a write, finished or not."""
+    directory = f"{root}/{DATA_DIRECTORY}"
+    return [f"{directory}/{name}" for name in store.list_names(directory) if is_data_file_of(name, job)]
 
 
 class NullSink:

@@ -145,8 +145,8 @@ def load_history(store: ObjectStore, root: str) -> History:
     return History(store, root, dict(sorted(names.items())), next(iter(namings), ManifestNaming.V2))
 
 
-def load_latest(store: ObjectStore, root: str) -> Manifest:
-    """Load the latest version of a table.
+def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) -> Manifest:
+    """Load the latest version of a table; `known`, if that is it.
 
     Raises
     ------
@@ -155,6 +155,8 @@ def load_latest(store: ObjectStore, root: str) -> Manifest:
     """
     history = load_history(store, root)
     while True:
+        if known is not None and known.version == history.latest:
+            return known
         try:
             return history.load(history.latest)
         except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.

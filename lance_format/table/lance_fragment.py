@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.row_set import gather, mark_deleted
+from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Draft
 from lance_format.table.take import Indices, take_places
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lance_format.table.dataset import LanceDataset
 
 
-class LanceFragment:
+class LanceFragment(ScanMethods):
     """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
 
     Parameters
@@ -92,7 +93,8 @@ class LanceFragment:
         rows = gather(self.scanner(columns=[], filter=predicate).matching_rows())
         if not len(rows):
             return self._metadata
-        marked = mark_deleted(Draft(table, str(uuid.uuid4())), rows)
+        with Draft(table, str(uuid.uuid4())) as draft:
+            marked = mark_deleted(draft, rows)
         return None if marked.emptied else marked.updated[0]
 
     def merge_columns(
@@ -118,35 +120,9 @@ class LanceFragment:
             batch_size=batch_size,
         )
 
-    def count_rows(self, filter: Filter | None = None) -> int:
-        """Count the rows, deleted ones not included, that a filter lets pass."""
-        return self.scanner(columns=[], filter=filter).count_rows()
-
     def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
         """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
         return self._dataset.scanner(columns, filter, fragments=[self], **options)
-
-    def to_batches(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read rows in order, as a stream; the arguments are those of `LanceDataset.scanner`."""
-        return self.scanner(columns, filter, **options).to_batches()
-
-    def to_table(
-        self,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        **options: Any,
-    ) -> pa.Table:
-        """Read rows into memory; the arguments are those of `LanceDataset.scanner`."""
-        return self.scanner(columns, filter, **options).to_table()
-
-    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
-        """Read the first rows."""
-        return self.to_table(columns, limit=num_rows, **options)
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their place in the fragment; see `LanceDataset.take`."""

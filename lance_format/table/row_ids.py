@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.proto import rowids_pb2
 from lance_format.table.naming import check_segment
-from lance_format.table.runs import Positions, Runs, U64Array
+from lance_format.table.runs import Positions, Runs, U64Array, check_ascending, check_slice
 from lance_format.table.segment_messages import parse_segment, refuse_unknown_fields, serialize_segments
 from lance_format.table.u64_segments import Range, Ranges, U64Segment, choose_segment
 
@@ -129,8 +129,7 @@ class RowIdSequence:
         InvalidInputError
             If a position is not in the sequence, or not after the one before it.
         """
-        if (positions[1:] <= positions[:-1]).any():
-            raise InvalidInputError("the positions of deleted rows do not ascend")
+        check_ascending(positions)
         kept = (segment.without(local) if local.size else segment for segment, _, _, local in self._split(positions))
         return self._of(kept)
 
@@ -142,8 +141,7 @@ class RowIdSequence:
         InvalidInputError
             If these are no rows of the sequence.
         """
-        if not 0 <= start <= stop <= len(self):
-            raise InvalidInputError(f"rows {start} to {stop} of a sequence of {len(self)} row ids are asked for")
+        check_slice(start, stop, len(self), "row ids")
         pieces = []
         for segment, first, last in self._bounds():
             if max(first, start) < min(last, stop):

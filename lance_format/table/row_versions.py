@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.proto import rowids_pb2
-from lance_format.table.runs import Positions
+from lance_format.table.runs import Positions, check_ascending, check_slice
 from lance_format.table.segment_messages import parse_segment, refuse_unknown_fields
 
 Versions = npt.NDArray[np.uint64]
@@ -110,8 +110,7 @@ class RowVersionSequence:
             If a position is not in the sequence, or not after the one before it.
         """
         self._check(positions)
-        if (positions[1:] <= positions[:-1]).any():
-            raise InvalidInputError("the positions of deleted rows do not ascend")
+        check_ascending(positions)
         deleted = np.diff(np.searchsorted(positions, self.stops), prepend=0)
         return self._of(self._lengths() - deleted, self.versions)
 
@@ -123,8 +122,7 @@ class RowVersionSequence:
         InvalidInputError
             If these are no rows of the sequence.
         """
-        if not 0 <= start <= stop <= len(self):
-            raise InvalidInputError(f"rows {start} to {stop} of a sequence of {len(self)} row versions are asked for")
+        check_slice(start, stop, len(self), "row versions")
         lengths = np.minimum(self.stops, stop) - np.maximum(self.stops - self._lengths(), start)
         return self._of(np.maximum(lengths, 0), self.versions)
 

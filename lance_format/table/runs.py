@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.errors import InvalidInputError
+
 U64Array = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 
@@ -77,3 +79,15 @@ class Runs(NamedTuple):
 
     def _first_positions(self) -> Positions:
         return np.cumsum(self.lengths) - self.lengths
+
+
+def check_ascending(positions: Positions) -> None:
+    """Raise `InvalidInputError` unless positions of deleted rows ascend."""
+    if (positions[1:] <= positions[:-1]).any():
+        raise InvalidInputError("the positions of deleted rows do not ascend")
+
+
+def check_slice(start: int, stop: int, size: int, what: str) -> None:
+    """Raise `InvalidInputError` unless rows from `start` up to `stop` are part of a sequence of `size`."""
+    if not 0 <= start <= stop <= size:
+        raise InvalidInputError(f"rows {start} to {stop} of a sequence of {size} {what} are asked for")

@@ -24,10 +24,15 @@ from lance_format.object_store import ObjectStore
 from lance_format.table.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
-from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE, FragmentWriter
+from lance_format.table.fragment_writer import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    FragmentWriter,
+    list_data_files,
+)
 from lance_format.table.history import History, load_history, load_latest
 from lance_format.table.manifest import Manifest
-from lance_format.table.naming import DATA_DIRECTORY, is_data_file_of
+from lance_format.table.naming import DATA_DIRECTORY
 from lance_format.table.operations import Operation
 from lance_format.table.transaction import Transaction
 
@@ -62,10 +67,8 @@ class TableVersion:
 
     def latest(self) -> TableVersion:
         """Return the latest version."""
-        history = self.history()
-        if history.latest == self.manifest.version:
-            return self
-        return dataclasses.replace(self, manifest=load_latest(self.store, self.root))
+        latest = load_latest(self.store, self.root, self.manifest)
+        return self if latest is self.manifest else dataclasses.replace(self, manifest=latest)
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentScan:
         """Return how some columns of a fragment are read."""
@@ -122,13 +125,7 @@ class TableVersion:
             max_bytes_per_file=max_bytes_per_file,
             job=uuid,
         )
-        try:
-            for batch in batches:
-                writer.write_batch(batch)
-            return writer.finish()
-        except BaseException:  # An interrupt must not leave files either.
-            writer.discard()
-            raise
+        return writer.write_all(batches)
 
 
 Attempt = Callable[[TableVersion], TableVersion]
@@ -199,10 +196,6 @@ class Draft:
         with contextlib.suppress(LanceError):
             if self.table.history().find_transaction(self.uuid, self.table.manifest.version) is not None:
                 return
-            directory = f"{root}/{DATA_DIRECTORY}"
-            written = [
-                f"{directory}/{name}" for name in store.list_names(directory) if is_data_file_of(name, self.uuid)
-            ]
-            for path in (*written, *self.paths):
+            for path in (*list_data_files(store, root, self.uuid), *self.paths):
                 with contextlib.suppress(StorageError):
                     store.delete(path)

@@ -32,6 +32,7 @@ from lance_format.table.fragment_writer import (
     DEFAULT_MAX_ROWS_PER_FILE,
     FragmentWriter,
     NullSink,
+    list_data_files,
 )
 from lance_format.table.history import History, load_history
 from lance_format.table.manifest import Manifest
@@ -39,7 +40,6 @@ from lance_format.table.naming import (
     DATA_DIRECTORY,
     TRANSACTIONS_DIRECTORY,
     VERSIONS_DIRECTORY,
-    is_data_file_of,
 )
 from lance_format.table.new_columns import plan_new_columns
 from lance_format.table.operations import Append, Overwrite
@@ -130,11 +130,8 @@ class TableWrite:
             column_encoding=self.column_encoding,
         )
         try:
-            for batch in batches:
-                writer.write_batch(batch)
-            return writer.finish()
-        except BaseException:  # An interrupt must not leave files either.
-            writer.discard()
+            return writer.write_all(batches)
+        except BaseException:
             store.remove_if_empty(self.new_directories)
             raise
 
@@ -158,10 +155,14 @@ class TableWrite:
         DatasetExistsError
             If the table was to be created, and someone else has created it meanwhile.
         """
+        return self.land(fragments).version
+
+    def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
+        """Do what `commit` does, and return what it made."""
         store, root = resolve(self.uri, self.storage_options)
         self._check_fragments(store, root, fragments)
         try:
-            return commit(store, root, self._transaction(fragments)).version
+            return commit(store, root, self._transaction(fragments))
         except CommitConflictError as error:
             if self.mode != "create":
                 raise
@@ -184,11 +185,8 @@ class TableWrite:
             history = load_history(store, root)
             if history.latest < self.read_version or history.find_transaction(self.uuid, self.read_version):
                 return []
-            names = {file.name for fragment in fragments for file in fragment.files}
-            names.update(
-                name for name in store.list_names(f"{root}/{DATA_DIRECTORY}") if is_data_file_of(name, self.uuid)
-            )
-            for path in [f"{root}/{DATA_DIRECTORY}/{name}" for name in sorted(names)]:
+            reported = {f"{root}/{file.path}" for fragment in fragments for file in fragment.files}
+            for path in sorted(reported.union(list_data_files(store, root, self.uuid))):
                 store.delete(path)
                 deleted.append(path)
             store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self._transaction(()).file_name}")

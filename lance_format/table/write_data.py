@@ -10,11 +10,12 @@ import pyarrow as pa
 from lance_format.errors import CommitStateUnknownError
 from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.manifest import Manifest
 from lance_format.table.write import plan_write
 
 
-def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: Any) -> int:
-    """Write data to a table, and return the version that it made.
+def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: Any) -> Manifest:
+    """Write data to a table, and return what it made.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: 
     write = plan_write(uri, data_schema, **options)
     fragments = write.write_fragments(batches)
     try:
-        return write.commit(fragments)
+        return write.land(fragments)
     except CommitStateUnknownError:
         raise
     except BaseException:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_format.table.dataset import LanceDataset, dataset
+from lance_format.object_store import absolute_uri, resolve
+from lance_format.table.dataset import LanceDataset
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
+from lance_format.table.table_version import TableVersion
 from lance_format.table.write_data import write_data
 
 
@@ -56,7 +58,7 @@ storage_options
     CommitStateUnknownError
         If the storage does not tell whether the write succeeded. Its files are left.
     """
-    version = write_data(
+    made = write_data(
         data_obj,
         os.fspath(uri),
         schema,
@@ -70,4 +72,6 @@ storage_options
         encoding=encoding,
         column_encoding=column_encoding,
     )
-    return dataset(uri, version, storage_options=storage_options)
+    store, root = resolve(uri, storage_options)
+    table = TableVersion(absolute_uri(os.fspath(uri)), store, root, made, dict(storage_options or {}))
+    return LanceDataset(os.fspath(uri), table)

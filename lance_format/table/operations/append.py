@@ -9,11 +9,12 @@ from lance_format.datatypes import Field
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import FragmentDefaults
 from lance_format.table.row_lineage import add_rows, without_lineage
 
 
 @dataclass(frozen=True, slots=True)
-class Append:
+class Append(FragmentDefaults):
     """Adds fragments; the rest stays.
 
     Parameters
@@ -27,11 +28,6 @@ class Append:
     name: ClassVar[str] = "append"
     fragments: tuple[FragmentMetadata, ...]
     new_fields: tuple[Field, ...] = ()
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`."""
-        return frozenset()
 
     @property
     def added_fragments(self) -> tuple[FragmentMetadata, ...]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.index_metadata import IndexMetadata, parse_index
 from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import FragmentDefaults
 
 
 @dataclass(frozen=True, slots=True)
-class CreateIndex:
+class CreateIndex(FragmentDefaults):
     """Adds and removes indices.
 
     Parameters
@@ -26,16 +26,6 @@ class CreateIndex:
     name: ClassVar[str] = "create_index"
     new_indices: tuple[IndexMetadata, ...]
     removed_indices: tuple[IndexMetadata, ...] = ()
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`."""
-        return frozenset()
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:

@@ -15,11 +15,12 @@ from lance_format.table.fragment import (
     serialize_data_file,
 )
 from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import FragmentDefaults
 from lance_format.table.row_lineage import touch_rows
 
 
 @dataclass(frozen=True, slots=True)
-class DataReplacement:
+class DataReplacement(FragmentDefaults):
     """Replaces data files.
 
     Parameters
@@ -35,11 +36,6 @@ class DataReplacement:
     def changed_fragment_ids(self) -> frozenset[int]:
         """See `Operation`."""
         return frozenset(fragment_id for fragment_id, _ in self.files)
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @property
     def field_ids(self) -> frozenset[int]:

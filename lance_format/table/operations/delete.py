@@ -9,11 +9,11 @@ from typing import ClassVar, Self
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest
-from lance_format.table.operations.operation import fragment_ids, retain_indices
+from lance_format.table.operations.operation import FragmentDefaults, fragment_ids, retain_indices
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(FragmentDefaults):
     """Marks rows as deleted.
 
     Parameters
@@ -34,11 +34,6 @@ class Delete:
     def changed_fragment_ids(self) -> frozenset[int]:
         """See `Operation`."""
         return fragment_ids(self.updated_fragments) | self.deleted_fragment_ids
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:

@@ -50,6 +50,22 @@ class Operation(Protocol):
         """
 
 
+class FragmentDefaults:
+    """What an operation says of fragments unless it says otherwise: it changes none, and adds none."""
+
+    __slots__ = ()
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return frozenset()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class OtherOperation:
     """An operation that this library does not commit.

@@ -12,12 +12,13 @@ from lance_format.errors import NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.manifest import Manifest, first_manifest
+from lance_format.table.operations.operation import FragmentDefaults
 from lance_format.table.row_lineage import add_rows, without_lineage
 from lance_format.version import STABLE, FileVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Overwrite:
+class Overwrite(FragmentDefaults):
     """Replaces fragments and schema, or creates the table.
 
     Parameters
@@ -39,11 +40,6 @@ class Overwrite:
     file_version: FileVersion | None = None
     config_upserts: Mapping[str, str] = field(default_factory=dict)
     stable_row_ids: bool | None = None
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`: all, whatever they are when it lands."""
-        return frozenset()
 
     @property
     def added_fragments(self) -> tuple[FragmentMetadata, ...]:

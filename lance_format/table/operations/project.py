@@ -8,13 +8,13 @@ from typing import ClassVar, Self
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata, without_dropped_files
+from lance_format.table.fragment import without_dropped_files
 from lance_format.table.manifest import Manifest
-from lance_format.table.operations.operation import retain_indices
+from lance_format.table.operations.operation import FragmentDefaults, retain_indices
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(FragmentDefaults):
     """Gives the table another schema, of fields that it has.
 
     Parameters
@@ -28,16 +28,6 @@ class Project:
     name: ClassVar[str] = "project"
     schema: Schema
     preserves_nullability: bool = False
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`."""
-        return frozenset()
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:

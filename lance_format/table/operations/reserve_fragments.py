@@ -7,26 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import FragmentDefaults
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveFragments:
+class ReserveFragments(FragmentDefaults):
     """Sets fragment ids aside: the `num_fragments` up to the highest of the version that it makes."""
 
     name: ClassVar[str] = "reserve_fragments"
     num_fragments: int
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`."""
-        return frozenset()
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import FragmentDefaults
 
 
 @dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(FragmentDefaults):
     """Makes the table what it was in a version.
 
     Parameters
@@ -25,16 +25,6 @@ class Restore:
     name: ClassVar[str] = "restore"
     version: int
     restored: Manifest | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`: all, whatever they are when it lands."""
-        return frozenset()
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:

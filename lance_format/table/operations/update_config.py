@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.manifest import Manifest
+from lance_format.table.operations.operation import FragmentDefaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class MapUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateConfig:
+class UpdateConfig(FragmentDefaults):
     """Changes what tables and fields say of themselves.
 
     Parameters
@@ -74,16 +74,6 @@ class UpdateConfig:
     table_metadata: MapUpdate | None = None
     schema_metadata: MapUpdate | None = None
     field_metadata: Mapping[int, MapUpdate] = field(default_factory=dict)
-
-    @property
-    def changed_fragment_ids(self) -> frozenset[int]:
-        """See `Operation`."""
-        return frozenset()
-
-    @property
-    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
-        """See `Operation`."""
-        return ()
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:
