@@ -1,0 +1,271 @@
+"""Lance tables in Spark against Parquet, and against the plainest Python data source around pylance.
+
+    python benchmarks/spark.py [queries] [tpch] [--rows N] [--scale-factor F] [--rounds R] [--keep DIRECTORY]
+
+All three hold the same rows, written by Spark, and are read in one session, in turn. The medians of the rounds are
+printed in seconds, with the ratios of ours to the others: below 1 is faster. Every result is compared with that of
+Parquet before anything is timed. TPC-H wants `tpchgen-cli` to be installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+import connector
+
+_TPCH_TABLES = ("lineitem", "orders", "customer", "part", "partsupp", "supplier", "nation", "region")
+_VECTOR_SIZE = 768
+Make = Callable[[str], DataFrame]
+
+
+class WrappedPylance(DataSource):
+    """The plainest data source around pylance: a partition a fragment, all columns, no filters."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pylance"
+
+    def schema(self) -> object:
+        import lance
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(lance.dataset(self.options["path"]).schema)
+
+    def reader(self, schema: object) -> DataSourceReader:
+        return WrappedPylanceReader(schema, self.options["path"])
+
+
+class WrappedPylanceReader(DataSourceReader):
+    def __init__(self, schema: object, path: str) -> None:
+        self._schema, self._path = schema, path
+
+    def partitions(self) -> list[InputPartition]:
+        import lance
+
+        return [InputPartition(fragment.fragment_id) for fragment in lance.dataset(self._path).get_fragments()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import lance
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        for batch in lance.dataset(self._path).get_fragment(partition.value).to_batches(batch_size=65_536):
+            yield pa.RecordBatch.from_arrays(
+                [array.cast(field.type) for array, field in zip(batch.columns, schema, strict=True)], schema=schema
+            )
+
+
+def _session() -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "6g")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    connector.register(spark)
+    spark.dataSource.register(WrappedPylance)
+    return spark
+
+
+def _save(frame: DataFrame, directory: Path, name: str) -> None:
+    """Store a frame as Parquet and as Lance, which pylance reads too."""
+    if (directory / name).exists():
+        return
+    frame.write.parquet(str(directory / name / "parquet"))
+    frame.write.format("lance").mode("append").save(str(directory / name / "lance"))
+
+
+def _load(spark: SparkSession, directory: Path, name: str, contestant: str) -> DataFrame:
+    stored = "parquet" if contestant == "parquet" else "lance"
+    return spark.read.format(contestant).load(str(directory / name / stored))
+
+
+def _numbers(spark: SparkSession, num_rows: int) -> DataFrame:
+    """20 columns: `id` in order, `key` the same numbers shuffled, and 18 of several kinds."""
+    prime = 1_000_003
+    shuffled = f"(id * {prime}) % {num_rows}"
+    columns = ["id", f"{shuffled} as key", f"cast({shuffled} % 1000 as int) as few"]
+    columns += [f"cast(hash(id, {i}) as bigint) as long{i}" for i in range(6)]
+    columns += [f"rand({i}) as double{i}" for i in range(5)]
+    columns += [f"concat('name ', cast(abs(hash(id, {i})) as string)) as text{i}" for i in range(4)]
+    columns += [
+        "date_add(date '1992-01-01', cast(id % 2500 as int)) as day",
+        "cast(id % 1000 as decimal(12, 2)) as price",
+    ]
+    return spark.range(0, num_rows, 1, 4).selectExpr(*columns)
+
+
+def _vectors(spark: SparkSession, num_rows: int) -> DataFrame:
+    vector = f"transform(sequence(1, {_VECTOR_SIZE}), i -> cast(hash(id, i) as float) / 2147483648f) as vector"
+    return spark.range(0, num_rows, 1, 4).selectExpr("id", vector)
+
+
+def _texts(spark: SparkSession, num_rows: int) -> DataFrame:
+    text = "concat_ws(' ', transform(sequence(1, 40), i -> cast(abs(hash(id, i)) as string))) as text"
+    return spark.range(0, num_rows, 1, 4).selectExpr("id", text)
+
+
+def _queries(spark: SparkSession, directory: Path, num_rows: int) -> Mapping[str, Make]:
+    def frame(name: str) -> Callable[[str], DataFrame]:
+        return lambda contestant: _load(spark, directory, name, contestant)
+
+    numbers, vectors, texts = frame("numbers"), frame("vectors"), frame("texts")
+    few = ", ".join(str(number * 997 % num_rows) for number in range(1000))
+    middle = num_rows // 2
+    return {
+        "full scan, 20 columns": numbers,
+        "1 of 20 columns": lambda c: numbers(c).select("double3"),
+        "count(*)": lambda c: numbers(c).selectExpr("count(*)"),
+        "0.1 % by a clustered key": lambda c: numbers(c).where(f"id between {middle} and {middle + num_rows // 1000}"),
+        "0.1 % by a random key": lambda c: numbers(c).where("few = 7"),
+        "lookup of 1 key": lambda c: numbers(c).where(f"id = {middle}"),
+        "lookup of 1 random key": lambda c: numbers(c).where(f"key = {middle}"),
+        "lookup of 1,000 keys": lambda c: numbers(c).where(f"id in ({few})"),
+        "ten rows": lambda c: numbers(c).limit(10),
+        "sum by group": lambda c: numbers(c).groupBy("few").agg({"long0": "sum", "double0": "max"}),
+        "vectors, scan": vectors,
+        "vectors, lookup of 1": lambda c: vectors(c).where("id = 4321"),
+        "vectors, lookup of 1,000": lambda c: vectors(c).where(f"id % {max(num_rows // 50 // 1000, 1)} = 0"),
+        "wide strings, scan": texts,
+    }
+
+
+def _noop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _time(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    for run in runs.values():
+        run()
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            spent[name].append(_time(run))
+    return {name: statistics.median(times) for name, times in spent.items()}
+
+
+def _print_header() -> None:
+    print(f"{'':28}{'lance s':>9}{'parquet s':>11}{'pylance s':>11}{'/ parquet':>11}{'/ pylance':>11}")
+
+
+def _print_line(name: str, times: Mapping[str, float]) -> None:
+    ours, parquet, pylance = times["lance"], times["parquet"], times.get("pylance", math.nan)
+    print(f"{name:28}{ours:9.3f}{parquet:11.3f}{pylance:11.3f}{ours / parquet:11.2f}{ours / pylance:11.2f}", flush=True)
+
+
+def _check(name: str, frames: Mapping[str, DataFrame]) -> None:
+    """Compare results as multisets, floating-point sums rounded."""
+    rows = {contestant: sorted(map(_rounded, frame.collect())) for contestant, frame in frames.items()}
+    for contestant, found in rows.items():
+        if found != rows["parquet"]:
+            raise AssertionError(f"{name}: {contestant} gives other rows than parquet")
+
+
+def _rounded(row: tuple[object, ...]) -> str:
+    return repr(tuple(f"{value:.9g}" if isinstance(value, float) else value for value in row))
+
+
+def _run_queries(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
+    _save(_numbers(spark, num_rows), directory, "numbers")
+    _save(_vectors(spark, num_rows // 50), directory, "vectors")
+    _save(_texts(spark, num_rows // 10), directory, "texts")
+    print(f"\n{num_rows:,} rows, {num_rows // 50:,} vectors of {_VECTOR_SIZE} floats, {num_rows // 10:,} wide strings")
+    _print_header()
+    for name, make in _queries(spark, directory, num_rows).items():
+        if "scan" not in name and "columns" not in name and name != "ten rows":
+            _check(name, {contestant: make(contestant) for contestant in ("lance", "parquet", "pylance")})
+        runs = {c: lambda c=c, make=make: _noop(make(c)) for c in ("lance", "parquet", "pylance")}
+        _print_line(name, _medians(runs, rounds))
+    source = _load(spark, directory, "numbers", "parquet")
+    with tempfile.TemporaryDirectory() as scratch:
+        runs = {
+            c: lambda c=c: source.write.format(c).mode("overwrite").save(f"{scratch}/{c}") for c in ("lance", "parquet")
+        }
+        _print_line("write", _medians(runs, rounds))
+
+
+def _tpch_queries() -> dict[str, str]:
+    found = {}
+    for part in Path(__file__).with_name("tpch.sql").read_text().split("\n-- q")[1:]:
+        number, text = part.split("\n", 1)
+        found[f"q{number}"] = text.strip().removesuffix(";")
+    return found
+
+
+def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, rounds: int) -> None:
+    generated = directory / f"tpch-{scale_factor}"
+    if not generated.exists():
+        beside = Path(sys.executable).with_name("tpchgen-cli")
+        program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+        if program is None:
+            raise SystemExit("tpchgen-cli is missing: pip install 'pyspark-lance[benchmarks]'")
+        command = [program, "parquet", "-s", f"{scale_factor:g}", f"--output-dir={generated}"]
+        subprocess.run(command, check=True)
+    for table in _TPCH_TABLES:
+        _save(spark.read.parquet(f"{generated}/{table}.parquet"), directory, f"tpch-{scale_factor}-{table}")
+
+    def make(contestant: str, text: str) -> DataFrame:
+        for table in _TPCH_TABLES:
+            _load(spark, directory, f"tpch-{scale_factor}-{table}", contestant).createOrReplaceTempView(table)
+        return spark.sql(text)
+
+    print(f"\nTPC-H at scale factor {scale_factor}")
+    _print_header()
+    lines = []
+    for name, text in _tpch_queries().items():
+        _check(name, {contestant: make(contestant, text) for contestant in ("lance", "parquet")})
+        runs = {c: lambda c=c, text=text: _noop(make(c, text)) for c in ("lance", "parquet", "pylance")}
+        lines.append(_medians(runs, rounds))
+        _print_line(name, lines[-1])
+    _print_line("total", {contestant: sum(line[contestant] for line in lines) for contestant in lines[0]})
+    ratios = {other: statistics.geometric_mean(x["lance"] / x[other] for x in lines) for other in lines[0]}
+    print(f"geometric mean of ratios: {ratios['parquet']:.2f} of Parquet's time, {ratios['pylance']:.2f} of pylance's")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = ("queries", "tpch")
+    parser.add_argument("parts", nargs="*", choices=parts, default=parts, help="which; both by default")
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--scale-factor", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--keep", type=Path, help="where the tables are kept from one run to the next")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = arguments.keep or Path(scratch)
+        directory.mkdir(parents=True, exist_ok=True)
+        spark = _session()
+        if "queries" in arguments.parts:
+            _run_queries(spark, directory, arguments.rows, arguments.rounds)
+        if "tpch" in arguments.parts:
+            _run_tpch(spark, directory, arguments.scale_factor, arguments.rounds)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
