@@ -1,6 +1,6 @@
 """Lance tables in Spark against Parquet, and against the plainest Python data source around pylance.
 
-    python benchmarks/spark.py [queries] [tpch] [--rows N] [--scale-factor F] [--rounds R] [--keep DIRECTORY]
+    python benchmarks/spark.py [queries | tpch] [--rows N] [--scale-factor F] [--rounds R] [--keep DIRECTORY]
 
 All three hold the same rows, written by Spark, and are read in one session, in turn. The medians of the rounds are
 printed in seconds, with the ratios of ours to the others: below 1 is faster. Every result is compared with that of
@@ -249,8 +249,7 @@ def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, rounds:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("queries", "tpch")
-    parser.add_argument("parts", nargs="*", choices=parts, default=parts, help="which; both by default")
+    parser.add_argument("part", nargs="?", choices=["queries", "tpch"], help="what to run; both by default")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--scale-factor", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -260,9 +259,9 @@ def main() -> None:
         directory = arguments.keep or Path(scratch)
         directory.mkdir(parents=True, exist_ok=True)
         spark = _session()
-        if "queries" in arguments.parts:
+        if arguments.part != "tpch":
             _run_queries(spark, directory, arguments.rows, arguments.rounds)
-        if "tpch" in arguments.parts:
+        if arguments.part != "queries":
             _run_tpch(spark, directory, arguments.scale_factor, arguments.rounds)
         spark.stop()
 
