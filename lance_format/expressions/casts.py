@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -118,3 +120,35 @@ def _text(values: pa.Array) -> pa.Array:
             texts = pc.replace_substring_regex(texts, pattern, replacement)
         return texts
     return values
+
+
+def keeps_order(source: pa.DataType, to: pa.DataType) -> bool:
+    """Return whether a cast never swaps two values: whichever was less is less then, or equal.
+
+    Which it does even if it rounds. False where nobody looked, as for casts that turn text into numbers or back.
+    """
+    types = pa.types
+    if types.is_timestamp(source):
+        # a clock that is put back shows an hour twice
+        same_clock = (to.tz is None) == (source.tz is None) if types.is_timestamp(to) else source.tz is None
+        return same_clock and (types.is_timestamp(to) or types.is_date(to))
+    if types.is_date(source):
+        return types.is_date(to) or (types.is_timestamp(to) and not to.tz)
+    return any(is_source(source) and any(is_target(to) for is_target in targets) for is_source, targets in _MONOTONIC)
+
+
+_STRINGS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+_MONOTONIC: tuple[tuple[Callable[[pa.DataType], bool], tuple[Callable[[pa.DataType], bool], ...]], ...] = (
+    (pa.types.is_boolean, (pa.types.is_integer, pa.types.is_floating)),
+    (pa.types.is_integer, (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)),
+    (pa.types.is_floating, (pa.types.is_integer, pa.types.is_floating)),
+    (pa.types.is_decimal, (pa.types.is_integer, pa.types.is_decimal)),
+    (pa.types.is_time, (pa.types.is_time,)),
+    (pa.types.is_duration, (pa.types.is_duration,)),
+    *((is_source, _STRINGS) for is_source in (*_STRINGS, pa.types.is_fixed_size_binary)),
+)

@@ -1,0 +1,374 @@
+"""Which zones of rows can hold a row that a predicate matches, by the statistics of its columns.
+
+Every node answers for all zones at once. A *predicate* says for each zone whether some row may make it true, false, or
+unknown: three separate questions, since a zone has many rows. So `NOT` swaps the first two, and what is false and
+unknown for no row of a zone is true for all. A *value* has bounds, and says whether it may be null. Bounds pass through
+casts that keep the order. Whatever a node knows nothing of may be anything.
+
+Statistics may be unknown, and bounds wider than the values, so that answers err on the side of "may", and never else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import nodes
+from lance_format.expressions.bound import BoundExpression
+from lance_format.expressions.casts import cast, keeps_order
+from lance_format.expressions.nodes import Expression, Path
+from lance_format.expressions.order import compare
+from lance_format.expressions.zones import ZoneStatistics
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_PREDICATES = (
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.IsNull,
+    nodes.Comparison,
+    nodes.NullSafeEqual,
+    nodes.In,
+    nodes.Like,
+)
+_LIKE_PREFIX = re.compile(r"(?:\\.|[^%_\\]|\\\Z)*", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZoneVerdicts:
+    """What statistics say of the rows of a file.
+
+    Parameters
+    ----------
+    boundaries : int64[num_zones + 1]
+        Where each zone starts, and where the last ends: strictly increasing, from 0 to the number of rows. They are
+        those of the zones of all columns that were looked at.
+    may_match : bool[num_zones]
+        Whether a row of the zone may match; none does where it is false.
+    must_match : bool[num_zones]
+        Whether all rows match, so that the predicate need not be computed.
+    """
+
+    boundaries: npt.NDArray[np.int64]
+    may_match: Mask
+    must_match: Mask
+
+
+def classify(predicate: BoundExpression, statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> ZoneVerdicts:
+    """Find the zones in which a predicate may hold, and those in which it must.
+
+    Parameters
+    ----------
+    predicate : BoundExpression
+        Of type boolean.
+    statistics : mapping of Path to ZoneStatistics
+        Of any columns, whose zones need not be the same. Of columns that it lacks nothing is known, and of those that
+        the predicate does not read nothing is looked at.
+    num_rows : int
+        That all statistics are of.
+
+    Raises
+    ------
+    InvalidInputError
+        If the expression is no predicate, or statistics are not of so many rows.
+    """
+    predicate.require_predicate()
+    used = {path: statistics[path] for path in predicate.columns if path in statistics}
+    boundaries = _boundaries(used, num_rows)
+    columns = {path: _on_grid(found, boundaries) for path, found in used.items()}
+    truth = _Visitor(columns, len(boundaries) - 1).truth(predicate.expression)
+    return ZoneVerdicts(boundaries, truth.may_be_true, ~(truth.may_be_false | truth.may_be_null))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Truth:
+    """Whether some row of each zone may make a predicate true, false, null."""
+
+    may_be_true: Mask
+    may_be_false: Mask
+    may_be_null: Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Values:
+    """What the rows of each zone may be: a value between two bounds, where null is unknown, and null."""
+
+    lower: pa.Array | pa.Scalar
+    upper: pa.Array | pa.Scalar
+    may_be_valid: Mask
+    may_be_null: Mask
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.lower.type
+
+    def where_valid(self, may_be_true: Mask, may_be_false: Mask) -> _Truth:
+        """Return the truth of what holds or not of values, and is null of null."""
+        return _Truth(may_be_true & self.may_be_valid, may_be_false & self.may_be_valid, self.may_be_null)
+
+
+class _Visitor:
+    def __init__(self, columns: Mapping[Path, _Values], num_zones: int) -> None:
+        self._columns = columns
+        self._num_zones = num_zones
+        self._all = np.ones(num_zones, np.bool_)
+        self._none = np.zeros(num_zones, np.bool_)
+
+    def truth(self, node: Expression) -> _Truth:
+        """Visit a predicate."""
+        match node:
+            case nodes.And(operands):
+                return _and([self.truth(operand) for operand in operands])
+            case nodes.Or(operands):
+                return _not(_and([_not(self.truth(operand)) for operand in operands]))
+            case nodes.Not(operand):
+                return _not(self.truth(operand))
+            case nodes.IsNull(operand):
+                return self._is_null(operand)
+            case nodes.Comparison(operator, left, right):
+                return self._comparison(operator, left, right)
+            case nodes.NullSafeEqual(left, right):
+                return self._null_safe_equal(left, right)
+            case nodes.In(operand, constants):
+                return self._in(operand, constants)
+            case nodes.Like(operand, pattern, ignore_case):
+                return self._like(operand, pattern, ignore_case)
+            case nodes.Case(conditions, branches, default):
+                return self._case(conditions, branches, default)
+            case nodes.Call("coalesce", arguments):
+                return self._coalesce(arguments)
+            case nodes.Call("starts_with", (operand, nodes.Literal(prefix))) if pa.types.is_string(prefix.type):
+                return self._starts_with(operand, prefix.as_py(), whole=True)
+        return self._truth_of_values(self._leaf(node))
+
+    def _values(self, node: Expression) -> _Values | None:
+        """Visit what need not be a predicate; None if nothing is known of it."""
+        if not isinstance(node, _PREDICATES):
+            return self._leaf(node)
+        truth = self.truth(node)
+        lower, upper = pa.array(~truth.may_be_false), pa.array(truth.may_be_true)
+        return _Values(lower, upper, truth.may_be_true | truth.may_be_false, truth.may_be_null)
+
+    def _leaf(self, node: Expression) -> _Values | None:
+        match node:
+            case nodes.Column(path):
+                return self._columns.get(path)
+            case nodes.Literal(value) if value.is_valid:
+                return _Values(value, value, self._all, self._none)
+            case nodes.Literal(value):
+                return _Values(value, value, self._none, self._all)
+            case nodes.Cast(operand):
+                values = self._values(operand)
+                return None if values is None else _cast(values, node)
+        return None
+
+    def _truth_of_values(self, values: _Values | None) -> _Truth:
+        if values is None:
+            return self._unknown()
+        if not pa.types.is_boolean(values.type):
+            return values.where_valid(self._all, self._all)
+        constant = pa.scalar(True)
+        return values.where_valid(self._may("=", values.upper, constant), self._may("!=", values.lower, constant))
+
+    def _unknown(self) -> _Truth:
+        return _Truth(self._all, self._all, self._all)
+
+    def _may(self, operator: nodes.ComparisonOperator, left: Any, right: Any) -> Mask:
+        """Return where bounds compare so, or are unknown."""
+        result = compare(operator, left, right)
+        if isinstance(result, pa.Scalar):
+            return self._none if result.as_py() is False else self._all
+        return _mask(pc.fill_null(result, True))
+
+    def _is_null(self, operand: Expression) -> _Truth:
+        values = self._values(operand)
+        if values is None:
+            return _Truth(self._all, self._all, self._none)
+        return _Truth(values.may_be_null, values.may_be_valid, self._none)
+
+    def _comparison(self, operator: nodes.ComparisonOperator, left: Expression, right: Expression) -> _Truth:
+        one, other = self._values(left), self._values(right)
+        if one is None or other is None:
+            return self._unknown()
+        truth = self._compared(operator, one, other)
+        both_valid = one.may_be_valid & other.may_be_valid
+        may_be_null = one.may_be_null | other.may_be_null
+        return _Truth(truth.may_be_true & both_valid, truth.may_be_false & both_valid, may_be_null)
+
+    def _compared(self, operator: nodes.ComparisonOperator, left: _Values, right: _Values) -> _Truth:
+        """Compare values as if none were null."""
+        if left.type != right.type:
+            return self._unknown()
+        match operator:
+            case "!=":
+                return _not(self._compared("=", left, right))
+            case ">" | ">=":
+                return self._compared(nodes.MIRRORED[operator], right, left)
+            case "=":
+                overlap = self._may("<=", left.lower, right.upper) & self._may("<=", right.lower, left.upper)
+                # all are equal only if the least of each side is the greatest of the other
+                differ = self._may("<", left.lower, right.upper) | self._may("<", right.lower, left.upper)
+                return _Truth(overlap, differ, self._none)
+        may_hold = self._may(operator, left.lower, right.upper)
+        may_fail = self._may(nodes.NEGATED[operator], left.upper, right.lower)
+        return _Truth(may_hold, may_fail, self._none)
+
+    def _null_safe_equal(self, left: Expression, right: Expression) -> _Truth:
+        one, other = self._values(left), self._values(right)
+        if one is None or other is None:
+            return _Truth(self._all, self._all, self._none)
+        equal = self._compared("=", one, other)
+        both_valid = one.may_be_valid & other.may_be_valid
+        may_be_true = equal.may_be_true & both_valid | one.may_be_null & other.may_be_null
+        one_null = one.may_be_null & other.may_be_valid | one.may_be_valid & other.may_be_null
+        return _Truth(may_be_true, equal.may_be_false & both_valid | one_null, self._none)
+
+    def _in(self, operand: Expression, constants: pa.Array) -> _Truth:
+        values, known = self._values(operand), constants.drop_null()
+        if values is None:
+            return self._unknown()
+        if values.type != known.type:
+            return values.where_valid(self._all, self._all)
+        may_be_in, may_be_out = self._among(values, known)
+        truth = values.where_valid(may_be_in, may_be_out)
+        if not constants.null_count:
+            return truth
+        return _Truth(truth.may_be_true, self._none, truth.may_be_null | truth.may_be_false)
+
+    def _among(self, values: _Values, constants: pa.Array) -> tuple[Mask, Mask]:
+        """Return where some value may be one of the constants, and where some may be none of them."""
+        bounds = [_repeat(bound, self._num_zones) for bound in (values.lower, values.upper)]
+        ranks = (
+            pc.rank(pa.concat_arrays([constants, *bounds]), "ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+        )
+        places, lower, upper = np.split(ranks, [len(constants), len(constants) + self._num_zones])
+        places = np.unique(places)
+        lower = np.where(_mask(bounds[0].is_valid()), lower, 0)
+        upper = np.where(_mask(bounds[1].is_valid()), upper, len(ranks) + 1)
+        first = np.searchsorted(places, lower)  # of the constants that are not below the zone
+        places = np.append(places, len(ranks) + 2)
+        return places[first] <= upper, (lower != upper) | (places[first] != lower)
+
+    def _like(self, operand: Expression, pattern: str, ignore_case: bool) -> _Truth:
+        if ignore_case:
+            return self._starts_with(operand, None, whole=False)
+        found = _LIKE_PREFIX.match(pattern)
+        assert found is not None  # it matches nothing too
+        prefix, rest = _ESCAPED.sub(r"\1", found[0]), pattern[found.end() :]
+        return self._starts_with(operand, prefix, whole=not rest.strip("%"), alone=not rest)
+
+    def _starts_with(self, operand: Expression, prefix: str | None, *, whole: bool, alone: bool = False) -> _Truth:
+        """Answer for what needs a prefix: and if `whole` nothing else, and if `alone` nothing behind it."""
+        values = self._values(operand)
+        if values is None:
+            return self._unknown()
+        if prefix is None or not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            return values.where_valid(self._all, self._all)
+        constant = pa.scalar(prefix, values.type)
+        if alone:
+            equal = self._compared("=", values, _Values(constant, constant, self._all, self._none))
+            return values.where_valid(equal.may_be_true, equal.may_be_false)
+        starts = [_repeat(pc.starts_with(bound, prefix), self._num_zones) for bound in (values.lower, values.upper)]
+        lower_starts, upper_starts = (_mask(pc.fill_null(found, False)) for found in starts)
+        # what starts with it lies between it and the first that exceeds it and does not start with it
+        may_start = self._may(">=", values.upper, constant) & (self._may("<=", values.lower, constant) | lower_starts)
+        return values.where_valid(may_start, ~(lower_starts & upper_starts) if whole else self._all)
+
+    def _case(
+        self, conditions: tuple[Expression, ...], branches: tuple[Expression, ...], default: Expression
+    ) -> _Truth:
+        reached, parts = self._all, []
+        for condition, branch in zip(conditions, branches, strict=True):
+            taken = self.truth(condition)
+            parts.append(_within(reached & taken.may_be_true, self.truth(branch)))
+            reached = reached & (taken.may_be_false | taken.may_be_null)
+        return _any([*parts, _within(reached, self.truth(default))])
+
+    def _coalesce(self, arguments: tuple[Expression, ...]) -> _Truth:
+        reached, parts = self._all, []
+        for argument in arguments:
+            truth = self.truth(argument)
+            part = _within(reached, truth)
+            parts.append(_Truth(part.may_be_true, part.may_be_false, self._none))
+            reached = reached & truth.may_be_null
+        return _any([*parts, _Truth(self._none, self._none, reached)])
+
+
+def _not(truth: _Truth) -> _Truth:
+    return _Truth(truth.may_be_false, truth.may_be_true, truth.may_be_null)
+
+
+def _and(operands: list[_Truth]) -> _Truth:
+    may_be_true = np.logical_and.reduce([operand.may_be_true for operand in operands])
+    not_false = np.logical_and.reduce([operand.may_be_true | operand.may_be_null for operand in operands])
+    some_null = np.logical_or.reduce([operand.may_be_null for operand in operands])
+    return _Truth(
+        may_be_true, np.logical_or.reduce([operand.may_be_false for operand in operands]), some_null & not_false
+    )
+
+
+def _any(parts: list[_Truth]) -> _Truth:
+    """Return the truth of rows each of which one of several parts answers for."""
+    return _Truth(
+        np.logical_or.reduce([part.may_be_true for part in parts]),
+        np.logical_or.reduce([part.may_be_false for part in parts]),
+        np.logical_or.reduce([part.may_be_null for part in parts]),
+    )
+
+
+def _within(zones: Mask, truth: _Truth) -> _Truth:
+    return _Truth(zones & truth.may_be_true, zones & truth.may_be_false, zones & truth.may_be_null)
+
+
+def _cast(values: _Values, node: nodes.Cast) -> _Values | None:
+    if values.type == node.type:
+        return values
+    if not keeps_order(values.type, node.type):
+        return None
+    # a value fails to convert, or becomes null, wherever it pleases; what is left lies between what the bounds become
+    lower, upper = (cast(bound, node.type, null_on_failure=True) for bound in (values.lower, values.upper))
+    may_be_null = values.may_be_null | values.may_be_valid if node.null_on_failure else values.may_be_null
+    return _Values(lower, upper, values.may_be_valid, may_be_null)
+
+
+def _boundaries(statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> npt.NDArray[np.int64]:
+    """Return where the zones of any column start or end, each row once."""
+    ends = [np.array([0, num_rows], np.int64)]
+    for path, found in statistics.items():
+        ends.append(np.cumsum(found.num_rows, dtype=np.int64))
+        if (found.num_rows < 0).any() or found.num_rows.sum() != num_rows:
+            name = ".".join(path)
+            raise InvalidInputError(f"the zones of {name} have {found.num_rows.sum()} rows; there are {num_rows}")
+    return np.unique(np.concatenate(ends))
+
+
+def _on_grid(found: ZoneStatistics, boundaries: npt.NDArray[np.int64]) -> _Values:
+    """Return what is known of a column in zones that are parts of its own."""
+    may_be_valid = found.num_nulls < found.num_rows
+    may_be_null = found.num_nulls != 0
+    if len(boundaries) == found.num_zones + 1 and found.num_rows.all():
+        return _Values(found.lower, found.upper, may_be_valid, may_be_null)
+    zones = np.searchsorted(np.cumsum(found.num_rows), boundaries[:-1], side="right")
+    places = pa.array(zones)
+    return _Values(found.lower.take(places), found.upper.take(places), may_be_valid[zones], may_be_null[zones])
+
+
+def _repeat(value: Any, count: int) -> pa.Array:
+    if not isinstance(value, pa.Scalar):
+        return value
+    return pa.repeat(value, count) if value.is_valid else pa.nulls(count, value.type)
+
+
+def _mask(array: pa.Array) -> Mask:
+    mask: Mask = array.to_numpy(zero_copy_only=False)
+    return mask

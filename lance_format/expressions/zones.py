@@ -1,0 +1,55 @@
+"""What is known of the values of a column in each zone, a run of consecutive rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZoneStatistics:
+    """Bounds and counts of a column, or of a field below structs, zone by zone.
+
+    The order is that of `order`: NaN is the greatest number, and -0.0 equals 0.0. Strings are ordered by their bytes.
+
+    Parameters
+    ----------
+    num_rows : int64[num_zones]
+        The rows of each zone, which follow each other from row 0 on.
+    num_nulls : int64[num_zones]
+        How many of these are null; -1 where that is unknown. What is below a null struct is null.
+    lower, upper : pa.Array
+        Of the column's type, that of the values for dictionaries, the storage type for extensions. No value of the zone
+        lies outside, and null says that nothing is known; where NaN may occur the upper bound is NaN. Of a zone whose
+        rows are all null they say nothing.
+    exact : bool
+        Whether both bounds are values of the zone wherever it has any, so that they answer for minimum and maximum.
+
+    Raises
+    ------
+    InvalidInputError
+        If the arrays are not equally long, or the bounds not of one type.
+    """
+
+    num_rows: npt.NDArray[np.int64]
+    num_nulls: npt.NDArray[np.int64]
+    lower: pa.Array
+    upper: pa.Array
+    exact: bool
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.num_rows), len(self.num_nulls), len(self.lower), len(self.upper)}
+        if len(lengths) != 1:
+            raise InvalidInputError(f"statistics of one column are of {sorted(lengths)} zones; one number is needed")
+        if self.lower.type != self.upper.type:
+            raise InvalidInputError(f"a column has lower bounds of {self.lower.type}, upper ones of {self.upper.type}")
+
+    @property
+    def num_zones(self) -> int:
+        """How many zones there are."""
+        return len(self.num_rows)

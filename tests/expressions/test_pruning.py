@@ -1,0 +1,381 @@
+"""Pruning never loses a row, and loses few chances."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import random
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_format import expressions
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import nodes
+from lance_format.expressions.nodes import Column, Expression, Literal
+from lance_format.expressions.pruning import ZoneVerdicts, classify
+from lance_format.expressions.zones import ZoneStatistics
+from tests.expressions.birds import make_table
+from tests.expressions.predicates import predicate
+from tests.expressions.zone_reference import blurred, random_sizes, ranks_of, statistics_of
+
+_UNORDERED = {"li", "lstr", "st"}
+
+
+def check(source: str | Expression, batch: pa.RecordBatch, statistics: Mapping[nodes.Path, ZoneStatistics]) -> int:
+    """Hold verdicts against the rows that match; returns how many zones were decided."""
+    bound = expressions.as_expression(source, batch.schema)
+    verdicts = classify(bound, statistics, batch.num_rows)
+    assert verdicts.boundaries[0] == 0
+    assert verdicts.boundaries[-1] == batch.num_rows
+    assert (np.diff(verdicts.boundaries) > 0).all()
+    assert len(verdicts.may_match) == len(verdicts.must_match) == len(verdicts.boundaries) - 1
+    try:
+        mask = expressions.filter_mask(bound, batch).to_numpy(zero_copy_only=False)
+    except InvalidInputError:  # some row has no value; then no rows are returned at all
+        return 0
+    for zone, (start, stop) in enumerate(zip(verdicts.boundaries[:-1], verdicts.boundaries[1:], strict=True)):
+        assert verdicts.may_match[zone] or not mask[start:stop].any(), (source, start, stop)
+        assert not verdicts.must_match[zone] or mask[start:stop].all(), (source, start, stop)
+    return int((~verdicts.may_match | verdicts.must_match).sum())
+
+
+def _leaves(batch: pa.RecordBatch) -> dict[nodes.Path, pa.Array]:
+    leaves: dict[nodes.Path, pa.Array] = {(name,): batch[name] for name in batch.schema.names if name not in _UNORDERED}
+    leaves["st", "x"] = pc.struct_field(batch["st"], "x")
+    leaves["st", "Inner", "name"] = pc.struct_field(batch["st"], ["Inner", "name"])
+    return leaves
+
+
+@functools.cache
+def _birds(seed: int) -> pa.RecordBatch:
+    return make_table(seed).combine_chunks().to_batches()[0]
+
+
+def _clustered_birds(rng: random.Random) -> pa.RecordBatch:
+    batch = _birds(rng.randint(0, 5))
+    leaves = _leaves(batch)
+    values = leaves[rng.choice(sorted(leaves))]
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    return batch.take(pa.array(np.argsort(ranks_of(values), kind="stable")))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_predicate_loses_a_row(seed: int) -> None:
+    rng = random.Random(seed)
+    batch = _clustered_birds(rng)
+    statistics = {}
+    for path, values in _leaves(batch).items():
+        if rng.random() < 0.9:
+            found = statistics_of(values, random_sizes(rng, batch.num_rows))
+            statistics[path] = blurred(found, rng) if rng.random() < 0.4 else found
+    for _ in range(12):
+        check(predicate(rng, depth=rng.randint(0, 3)), batch, statistics)
+
+
+def _random_values(rng: random.Random, arrow_type: pa.DataType, count: int) -> pa.Array:
+    """Return values that lie close to each other, so that zones tell something, and the odd extreme."""
+    if pa.types.is_boolean(arrow_type):
+        return pa.array([rng.random() < 0.5 for _ in range(count)])
+    if pa.types.is_floating(arrow_type):
+        special = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1.5]
+        values = [rng.choice(special) if rng.random() < 0.1 else float(rng.randint(-9, 9)) for _ in range(count)]
+        return pa.array(np.array(values, arrow_type.to_pandas_dtype()), arrow_type)
+    if pa.types.is_decimal(arrow_type):
+        highest = Decimal(10) ** (arrow_type.precision - 1)
+        values = [
+            rng.choice([highest - 1, -highest]) if rng.random() < 0.05 else Decimal(rng.randint(-9, 9))
+            for _ in range(count)
+        ]
+        return pa.array([value.scaleb(-arrow_type.scale) for value in values], arrow_type)
+    if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
+        return pa.array(["".join(rng.choices("abü\U0010ffff", k=rng.randint(0, 4))) for _ in range(count)], arrow_type)
+    if pa.types.is_fixed_size_binary(arrow_type):
+        return pa.array([bytes(rng.choices(b"\x00a\xff", k=arrow_type.byte_width)) for _ in range(count)], arrow_type)
+    if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
+        return pa.array([bytes(rng.choices(b"\x00a\xff", k=rng.randint(0, 3))) for _ in range(count)], arrow_type)
+    bits = arrow_type.bit_width
+    low, high = (
+        (0, 2**bits - 1) if pa.types.is_unsigned_integer(arrow_type) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    )
+    if pa.types.is_time(arrow_type):
+        low, high = 0, 86_399
+    if pa.types.is_temporal(arrow_type) and not pa.types.is_time(arrow_type):
+        low, high = -(2**19), 2**19  # whatever the unit, Python has it
+    values = [rng.choice([low, high]) if rng.random() < 0.05 else max(low, rng.randint(-9, 9)) for _ in range(count)]
+    storage = (
+        pa.array(values, {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}.get(bits, pa.int64()))
+        if (not pa.types.is_unsigned_integer(arrow_type))
+        else pa.array(values, arrow_type)
+    )
+    return (
+        storage.view(arrow_type)
+        if not pa.types.is_date64(arrow_type)
+        else pc.multiply(storage, 86_400_000).view(arrow_type)
+    )
+
+
+ORDERED_TYPES = [
+    pa.bool_(),
+    *(getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *(pa.float16(), pa.float32(), pa.float64()),
+    *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(2)),
+    *(pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
+    *(pa.timestamp("s"), pa.timestamp("ms", "UTC"), pa.timestamp("us", "America/New_York"), pa.timestamp("ns")),
+    *(pa.duration("s"), pa.duration("ns")),
+    *(pa.decimal128(10, 2), pa.decimal128(38, 0), pa.decimal256(60, 5)),
+]
+
+
+def _random_term(rng: random.Random, column: Expression, values: pa.Array) -> Expression:
+    def constant() -> pa.Scalar:
+        return values[rng.randrange(len(values))]
+
+    kind = rng.randrange(6)
+    if kind == 0:
+        return nodes.IsNull(column)
+    if kind == 1:
+        chosen = [rng.randrange(len(values)) for _ in range(rng.choice([0, 1, 3, 200]))]
+        return nodes.In(column, values.take(pa.array(chosen, pa.int64())))
+    if kind == 2:
+        return nodes.NullSafeEqual(column, Literal(constant()))
+    sides = [column, Literal(constant())]
+    rng.shuffle(sides)
+    return nodes.Comparison(rng.choice(list(nodes.NEGATED)), *sides)
+
+
+def _random_tree(rng: random.Random, column: Expression, values: pa.Array, depth: int) -> Expression:
+    kind = rng.randrange(8) if depth else 7
+    below = [_random_tree(rng, column, values, depth - 1) for _ in range(3)] if kind < 6 else []
+    match kind:
+        case 0:
+            return nodes.And(tuple(below))
+        case 1:
+            return nodes.Or(tuple(below))
+        case 2:
+            return nodes.Not(below[0])
+        case 3:
+            return nodes.Case((below[0],), (below[1],), below[2])
+        case 4:
+            return nodes.Call("coalesce", tuple(below[:2]))
+        case 5:
+            return nodes.NullSafeEqual(below[0], below[1])
+    return _random_term(rng, column, values)
+
+
+@pytest.mark.parametrize("arrow_type", ORDERED_TYPES, ids=str)
+def test_no_type_loses_a_row(arrow_type: pa.DataType) -> None:
+    decided = 0
+    for seed in range(8):
+        rng = random.Random(seed)
+        values = _random_values(rng, arrow_type, rng.randint(1, 120))
+        values = values.take(pa.array([None if rng.random() < 0.1 else row for row in range(len(values))], pa.int64()))
+        if rng.random() < 0.7:
+            values = values.take(pa.array(np.argsort(ranks_of(values), kind="stable")))
+        other = values.take(pa.array([rng.randrange(len(values)) for _ in values]))
+        batch = pa.record_batch({"x": values, "y": other})
+        statistics = {
+            (name,): statistics_of(batch[name], random_sizes(rng, batch.num_rows, most=12)) for name in ("x", "y")
+        }
+        if rng.random() < 0.3:
+            statistics["x",] = blurred(statistics["x",], rng)
+        for _ in range(10):
+            decided += check(_random_tree(rng, Column(("x",)), values, rng.randint(0, 3)), batch, statistics)
+            between = nodes.Comparison(rng.choice(list(nodes.NEGATED)), Column(("x",)), Column(("y",)))
+            check(between, batch, statistics)
+    assert decided > 30
+
+
+def _verdicts(text: str, columns: dict[str, Any], size: int = 4) -> ZoneVerdicts:
+    """Classify zones of `size` rows, with exact statistics of all columns; checks them too."""
+    batch = pa.record_batch(columns)
+    sizes = [size] * (batch.num_rows // size)
+    statistics: dict[nodes.Path, ZoneStatistics] = {}
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_struct(values.type):
+            for field in values.type:
+                statistics[name, field.name] = statistics_of(pc.struct_field(values, field.name), sizes)
+        else:
+            statistics[name,] = statistics_of(values, sizes)
+    check(text, batch, statistics)
+    return classify(expressions.as_expression(text, batch.schema), statistics, batch.num_rows)
+
+
+_NAN = float("nan")
+_DAY = datetime.date(2020, 1, 1)
+_COLUMNS = {
+    "x": pa.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, None, None, None, None, 5, None, 5, 5], pa.int32()),
+    "y": pa.array([0] * 4 + [7] * 4 + [9] * 4 + [1] * 4 + [5] * 4, pa.int64()),
+    "f": pa.array([1.0, 2, -0.0, 0.0] + [_NAN, 1, 1, 1] + [_NAN] * 4 + [None] * 4 + [-1.0, -0.0, None, -2]),
+    "s": pa.array(["abc", "abd", "ab", "abz", *["b"] * 4, *["a%b"] * 4, *[None] * 4, "aé", "aê", "aè", "añ"]),
+    "b": pa.array([True] * 4 + [False] * 4 + [True, False] * 2 + [None] * 4 + [True, None] * 2),
+    "d": pa.array([_DAY + datetime.timedelta(row) for row in range(20)]),
+    "dec": pa.array([Decimal(row) / 10 for row in range(20)], pa.decimal128(5, 1)),
+    "st": pa.StructArray.from_arrays(
+        [pa.array(range(20), pa.int16())], ["a"], mask=pa.array([row // 4 == 1 for row in range(20)])
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "may", "must"),
+    [
+        ("x = 3", "1....", "....."),
+        ("3 = x", "1....", "....."),
+        ("x = 9", "..1..", "..1.."),
+        ("x != 9", "11..1", "11..."),
+        ("not x = 9", "11..1", "11..."),
+        ("x < 5", "1....", "1...."),
+        ("x <= 5", "11..1", "1...."),
+        ("5 < x", ".11..", "..1.."),
+        ("x >= 5", ".11.1", ".11.."),
+        ("x > 1000000000000", ".....", "....."),
+        ("x < 1000000000000", "111.1", "111.."),
+        ("x between 2 and 5", "11..1", "....."),
+        ("x is null", "...11", "...1."),
+        ("x is not null", "111.1", "111.."),
+        ("x in (3, 9)", "1.1..", "..1.."),
+        ("x not in (3, 9)", "11..1", ".1..."),
+        ("x in (9, null)", "..1..", "..1.."),
+        ("x not in (9, null)", ".....", "....."),
+        ("x in (-5, 0, 100)", ".....", "....."),
+        ("x is not distinct from 9", "..1..", "..1.."),
+        ("x is distinct from 9", "11.11", "11.11"),
+        ("x is distinct from null", "111.1", "111.."),
+        ("x = y", ".11.1", "..1.."),
+        ("x < y", ".1...", "....."),
+        ("x > y", "11...", "1...."),
+        ("x is not distinct from y", ".11.1", "..1.."),
+        ("x = 3 and y = 7", ".....", "....."),
+        ("x = 3 or y = 7", "11...", ".1..."),
+        ("x = 9 and y = 9", "..1..", "..1.."),
+        ("not (x < 5 or x is null)", ".11.1", ".11.."),
+        ("(x > 4) is true", ".11.1", ".11.."),
+        ("(x > 4) is not true", "1..11", "1..1."),
+        ("(x > 4) is unknown", "...11", "...1."),
+        ("f = 0", "1...1", "....."),
+        ("f > 2", ".11..", "..1.."),
+        ("f >= cast('nan' as double)", ".11..", "..1.."),
+        ("f < cast('nan' as double)", "11..1", "1...."),
+        ("f in (1, 3)", "11...", "....."),
+        ("f < 0", "....1", "....."),
+        ("f <= -0.0", "1...1", "....."),
+        ("s like 'ab%'", "1....", "1...."),
+        ("s not like 'ab%'", ".11.1", ".11.1"),
+        ("s like 'a%'", "1.1.1", "1.1.1"),
+        ("s like 'a\\%%'", "..1..", "..1.."),
+        ("s like 'a\\%b'", "..1..", "..1.."),
+        ("s like 'a\\%_'", "..1..", "....."),
+        ("s like 'b'", ".1...", ".1..."),
+        ("s like 'aé%'", "....1", "....."),
+        ("s like '%'", "111.1", "111.1"),
+        ("s like '_%'", "111.1", "....."),
+        ("s ilike 'zz%'", "111.1", "....."),
+        ("starts_with(s, 'b')", ".1...", ".1..."),
+        ("s < 'abe'", "1.1..", "..1.."),
+        ("b", "1.1.1", "1...."),
+        ("not b", ".11..", ".1..."),
+        ("b = true", "1.1.1", "1...."),
+        ("b is not true", ".1111", ".1.1."),
+        ("b or x = 9", "1.1.1", "1.1.."),
+        ("d >= date '2020-01-09'", "..111", "..111"),
+        ("d = timestamp '2020-01-02 00:00:00'", "1....", "....."),
+        ("cast(d as timestamp) < timestamp '2020-01-04 12:00:00'", "1....", "1...."),
+        ("dec > 1.55", "....1", "....1"),
+        ("cast(dec as decimal(10, 3)) = cast(0.3 as decimal(5, 3))", "1....", "....."),
+        ("dec < x", "111.1", "111.."),
+        ("st.a < 10", "1.1..", "1...."),
+        ("st.a is null", ".1...", ".1..."),
+        ("cast(x as bigint) = y", ".11.1", "..1.."),
+        ("try_cast(x as tinyint) = 9", "..1..", "....."),
+        ("case when x < 5 then y = 7 when x is null then y = 1 else y = 9 end", "..11.", "..11."),
+        ("x + 1 = 3", "11111", "....."),
+        ("x = 3 and x + 1 = 4", "1....", "....."),
+        ("true", "11111", "11111"),
+        ("x = 1 and null", ".....", "....."),
+        ("null or x = 9", "..1..", "..1.."),
+    ],
+)
+def test_what_is_decided(text: str, may: str, must: str) -> None:
+    verdicts = _verdicts(text, _COLUMNS)
+    found = tuple("".join(".1"[int(flag)] for flag in flags) for flags in (verdicts.may_match, verdicts.must_match))
+    if len(found[0]) == 1:  # no column was looked at
+        found = (found[0] * 5, found[1] * 5)
+    assert found == (may, must)
+
+
+def test_zones_of_columns_need_not_be_the_same() -> None:
+    batch = pa.record_batch({"x": list(range(12)), "y": list(range(12))})
+    statistics = {("x",): statistics_of(batch["x"], [5, 0, 7]), ("y",): statistics_of(batch["y"], [4, 4, 4])}
+    bound = expressions.as_expression("x >= 5 and y < 8", batch.schema)
+    verdicts = classify(bound, statistics, batch.num_rows)
+    assert verdicts.boundaries.tolist() == [0, 4, 5, 8, 12]
+    assert verdicts.may_match.tolist() == verdicts.must_match.tolist() == [False, False, True, False]
+
+
+def test_what_nothing_is_known_of_may_match() -> None:
+    bound = expressions.as_expression("x = 5 or x != 5", pa.schema({"x": pa.int64()}))
+    verdicts = classify(bound, {}, 10)
+    assert (verdicts.boundaries.tolist(), verdicts.may_match.tolist()) == ([0, 10], [True])
+    assert not verdicts.must_match.any()
+    unknown = pa.nulls(2, pa.int64())
+    nothing = ZoneStatistics(np.array([4, 6]), np.array([-1, -1]), unknown, unknown, exact=False)
+    verdicts = classify(bound, {("x",): nothing}, 10)
+    assert verdicts.may_match.all()
+    assert not verdicts.must_match.any()
+
+
+def test_bounds_of_another_type_say_nothing() -> None:
+    bound = expressions.as_expression("x = 5", pa.schema({"x": pa.int64()}))
+    bounds = pa.array([100.0])
+    other = ZoneStatistics(np.array([4]), np.array([0]), bounds, bounds, exact=True)
+    assert classify(bound, {("x",): other}, 4).may_match.tolist() == [True]
+
+
+def test_a_file_without_rows_has_no_zones() -> None:
+    bound = expressions.as_expression("x = 5", pa.schema({"x": pa.int64()}))
+    verdicts = classify(bound, {}, 0)
+    assert verdicts.boundaries.tolist() == [0]
+    assert len(verdicts.may_match) == len(verdicts.must_match) == 0
+
+
+def test_statistics_of_other_rows_are_refused() -> None:
+    bound = expressions.as_expression("x = 5", pa.schema({"x": pa.int64()}))
+    found = statistics_of(pa.array([1, 2, 3]), [1, 2])
+    with pytest.raises(InvalidInputError, match="the zones of x have 3 rows; there are 4"):
+        classify(bound, {("x",): found}, 4)
+    with pytest.raises(InvalidInputError, match="not a boolean"):
+        classify(expressions.as_expression("x + 1", pa.schema({"x": pa.int64()})), {}, 4)
+    with pytest.raises(InvalidInputError, match="of \\[1, 2\\] zones"):
+        ZoneStatistics(np.array([4]), np.array([0]), pa.array([1]), pa.array([1, 2]), exact=True)
+
+
+@pytest.mark.parametrize("arrow_type", [pa.int64(), pa.float64(), pa.string(), pa.decimal128(24, 2)], ids=str)
+def test_thousands_of_constants_meet_thousands_of_zones(arrow_type: pa.DataType) -> None:
+    rng = random.Random(0)
+    low = pa.array(sorted(rng.randrange(10**6) for _ in range(5000)))
+    numbers = pa.array([rng.randrange(10**6) for _ in range(2000)])
+
+    def values(places: pa.Array) -> pa.Array:
+        return (
+            pc.utf8_lpad(places.cast(pa.string()), 7, "0")
+            if pa.types.is_string(arrow_type)
+            else places.cast(arrow_type)
+        )
+
+    zones = np.ones(5000, np.int64)
+    found = ZoneStatistics(zones, zones * 0, values(low), values(pc.add(low, 100)), exact=True)
+    predicate_in = nodes.In(Column(("x",)), values(numbers))
+    bound = expressions.bind(predicate_in, pa.schema({"x": arrow_type}))
+    places = np.array(numbers)
+    expected = [((places >= start) & (places <= start + 100)).any() for start in low.to_pylist()]
+    assert classify(bound, {("x",): found}, 5000).may_match.tolist() == expected
