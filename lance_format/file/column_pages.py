@@ -33,11 +33,14 @@ class ColumnPages:
     metadata : list of PageMetadata
     num_rows : int64[num_pages]
         The rows of each page.
+    size_bytes : int64[num_pages]
+        What the buffers of each page take in the file.
     """
 
     def __init__(self, metadata: list[PageMetadata], version: FileVersion, cache: SearchCache, key: Key) -> None:
         self.metadata = metadata
         self.num_rows: Counts = np.array([page.num_rows for page in metadata], np.int64)
+        self.size_bytes: Counts = np.array([sum(buffer.size for buffer in page.buffers) for page in metadata], np.int64)
         self._version = version
         self._cache = cache
         self._key = key

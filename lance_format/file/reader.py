@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,28 +12,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.blob_fields import describe
-from lance_format.byte_io import ByteRange, RangeReader
-from lance_format.data_block import Bytes, Counts
+from lance_format.byte_io import RangeReader
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.extension_types import retype
-from lance_format.file.array_limits import rows_that_fit
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
+from lance_format.file.column_reader import ColumnReader, Cursor, PlannedRows
 from lance_format.file.cpu_threads import cpu_threads
-from lance_format.file.dictionary_arrays import concat
+from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
-from lance_format.file.leaf_arrays import bytes_per_slot
-from lance_format.file.nesting import Leaf, build_leaf, leaves_of, merge
-from lance_format.file.scheduler import NamedPlan, locate, run_plans
+from lance_format.file.nesting import Leaf, leaves_of, merge
+from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
-from lance_format.structural.page import Page, Plan, RowSelection, rows_within_answer
-from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 
-_MAX_WINDOW_ROWS = 1024 * 1024
 _MAX_WINDOWS_AHEAD = 4
 _MAX_PAGES_AT_ONCE = 32  # Of a column. Single rows need little of a page, but its dictionary may have some MiB.
+_ROUND_BYTES = 64 * 1024 * 1024
+_FIRST_TAKE_BYTES = 4 * 1024 * 1024
+_TAKE_BYTES = 32 * 1024 * 1024
 _COLUMNS_AT_FULL_SIZE = 2
 """How many columns may have whole answers at once; those of more are smaller, as memory is not to grow with them."""
 
@@ -52,87 +51,6 @@ class ColumnProjection:
 
     field: Field
     column_indices: Mapping[int, int]
-
-
-class _Column:
-    """One leaf column of the file: its pages, and which rows they hold."""
-
-    def __init__(self, leaf: Leaf, pages: ColumnPages) -> None:
-        self.leaf = leaf
-        self._pages = pages
-        self._items_per_row = leaf.items_per_row
-        slot_bytes = self._items_per_row * bytes_per_slot(leaf.arrow_type)
-        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(slot_bytes))  # nulls have no bytes in the file
-        if (pages.num_rows % self._items_per_row).any():
-            raise CorruptFileError("a page of fixed-size lists ends within a row")
-        self.first_rows: Counts = np.zeros(pages.num_rows.size + 1, np.int64)
-        np.cumsum(pages.num_rows // self._items_per_row, out=self.first_rows[1:])
-
-    def _plan(self, page: Page, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
-        return NamedPlan(self.leaf.name, self._build(page.plan(rows)))
-
-    def _build(self, plan: Plan) -> Generator[Sequence[ByteRange], Sequence[Bytes], list[pa.Array]]:
-        return build_leaf((yield from plan), self.leaf)
-
-    def plan_window(self, row: int, stop: int, share: int = 1) -> tuple[int, NamedPlan[list[pa.Array]]]:
-        """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends.
-
-        It holds one part in `share` of what it might if no other column were read.
-        """
-        index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
-        first = int(self.first_rows[index])
-        page = self._pages.page(index, self.leaf.shape)
-        size = max(1, min(self._most_rows, page.rows_at_once // self._items_per_row) // share)
-        end = min(stop, int(self.first_rows[index + 1]), row + size)
-        items = range((row - first) * self._items_per_row, (end - first) * self._items_per_row)
-        return end, self._plan(page, items)
-
-    def plan_rows(self, rows: Counts) -> Iterator[NamedPlan[list[pa.Array]]]:
-        """Plan the reading of single rows, page by page."""
-        bounds = np.searchsorted(rows, self.first_rows)
-        for index in np.flatnonzero(np.diff(bounds)).tolist():
-            items = rows[bounds[index] : bounds[index + 1]] - self.first_rows[index]
-            if self._items_per_row > 1:
-                items = expand_ranges(items * self._items_per_row, (items + 1) * self._items_per_row)
-            yield self._plan(self._pages.page(index, self.leaf.shape), items)
-
-
-class _Cursor:
-    """Hands out the rows of a column batch by batch; holds the arrays decoded but not handed out yet."""
-
-    def __init__(self, column: _Column, start: int) -> None:
-        self.column = column
-        self.next_row = start
-        self._arrays: list[pa.Array] = []
-        self.available = 0
-
-    def push(self, arrays: list[pa.Array], stop: int) -> None:
-        """Take the rows up to `stop`, which have been decoded."""
-        if sum(map(len, arrays)) != stop - self.next_row:
-            raise CorruptFileError(f"a page does not hold its {stop - self.next_row} rows")
-        self._arrays += arrays
-        self.available += stop - self.next_row
-        self.next_row = stop
-
-    def fits(self, num_rows: int) -> int:
-        """Return how many of the next rows one array can hold."""
-        return num_rows if len(self._arrays[0]) >= num_rows else rows_that_fit(self._arrays, num_rows)
-
-    def pop(self, num_rows: int) -> pa.Array:
-        """Return the next rows, which are available."""
-        pieces = []
-        left = num_rows
-        while left:
-            head = self._arrays[0]
-            if len(head) <= left:
-                pieces.append(self._arrays.pop(0))
-                left -= len(head)
-            else:
-                pieces.append(head.slice(0, left))
-                self._arrays[0] = head.slice(left)
-                left = 0
-        self.available -= num_rows
-        return concat(pieces)
 
 
 class FileReader:
@@ -215,11 +133,11 @@ class FileReader:
         return self._read([column.field for column in columns], self._open(columns), start, stop, batch_size)
 
     def _read(
-        self, fields: list[Field], columns: list[list[_Column]], start: int, stop: int, batch_size: int
+        self, fields: list[Field], columns: list[list[ColumnReader]], start: int, stop: int, batch_size: int
     ) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([field.to_arrow() for field in fields])
         stored = [describe(field) for field in fields]
-        cursors = [[_Cursor(column, start) for column in leaves] for leaves in columns]
+        cursors = [[Cursor(column, start) for column in leaves] for leaves in columns]
         flat = [cursor for leaves in cursors for cursor in leaves]
         threads = cpu_threads()
         row = start
@@ -235,7 +153,7 @@ class FileReader:
             for resolved in self._blobs.resolve(arrays, stored, fields):
                 yield _batch(resolved, schema, len(resolved[0]) if resolved else num_rows)
 
-    def _fill(self, cursors: Sequence[_Cursor], num_rows: int, stop: int, threads: int) -> None:
+    def _fill(self, cursors: Sequence[Cursor], num_rows: int, stop: int, threads: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
         share = -(-len(cursors) // _COLUMNS_AT_FULL_SIZE)
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
@@ -270,35 +188,87 @@ class FileReader:
             With the file and the column that it is about.
         """
         rows = np.asarray(rows, np.int64)
-        if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
-            raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
+        self._check_rows(rows)
         fields = [column.field for column in columns]
         stored = [describe(field) for field in fields]
         if any(field is not wanted for field, wanted in zip(stored, fields, strict=True)) and not np.diff(rows).all():
             once, places = np.unique(rows, return_inverse=True)  # No payload is read twice.
             return self.take(columns, once).take(pa.array(places))
-        leaves = [leaf for found in self._open(columns) for leaf in found]
-        planned: list[list[NamedPlan[list[pa.Array]]]] = []
+        schema = pa.schema([field.to_arrow() for field in fields])
+        if not rows.size:
+            return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
+        arrays = []
+        for array, field, wanted in zip(self._take(stored, self._open(columns), rows), stored, fields, strict=True):
+            with self._locating(field.name):
+                arrays.append(self._blobs.load(array, field, wanted))
+        return _batch(arrays, schema, rows.size)
+
+    def take_batches(
+        self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64], *, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read any number of rows, which may lie close together or not, within bounded memory.
+
+        Parameters
+        ----------
+        columns : sequence of ColumnProjection
+        rows : int64[num_rows]
+            Ascending and distinct.
+        batch_size : int
+            No batch has more rows.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row does not exist or they do not ascend.
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        self._check_rows(rows)
+        fields = [column.field for column in columns]
+        schema = pa.schema([field.to_arrow() for field in fields])
+        stored = [describe(field) for field in fields]
+        leaves = self._open(columns)
+        ends = _expected_bytes([leaf for found in leaves for leaf in found], rows)
+        first, budget = 0, _FIRST_TAKE_BYTES
+        while first < rows.size:
+            limit = (ends[first - 1] if first else 0) + budget
+            last = max(first + 1, int(np.searchsorted(ends, limit, side="right")))
+            arrays = self._take(stored, leaves, rows[first:last])
+            # Large rows may be wanted alone: what rows are expected to take is an average.
+            excess = sum(map(size_bytes, arrays)) / budget
+            budget = int(_TAKE_BYTES / max(excess, 1))
+            for start in range(0, last - first, batch_size):
+                num_rows = min(batch_size, last - first - start)
+                parts = [array.slice(start, num_rows) for array in arrays]
+                for resolved in self._blobs.resolve(parts, stored, fields):
+                    yield _batch(resolved, schema, len(resolved[0]) if resolved else num_rows)
+            first = last
+
+    def _check_rows(self, rows: npt.NDArray[np.int64]) -> None:
+        if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
+            raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
+
+    def _take(
+        self, stored: Sequence[Field], columns: Sequence[Sequence[ColumnReader]], rows: npt.NDArray[np.int64]
+    ) -> list[pa.Array]:
+        """Read rows of columns, given by their fields and their leaves, with descriptions in place of blobs."""
+        leaves = [leaf for found in columns for leaf in found]
+        planned: list[list[PlannedRows]] = []
         for column in leaves:
             with self._locating(column.leaf.name):
                 planned.append(list(column.plan_rows(rows)))
         pieces: list[list[pa.Array]] = [[] for _ in leaves]
-        for start in range(0, max(map(len, planned), default=0), _MAX_PAGES_AT_ONCE):
-            groups = [plans[start : start + _MAX_PAGES_AT_ONCE] for plans in planned]
-            results = iter(run_plans(self._source, [plan for group in groups for plan in group]))
-            for found, group in zip(pieces, groups, strict=True):
-                for _ in group:
-                    found += next(results)
-        schema = pa.schema([field.to_arrow() for field in fields])
-        if not rows.size:
-            return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
+        threads = cpu_threads()
+        for round_ in _rounds(planned):
+            results = run_plans(self._source, [part.plan for _, part in round_], threads=threads)
+            for (number, _), found in zip(round_, results, strict=True):
+                pieces[number] += found
         gathered = iter(pieces)
         arrays = []
-        for field, wanted in zip(stored, fields, strict=True):
+        for field in stored:
             with self._locating(field.name):
-                array = merge(field, [concat(next(gathered)) for _ in leaves_of(field)])
-                arrays.append(self._blobs.load(array, field, wanted))
-        return _batch(arrays, schema, rows.size)
+                arrays.append(merge(field, [concat(next(gathered)) for _ in leaves_of(field)]))
+        return arrays
 
     def locate_blobs(self, column: ColumnProjection, rows: npt.NDArray[np.int64]) -> list[BlobLocation | None]:
         """Return where the blobs of single rows are, None for what is null.
@@ -342,7 +312,7 @@ class FileReader:
         """Close the source."""
         self._source.close()
 
-    def _open(self, projections: Sequence[ColumnProjection]) -> list[list[_Column]]:
+    def _open(self, projections: Sequence[ColumnProjection]) -> list[list[ColumnReader]]:
         """Return the leaf columns of each field."""
         leaves: list[list[tuple[Leaf, int]]] = []
         for projection in projections:
@@ -374,9 +344,9 @@ class FileReader:
             self._cache.put(keys[number], pages, pages.memory_bytes(len(message)))
         return loaded
 
-    def _column(self, leaf: Leaf, pages: ColumnPages) -> _Column:
+    def _column(self, leaf: Leaf, pages: ColumnPages) -> ColumnReader:
         with self._locating(leaf.name):
-            column = _Column(leaf, pages)
+            column = ColumnReader(leaf, pages)
             if column.first_rows[-1] != self.num_rows:
                 raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
         return column
@@ -388,6 +358,33 @@ class FileReader:
             yield
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, self._source.path, column) from error
+
+
+def _rounds(planned: Sequence[Sequence[PlannedRows]]) -> Iterator[list[tuple[int, PlannedRows]]]:
+    """Yield plans, with the numbers of their columns, that are run together: those of the same pages of all columns."""
+    most = _MAX_PAGES_AT_ONCE * len(planned)
+    found: list[tuple[int, PlannedRows]] = []
+    size = 0
+    for parts in itertools.zip_longest(*planned):
+        for number, part in enumerate(parts):
+            if part is None:
+                continue
+            if found and (len(found) == most or size + part.size_bytes > _ROUND_BYTES):
+                yield found
+                found, size = [], 0
+            found.append((number, part))
+            size += part.size_bytes
+    if found:
+        yield found
+
+
+def _expected_bytes(columns: Sequence[ColumnReader], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return what some rows take up to and with each of them, about, `float64[num_rows]`; it ascends."""
+    sizes = np.ones(rows.size)
+    for column in columns:
+        sizes += np.repeat(column.row_bytes, np.diff(np.searchsorted(rows, column.first_rows)))
+    ends: npt.NDArray[np.float64] = np.cumsum(sizes)
+    return ends
 
 
 def _windows_ahead(threads: int, num_columns: int) -> int:

@@ -1,13 +1,13 @@
-"""Reading one fragment: its data files side by side, columns that no file holds as nulls, deleted rows left out.
+"""Reading one fragment: deleted rows are left out, and columns that no file holds are nulls.
 
 Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are what is left of them once
-deleted rows are skipped. Callers speak of live rows.
+deleted rows are skipped.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.datatypes import Field, Schema
-from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.extension_types import storage_of
-from lance_format.file import BlobFile, ColumnProjection, FileReader, SearchCache, StoredBlobs
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
+from lance_format.datatypes import Schema
+from lance_format.file import BlobFile, SearchCache
+from lance_format.object_store import ObjectStore
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
-from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
-
-_Stream = Generator[pa.RecordBatch, None, None]
+from lance_format.table.fragment import FragmentMetadata, place_of
+from lance_format.table.fragment_files import FragmentFiles, empty_columns_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +55,11 @@ class FragmentScan:
         """Return how many rows the data files have."""
         if self.fragment.physical_rows:
             return self.fragment.physical_rows
-        with _OpenFile(self, self.fragment.files[0]) as reader:
-            return reader.num_rows
+        if "physical_rows" not in self.memory:
+            with self.open() as files:
+                self.memory["physical_rows"] = files.reader(self.fragment.files[0]).num_rows
+        num_rows: int = self.memory["physical_rows"]
+        return num_rows
 
     def num_deletions(self) -> int:
         """Return how many rows are deleted."""
@@ -85,6 +84,10 @@ class FragmentScan:
         rows: RowOffsets = self.memory["deleted_rows"]
         return rows
 
+    def open(self) -> FragmentFiles:
+        """Return the data files, to be opened as they are needed."""
+        return FragmentFiles(self.store, self.root, self.fragment, self.cache, self.bases)
+
     def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.
 
@@ -103,10 +106,29 @@ class FragmentScan:
         """
         if start >= stop:
             return
+        first, last = to_physical(np.array([start, stop - 1], dtype=np.int64), self.deleted_rows())
+        with self.open() as files:
+            yield from self.read_range(files, self.schema, int(first), int(last) + 1, batch_size=batch_size)
+
+    def read_range(
+        self, files: FragmentFiles, schema: Schema, start: int, stop: int, *, batch_size: int
+    ) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+        """Read the live rows of a range of physical rows, in order.
+
+        Parameters
+        ----------
+        files : FragmentFiles
+            Of this fragment.
+        schema : Schema
+            The columns, in the order wanted.
+        start, stop : int
+            Half-open; within the physical rows.
+        batch_size : int
+            See `read`, and what is yielded.
+        """
         deleted = self.deleted_rows()
-        first, last = to_physical(np.array([start, stop - 1], dtype=np.int64), deleted)
-        row = int(first)
-        for batch in self._read_physical(row, int(last) + 1, batch_size):
+        row = start
+        for batch in files.read(schema, start, stop, batch_size=batch_size):
             offsets = np.arange(row, row + batch.num_rows, dtype=np.int64)
             gone = deleted[slice(*np.searchsorted(deleted, [row, row + batch.num_rows]))] - row
             row += batch.num_rows
@@ -126,7 +148,8 @@ class FragmentScan:
         if not self.schema.fields:
             return empty_columns_batch(physical.size)
         order = np.argsort(physical, kind="stable")
-        batch = self._take_physical(physical[order])
+        with self.open() as files:
+            batch = files.take(self.schema, physical[order])
         if (order[:-1] < order[1:]).all():
             return batch
         inverse = np.empty_like(order)
@@ -135,110 +158,11 @@ class FragmentScan:
 
     def take_blobs(self, physical: RowOffsets) -> list[BlobFile | None]:
         """Open the blobs of the only column in physical rows, deleted or not, which ascend; they may repeat."""
-        for file, (part,) in self._split_by_file().items():
-            with _OpenFile(self, file) as reader:
-                locations = reader.locate_blobs(part.projection, physical)
-            return [None if location is None else BlobFile(location) for location in locations]
+        with self.open() as files:
+            for file, (part,) in files.parts(self.schema).items():
+                locations = files.reader(file).locate_blobs(part.projection, physical)
+                return [None if location is None else BlobFile(location) for location in locations]
         return [None] * physical.size
-
-    def _read_physical(self, start: int, stop: int, batch_size: int) -> Iterator[pa.RecordBatch]:
-        parts = self._split_by_file()
-        streams = [
-            self._read_file(file, [part.projection for part in held], start, stop, batch_size)
-            for file, held in parts.items()
-        ]
-        if not streams:
-            for row in range(start, stop, batch_size):
-                yield self._assemble(parts, [], min(batch_size, stop - row))
-            return
-        num_rows = 0
-        try:
-            for pieces in _in_step(streams):
-                num_rows += pieces[0].num_rows
-                yield self._assemble(parts, pieces, pieces[0].num_rows)
-        finally:
-            for stream in streams:
-                stream.close()
-        if num_rows != stop - start:
-            raise CorruptFileError(f"fragment {self.fragment.id}: {num_rows} rows found, {stop - start} expected")
-
-    def _read_file(
-        self, file: DataFile, columns: Sequence[ColumnProjection], start: int, stop: int, batch_size: int
-    ) -> _Stream:
-        with _OpenFile(self, file) as reader:
-            yield from reader.read(columns, start, stop, batch_size=batch_size)
-
-    def _take_physical(self, rows: RowOffsets) -> pa.RecordBatch:
-        parts = self._split_by_file()
-        pieces = []
-        for file, held in parts.items():
-            with _OpenFile(self, file) as reader:
-                pieces.append(reader.take([part.projection for part in held], rows))
-        return self._assemble(parts, pieces, rows.size)
-
-    def _split_by_file(self) -> _Parts:
-        """Return which data file holds what of the columns."""
-        parts: _Parts = {}
-        for column in self.schema.fields:
-            for part in split_column(column, self.fragment.files):
-                parts.setdefault(part.file, []).append(part)
-        return parts
-
-    def _assemble(self, parts: _Parts, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
-        """Put the columns of several files, and those of none, in order."""
-        if not self.schema.fields:
-            return empty_columns_batch(num_rows)
-        found: dict[int, list[tuple[Field, pa.Array]]] = {field.id: [] for field in self.schema.fields}
-        for held, piece in zip(parts.values(), pieces, strict=False):
-            for part, array in zip(held, piece.columns, strict=True):
-                found[part.projection.field.id].append((part.projection.field, storage_of(array)))
-        try:
-            arrays = [combine_parts(field, found[field.id], num_rows) for field in self.schema.fields]
-        except CorruptFileError as error:
-            raise CorruptFileError(f"fragment {self.fragment.id}: {error.what}") from error
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema.to_storage())
-
-
-_Parts = dict[DataFile, list[ColumnPart]]
-
-
-def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
-    """Return a batch of rows without columns."""
-    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
-
-
-class _OpenFile:
-    """Opens a data file of a fragment, and checks it against the manifest."""
-
-    def __init__(self, scan: FragmentScan, file: DataFile) -> None:
-        self._scan = scan
-        self._file = file
-
-    def __enter__(self) -> FileReader:
-        scan, file = self._scan, self._file
-        path = f"{place_of(file, scan.root, scan.bases)}/{file.path}"
-        try:
-            source = scan.store.open_reader(path, file.size_bytes or None)
-        except ObjectNotFoundError as error:
-            raise DatasetNotFoundError(
-                f"the data file {path} of fragment {scan.fragment.id} is gone; if a cleanup has removed this version of"
-                " the table, open the latest"
-            ) from error
-        try:
-            self._reader = FileReader(source, scan.cache, StoredBlobs(scan.store, path))
-        except BaseException:
-            source.close()
-            raise
-        if scan.fragment.physical_rows not in (0, self._reader.num_rows):
-            self._reader.close()
-            raise CorruptFileError(
-                f"the file has {self._reader.num_rows} rows, fragment {scan.fragment.id} {scan.fragment.physical_rows}",
-                path=path,
-            )
-        return self._reader
-
-    def __exit__(self, *_: object) -> None:
-        self._reader.close()
 
 
 def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
@@ -252,24 +176,3 @@ def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     if not batch.num_columns:
         return empty_columns_batch(mask.true_count)
     return batch.filter(mask)
-
-
-def _in_step(streams: Sequence[_Stream]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield from several streams of the same rows pieces of equal length."""
-    if len(streams) == 1:
-        for batch in streams[0]:
-            yield [batch]
-        return
-    pending: list[pa.RecordBatch | None] = [next(stream, None) for stream in streams]
-    while True:
-        current = [batch for batch in pending if batch is not None]
-        if len(current) < len(streams):
-            if current:
-                raise CorruptFileError("the data files of a fragment have different numbers of rows")
-            return
-        num_rows = min(batch.num_rows for batch in current)
-        yield [batch.slice(0, num_rows) for batch in current]
-        pending = [
-            batch.slice(num_rows) if batch.num_rows > num_rows else next(stream, None)
-            for batch, stream in zip(current, streams, strict=True)
-        ]

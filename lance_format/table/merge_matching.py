@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, filter_mask
-from lance_format.table.fragment_scan import FragmentScan, empty_columns_batch
+from lance_format.table.fragment_files import empty_columns_batch
+from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
 from lance_format.table.projection import Filter, plan_projection, visible_schema
 from lance_format.table.row_columns import LiveRows

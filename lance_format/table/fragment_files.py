@@ -1,0 +1,205 @@
+"""The data files of one fragment, open: their columns side by side, and columns that no file holds as nulls.
+
+Rows are *physical* rows here, those of the data files, deleted or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.extension_types import storage_of
+from lance_format.file import ColumnProjection, FileReader, SearchCache, StoredBlobs
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
+from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
+
+_Stream = Generator[pa.RecordBatch, None, None]
+_Parts = dict[DataFile, list[ColumnPart]]
+
+
+class FragmentFiles:
+    """A context manager that opens data files when they are first needed, and closes them all in the end.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    fragment : FragmentMetadata
+    cache : SearchCache
+        Of the table.
+    bases : mapping of int to str
+        See `Manifest.bases`.
+    """
+
+    def __init__(
+        self, store: ObjectStore, root: str, fragment: FragmentMetadata, cache: SearchCache, bases: Mapping[int, str]
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._fragment = fragment
+        self._cache = cache
+        self._bases = bases
+        self._open: dict[DataFile, FileReader] = {}
+
+    def __enter__(self) -> FragmentFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def reader(self, file: DataFile) -> FileReader:
+        """Return a data file of the fragment, checked against the manifest; it stays open as long as the others.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If it is gone.
+        CorruptFileError
+            If it is not the file that the manifest means.
+        """
+        reader = self._open.get(file)
+        if reader is None:
+            reader = self._open[file] = self._open_file(file)
+        return reader
+
+    def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnPart]]:
+        """Return which data file holds what of some columns."""
+        return self._parts(schema)
+
+    def read(self, schema: Schema, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
+        """Read a range of rows, in batches of at most so many.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns, in the order wanted.
+        start, stop : int
+            Half-open, and within the fragment.
+        batch_size : int
+        """
+        parts = self._parts(schema)
+        streams = [
+            self._read_file(file, [part.projection for part in held], start, stop, batch_size)
+            for file, held in parts.items()
+        ]
+        yield from self._side_by_side(schema, parts, streams, stop - start, batch_size)
+
+    def take(self, schema: Schema, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """Read single rows, which ascend and may repeat, as one batch."""
+        parts = self._parts(schema)
+        pieces = [self.reader(file).take([part.projection for part in held], rows) for file, held in parts.items()]
+        return self._assemble(schema, parts, pieces, rows.size)
+
+    def take_batches(self, schema: Schema, rows: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[pa.RecordBatch]:
+        """Read rows, `int64[num_rows]`, which ascend and are distinct, in batches of at most so many."""
+        parts = self._parts(schema)
+        streams = [
+            self._take_file(file, [part.projection for part in held], rows, batch_size) for file, held in parts.items()
+        ]
+        yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
+
+    def _side_by_side(
+        self, schema: Schema, parts: _Parts, streams: Sequence[_Stream], num_rows: int, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        if not streams:
+            for row in range(0, num_rows, batch_size):
+                yield self._assemble(schema, parts, [], min(batch_size, num_rows - row))
+            return
+        found = 0
+        try:
+            for pieces in _in_step(streams):
+                found += pieces[0].num_rows
+                yield self._assemble(schema, parts, pieces, pieces[0].num_rows)
+        finally:
+            for stream in streams:
+                stream.close()
+        if found != num_rows:
+            raise CorruptFileError(f"fragment {self._fragment.id}: {found} rows found, {num_rows} expected")
+
+    def _read_file(
+        self, file: DataFile, columns: Sequence[ColumnProjection], start: int, stop: int, batch_size: int
+    ) -> _Stream:
+        yield from self.reader(file).read(columns, start, stop, batch_size=batch_size)
+
+    def _take_file(
+        self, file: DataFile, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64], batch_size: int
+    ) -> _Stream:
+        yield from self.reader(file).take_batches(columns, rows, batch_size=batch_size)
+
+    def _parts(self, schema: Schema) -> _Parts:
+        parts: _Parts = {}
+        for column in schema.fields:
+            for part in split_column(column, self._fragment.files):
+                parts.setdefault(part.file, []).append(part)
+        return parts
+
+    def _assemble(
+        self, schema: Schema, parts: _Parts, pieces: Sequence[pa.RecordBatch], num_rows: int
+    ) -> pa.RecordBatch:
+        """Put the columns of several files, and those of none, in order."""
+        if not schema.fields:
+            return empty_columns_batch(num_rows)
+        found: dict[int, list[tuple[Field, pa.Array]]] = {field.id: [] for field in schema.fields}
+        for held, piece in zip(parts.values(), pieces, strict=False):
+            for part, array in zip(held, piece.columns, strict=True):
+                found[part.projection.field.id].append((part.projection.field, storage_of(array)))
+        try:
+            arrays = [combine_parts(field, found[field.id], num_rows) for field in schema.fields]
+        except CorruptFileError as error:
+            raise CorruptFileError(f"fragment {self._fragment.id}: {error.what}") from error
+        return pa.RecordBatch.from_arrays(arrays, schema=schema.to_storage())
+
+    def _open_file(self, file: DataFile) -> FileReader:
+        fragment = self._fragment
+        path = f"{place_of(file, self._root, self._bases)}/{file.path}"
+        try:
+            source = self._store.open_reader(path, file.size_bytes or None)
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(
+                f"the data file {path} of fragment {fragment.id} is gone; if a cleanup has removed this version of"
+                " the table, open the latest"
+            ) from error
+        try:
+            reader = FileReader(source, self._cache, StoredBlobs(self._store, path))
+            if fragment.physical_rows not in (0, reader.num_rows):
+                raise CorruptFileError(
+                    f"the file has {reader.num_rows} rows, fragment {fragment.id} {fragment.physical_rows}", path=path
+                )
+        except BaseException:
+            source.close()
+            raise
+        return reader
+
+
+def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
+    """Return a batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def _in_step(streams: Sequence[_Stream]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield from several streams of the same rows pieces of equal length."""
+    if len(streams) == 1:
+        for batch in streams[0]:
+            yield [batch]
+        return
+    pending: list[pa.RecordBatch | None] = [next(stream, None) for stream in streams]
+    while True:
+        current = [batch for batch in pending if batch is not None]
+        if len(current) < len(streams):
+            if current:
+                raise CorruptFileError("the data files of a fragment have different numbers of rows")
+            return
+        num_rows = min(batch.num_rows for batch in current)
+        yield [batch.slice(0, num_rows) for batch in current]
+        pending = [
+            batch.slice(num_rows) if batch.num_rows > num_rows else next(stream, None)
+            for batch, stream in zip(current, streams, strict=True)
+        ]

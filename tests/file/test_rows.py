@@ -1,0 +1,104 @@
+"""Reading rows that lie close together, far apart, or both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_format.errors import InvalidInputError
+from lance_format.file import LanceFileWriter
+from lance_format.file import reader as reader_module
+from tests.file.counting import CountedFile
+
+_ROWS = 20_000
+_RNG = np.random.default_rng(3)
+
+
+def _table() -> pa.Table:
+    words = [None if row % 11 == 0 else f"text {row * 7919}" for row in range(_ROWS)]
+    lists = pa.array([list(range(row % 4)) if row % 9 else None for row in range(_ROWS)], pa.list_(pa.int32()))
+    return pa.table(
+        {
+            "id": _RNG.integers(0, 2**60, _ROWS),
+            "word": words,
+            "few": pa.array([f"item {row % 17}" for row in range(_ROWS)]).dictionary_encode(),
+            "list": lists,
+            "struct": [{"a": row, "b": f"b{row}"} if row % 7 else None for row in range(_ROWS)],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(_RNG.random(_ROWS * 64, np.float32)), 64),
+            "large": [f"{row}" * 50 for row in range(_ROWS)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> tuple[CountedFile, pa.Table]:
+    path = tmp_path_factory.mktemp("rows") / "a.lance"
+    table = _table()
+    with LanceFileWriter(path, table.schema, max_page_bytes=200_000) as writer:
+        for batch in table.to_batches(max_chunksize=5000):
+            writer.write_batch(batch)
+    return CountedFile(path), table
+
+
+def _read(file: CountedFile, rows: np.ndarray, batch_size: int = 1000) -> pa.Table:
+    columns = file.columns()
+    batches = list(file.reader.take_batches(columns, rows, batch_size=batch_size))
+    assert all(0 < batch.num_rows <= batch_size for batch in batches)
+    schema = pa.schema([column.field.to_arrow() for column in columns])
+    return pa.Table.from_batches(batches, schema)
+
+
+@st.composite
+def _selections(draw: st.DrawFn) -> np.ndarray:
+    """Rows of stretches of different densities."""
+    chosen = np.zeros(_ROWS, np.bool_)
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, _ROWS - 1))
+        stop = start + draw(st.sampled_from([1, 2, 100, 4096, 10_000]))
+        share = draw(st.sampled_from([0.001, 0.05, 0.3, 0.9, 1.0]))
+        chosen[start:stop] |= rng.random(chosen[start:stop].size) < share
+    return np.flatnonzero(chosen)
+
+
+@settings(max_examples=40)
+@given(rows=_selections())
+def test_rows_of_any_density(file: tuple[CountedFile, pa.Table], rows: np.ndarray) -> None:
+    counted, table = file
+    found, expected = _read(counted, rows), table.take(rows)
+    assert found.drop_columns("few").equals(expected.drop_columns("few"))
+    assert found["few"].cast(pa.string()).equals(expected["few"].cast(pa.string()))
+
+
+def test_neighbours_cost_what_a_range_costs(file: tuple[CountedFile, pa.Table]) -> None:
+    counted, _ = file
+    rows = np.arange(4000, 16_000)
+    counted._cost()
+    assert _read(counted, rows).num_rows == rows.size
+    _, size = counted._cost()
+    counted.read(4000, 16_000)
+    counted.read(4000, 16_000)
+    counted._cost()
+    _, _, expected = counted.read(4000, 16_000)
+    assert size < expected * 1.1 + 100_000
+
+
+def test_few_of_many_large_rows(file: tuple[CountedFile, pa.Table], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decoded at once depends on what rows really take, once that is known."""
+    monkeypatch.setattr(reader_module, "_FIRST_TAKE_BYTES", 4096)
+    monkeypatch.setattr(reader_module, "_TAKE_BYTES", 32_768)
+    counted, table = file
+    rows = np.arange(0, _ROWS, 3)
+    columns = counted.columns(["large"])
+    batches = list(counted.reader.take_batches(columns, rows, batch_size=_ROWS))
+    assert max(batch.nbytes for batch in batches) < 3 * 32_768
+    assert pa.Table.from_batches(batches)["large"].to_pylist() == table["large"].take(rows).to_pylist()
+
+
+def test_rows_that_do_not_exist(file: tuple[CountedFile, pa.Table]) -> None:
+    for rows in ([-1], [_ROWS], [5, 4]):
+        with pytest.raises(InvalidInputError, match="rows to take must ascend"):
+            _read(file[0], np.array(rows))
