@@ -1,16 +1,13 @@
 """Operations of both libraries on one table, in any order, against a model of it: a list of rows.
 
-Every operation is a rule; to add one, add a method like the others: do it by `self.open(library)`, change `self.rows`
-and `self.columns` accordingly, and call `self.landed()`. The nightly size is set by LANCE_MACHINE_EXAMPLES and
+Every operation is a rule; to add one, add a method like the others: do it by `self.open(library)`, change `self.table`,
+which is the branch in use, accordingly, and call `self.landed()`. The nightly size is set by LANCE_MACHINE_EXAMPLES and
 LANCE_MACHINE_STEPS.
 """
 
-import copy
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,59 +26,24 @@ from hypothesis.stateful import (
 )
 
 import lance_format
+from tests.interop.table_model import (
+    CASTS,
+    CHANGES,
+    FIRST_COLUMNS,
+    MERGES,
+    PREDICATES,
+    Branch,
+    Predicate,
+    Row,
+    value_of,
+)
 
-Row = dict[str, Any]
 LIBRARIES: dict[str, Any] = {"ours": lance_format, "pylance": lance}
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-POINT = pa.struct([pa.field("x", pa.int64()), pa.field("name", pa.string())])
-FIRST_COLUMNS = {"k": pa.int64(), "v": pa.int32(), "s": pa.string(), "p": POINT}
+MAX_BRANCHES = 3
 
-
-@dataclass(frozen=True)
-class Predicate:
-    """A condition in SQL and in Python."""
-
-    sql: str
-    column: str
-    holds: Callable[[Any], bool]
-
-
-PREDICATES = [
-    Predicate("k % 3 = 1", "k", lambda k: k % 3 == 1),
-    Predicate("k % 7 = 0", "k", lambda k: k % 7 == 0),
-    Predicate("k < 25", "k", lambda k: k < 25),
-    Predicate("k >= 30 and k < 60", "k", lambda k: 30 <= k < 60),
-    Predicate("k = 12", "k", lambda k: k == 12),
-    Predicate("k in (3, 14, 15, 92, 65)", "k", lambda k: k in (3, 14, 15, 92, 65)),
-    Predicate("v is null", "v", lambda v: v is None),
-    Predicate("v > 40", "v", lambda v: v is not None and v > 40),
-    Predicate("v = 6", "v", lambda v: v == 6),
-    Predicate("s = 's2'", "s", lambda s: s == "s2"),
-    Predicate("s is not null and s >= 's3'", "s", lambda s: s is not None and s >= "s3"),
-    Predicate("p.x < 30", "p", lambda p: p is not None and p["x"] < 30),
-    Predicate("true", "k", lambda _: True),
-    Predicate("false", "k", lambda _: False),
-]
-
-# The new value of a column, in SQL and in Python, by the column's type.
-CHANGES: dict[pa.DataType, list[tuple[str, Callable[[Row], Any]]]] = {
-    pa.int32(): [("5", lambda _: 5), ("null", lambda _: None), ("k + 1", lambda row: row["k"] + 1)],
-    pa.int64(): [("6", lambda _: 6), ("null", lambda _: None), ("k * 2", lambda row: row["k"] * 2)],
-    pa.float64(): [("0.5", lambda _: 0.5), ("cast(k as double)", lambda row: float(row["k"]))],
-    pa.string(): [("'new'", lambda _: "new"), ("null", lambda _: None)],
-}
-CASTS = {pa.int32(): pa.int64(), pa.int64(): pa.int32()}
-
-
-def value_of(kind: pa.DataType, k: int) -> Any:
-    """Return what a new row has in a column."""
-    if pa.types.is_struct(kind):
-        return None if k % 11 == 5 else {"x": k, "name": None if k % 4 == 0 else f"p{k % 5}"}
-    if kind == pa.string():
-        return None if k % 6 == 2 else f"s{k % 5}"
-    if kind == pa.float64():
-        return k / 4
-    return None if k % 5 == 3 else k % 50
+some_library = st.sampled_from(sorted(LIBRARIES))
+some_predicate = st.sampled_from(PREDICATES)
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -90,97 +52,129 @@ class TableMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.mkdtemp()
-        self.path = str(Path(self.directory) / "t")
-        self.columns: dict[str, pa.DataType] = dict(FIRST_COLUMNS)
-        self.rows: list[Row] = []
+        self.root = str(Path(self.directory) / "t")
+        self.table = Branch(self.root)
+        self.branches = {"main": self.table}
+        self.starts: dict[str, tuple[str, int]] = {}
+        self.tags: dict[str, tuple[str, int]] = {}
         self.next_k = 0
-        self.num_columns = 0
-        self.version = 0
-        self.versions: dict[int, tuple[list[Row], dict[str, pa.DataType]]] = {}
-        self.lineage: dict[int, tuple[int, int, int]] = {}
-        self.lineages: dict[int, dict[int, tuple[int, int, int]]] = {}
+        self.num_names = 0
 
     def teardown(self) -> None:
         shutil.rmtree(self.directory)
 
     def open(self, library: str, version: int | None = None) -> Any:
-        return LIBRARIES[library].dataset(self.path, version)
+        return LIBRARIES[library].dataset(self.table.path, version)
+
+    def new_name(self, start: str) -> str:
+        self.num_names += 1
+        return f"{start}{self.num_names}"
 
     def new_rows(self, count: int) -> list[Row]:
         keys = range(self.next_k, self.next_k + count)
         self.next_k += count
-        return [
-            {"k": k} | {name: value_of(kind, k) for name, kind in self.columns.items() if name != "k"} for k in keys
-        ]
+        return [{name: k if name == "k" else value_of(kind, k) for name, kind in self.columns.items()} for k in keys]
 
-    def arrow(self, rows: list[Row]) -> pa.Table:
-        return pa.Table.from_pylist(rows, schema=pa.schema(list(self.columns.items())))
-
-    def matching(self, predicate: Predicate) -> list[Row]:
-        return [row for row in self.rows if predicate.holds(row[predicate.column])]
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        return self.table.columns
 
     def indexed(self) -> set[str]:
         return {name for index in self.open("pylance").describe_indices() for name in index.field_names}
 
     def landed(self) -> None:
         """Remember what the version is that an operation made."""
-        self.version = self.open("ours").version
-        self.versions[self.version] = copy.deepcopy((self.rows, self.columns))
+        self.table.landed(self.open("ours").version)
 
-    @initialize(library=st.sampled_from(sorted(LIBRARIES)), stable=st.booleans(), count=st.sampled_from([1, 20, 100]))
+    @initialize(library=some_library, stable=st.booleans(), count=st.sampled_from([1, 20, 100]))
     def create(self, library: str, stable: bool, count: int) -> None:
         self.stable = stable
-        self.rows = self.new_rows(count)
-        table = self.arrow(self.rows)
-        LIBRARIES[library].write_dataset(table, self.path, max_rows_per_file=30, enable_stable_row_ids=stable)
+        self.table.rows = self.new_rows(count)
+        table = self.table.arrow(self.table.rows)
+        LIBRARIES[library].write_dataset(table, self.root, max_rows_per_file=30, enable_stable_row_ids=stable)
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), count=st.sampled_from([1, 7, 70]))
-    def append(self, library: str, count: int) -> None:
-        added = self.new_rows(count)
-        LIBRARIES[library].write_dataset(self.arrow(added), self.path, mode="append", max_rows_per_file=40)
-        self.rows += added
+    @rule(library=some_library, count=st.sampled_from([1, 7, 70]), data=st.data())
+    def append(self, library: str, count: int, data: st.DataObject) -> None:
+        """Append rows, which may lack a column."""
+        lacking = data.draw(st.sampled_from([None, None, *sorted(self.columns.keys() - {"k"})]))
+        added = [row | ({} if lacking is None else {lacking: None}) for row in self.new_rows(count)]
+        table = self.table.arrow(added, self.columns.keys() - {lacking})
+        LIBRARIES[library].write_dataset(table, self.table.path, mode="append", max_rows_per_file=40)
+        self.table.rows += added
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), count=st.sampled_from([1, 50]), same=st.booleans())
+    @rule(library=some_library, count=st.sampled_from([1, 50]), same=st.booleans())
     def overwrite(self, library: str, count: int, same: bool) -> None:
         if not same:
-            self.columns = dict(FIRST_COLUMNS)
-        self.rows = self.new_rows(count)
-        LIBRARIES[library].write_dataset(self.arrow(self.rows), self.path, mode="overwrite", max_rows_per_file=30)
-        self.lineage = {}
+            self.table.columns = dict(FIRST_COLUMNS)
+        self.table.rows = self.new_rows(count)
+        table = self.table.arrow(self.table.rows)
+        LIBRARIES[library].write_dataset(table, self.table.path, mode="overwrite", max_rows_per_file=30)
+        self.table.lineage = {}
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), predicate=st.sampled_from(PREDICATES))
+    @rule(library=some_library, predicate=some_predicate)
     def delete(self, library: str, predicate: Predicate) -> None:
         if predicate.column not in self.columns:
             return
-        gone = self.matching(predicate)
+        gone = self.table.matching(predicate)
         found = self.open(library).delete(predicate.sql)
         assert found["num_deleted_rows"] == len(gone)
-        keys = {row["k"] for row in gone}
-        self.rows = [row for row in self.rows if row["k"] not in keys]
+        self.table.remove(row["k"] for row in gone)
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), predicate=st.sampled_from(PREDICATES), data=st.data())
+    @rule(library=some_library, predicate=some_predicate, data=st.data())
     def update(self, library: str, predicate: Predicate, data: st.DataObject) -> None:
         changeable = sorted(name for name, kind in self.columns.items() if kind in CHANGES and name != "k")
         if predicate.column not in self.columns or not changeable:
             return
         column = data.draw(st.sampled_from(changeable))
         sql, compute = data.draw(st.sampled_from(CHANGES[self.columns[column]]))
-        changed = self.matching(predicate)
+        changed = self.table.matching(predicate)
         found = self.open(library).update({column: sql}, predicate.sql)
         assert found["num_rows_updated"] == len(changed)
         for row in changed:
             row[column] = compute(row)
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), kind=st.sampled_from([*CHANGES]), as_nulls=st.booleans())
+    @rule(
+        library=some_library,
+        clauses=st.sampled_from(sorted(MERGES)),
+        matched=some_predicate,
+        count=st.sampled_from([0, 1, 20]),
+        others=some_predicate,
+        whole=st.booleans(),
+        data=st.data(),
+    )
+    def merge_insert(
+        self,
+        library: str,
+        clauses: str,
+        matched: Predicate,
+        count: int,
+        others: Predicate,
+        whole: bool,
+        data: st.DataObject,
+    ) -> None:
+        """Merge some rows that are there, with other values, and some that are not, of all columns or some."""
+        if not {matched.column, others.column} <= self.columns.keys():
+            return
+        given = set(self.columns) if whole else {"k", data.draw(st.sampled_from(sorted(self.columns)))}
+        keys = [row["k"] for row in self.table.matching(matched)][:50]
+        source = [row | {"k": k} for k, row in zip(keys, self.new_rows(len(keys)), strict=True)] + self.new_rows(count)
+        data.draw(st.randoms(use_true_random=False)).shuffle(source)
+        source = [{name: row[name] for name in row if name in given} for row in source]
+        merge = MERGES[clauses].build(self.open(library).merge_insert("k"), others)
+        found = merge.execute(self.table.arrow(source, given))
+        expected = self.table.merge(source, MERGES[clauses], others)
+        assert {name: found[name] for name in expected} == expected
+        self.landed()
+
+    @rule(library=some_library, kind=st.sampled_from([*CHANGES]), as_nulls=st.booleans())
     def add_column(self, library: str, kind: pa.DataType, as_nulls: bool) -> None:
-        self.num_columns += 1
-        name = f"c{self.num_columns}"
-        values: list[Any] = [None] * len(self.rows)
+        name = self.new_name("c")
+        values: list[Any] = [None] * len(self.table.rows)
         if as_nulls:
             self.open(library).add_columns(pa.field(name, kind))
         else:
@@ -191,34 +185,48 @@ class TableMachine(RuleBasedStateMachine):
                 pa.string(): ("cast(k as string)", lambda row: str(row["k"])),
             }[kind]
             self.open(library).add_columns({name: sql})
-            values = [compute(row) for row in self.rows]
-        for row, value in zip(self.rows, values, strict=True):
+            values = [compute(row) for row in self.table.rows]
+        for row, value in zip(self.table.rows, values, strict=True):
             row[name] = value
         self.columns[name] = kind
         self.landed()
 
+    @rule(library=some_library, predicate=some_predicate)
+    def add_column_by_key(self, library: str, predicate: Predicate) -> None:
+        if predicate.column not in self.columns or not self.table.matching(predicate):
+            return  # pylance refuses to merge nothing.
+        name = self.new_name("c")
+        values = {row["k"]: row["k"] * 5 for row in self.table.matching(predicate)}
+        keys = pa.array(values.keys(), pa.int64())
+        self.open(library).merge(pa.table({"key": keys, name: pa.array(values.values(), pa.int64())}), "k", "key")
+        for row in self.table.rows:
+            row[name] = values.get(row["k"])
+        self.columns[name] = pa.int64()
+        self.landed()
+
     @precondition(lambda self: len(self.columns) > 2)
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), data=st.data())
+    @rule(library=some_library, data=st.data())
     def drop_column(self, library: str, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.columns.keys() - {"k"})))
         self.open(library).drop_columns([name])
         del self.columns[name]
-        for row in self.rows:
+        for row in self.table.rows:
             del row[name]
         self.landed()
 
     @precondition(lambda self: self.columns.keys() - FIRST_COLUMNS.keys())
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), data=st.data())
+    @rule(library=some_library, data=st.data())
     def rename_column(self, library: str, data: st.DataObject) -> None:
         old = data.draw(st.sampled_from(sorted(self.columns.keys() - FIRST_COLUMNS.keys())))
-        self.num_columns += 1
-        new = f"c{self.num_columns}"
+        new = self.new_name("c")
         self.open(library).alter_columns({"path": old, "name": new})
-        self.columns = {new if name == old else name: kind for name, kind in self.columns.items()}
-        self.rows = [{new if name == old else name: value for name, value in row.items()} for row in self.rows]
+        self.table.columns = {new if name == old else name: kind for name, kind in self.columns.items()}
+        self.table.rows = [
+            {new if name == old else name: value for name, value in row.items()} for row in self.table.rows
+        ]
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), data=st.data())
+    @rule(library=some_library, data=st.data())
     def cast_column(self, library: str, data: st.DataObject) -> None:
         fixed = {"k", *self.indexed()}
         castable = sorted(name for name, kind in self.columns.items() if kind in CASTS and name not in fixed)
@@ -230,23 +238,75 @@ class TableMachine(RuleBasedStateMachine):
         self.columns[name] = kind
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), size=st.sampled_from([20, 60, 1000]))
-    def compact(self, library: str, size: int) -> None:
-        self.open(library).optimize.compact_files(target_rows_per_fragment=size)
+    @rule(library=some_library, size=st.sampled_from([20, 60, 1000]), materialize=st.booleans())
+    def compact(self, library: str, size: int, materialize: bool) -> None:
+        self.open(library).optimize.compact_files(target_rows_per_fragment=size, materialize_deletions=materialize)
         self.landed()
 
-    @rule(library=st.sampled_from(sorted(LIBRARIES)), data=st.data())
+    @rule(library=some_library, data=st.data())
     def restore(self, library: str, data: st.DataObject) -> None:
-        version = data.draw(st.sampled_from(sorted(self.versions)))
+        version = data.draw(st.sampled_from(sorted(self.table.versions)))
         self.open(library, version).restore()
-        self.rows, self.columns = copy.deepcopy(self.versions[version])
-        self.lineage = self.lineages.get(version, {})
+        self.table.recall(version)
         self.landed()
 
     @rule(data=st.data())
     def check_out(self, data: st.DataObject) -> None:
-        version = data.draw(st.sampled_from(sorted(self.versions)))
-        self.compare(version, *self.versions[version])
+        self.compare(self.table, data.draw(st.sampled_from(sorted(self.table.versions))))
+
+    @rule(library=some_library, count=st.sampled_from([1, 3]), unverified=st.booleans())
+    def clean_up(self, library: str, count: int, unverified: bool) -> None:
+        """Remove all versions but some, those that have a tag, and those that a branch starts from."""
+        named = {version for name, version in (*self.tags.values(), *self.starts.values()) if name == self.table.name}
+        gone = [version for version in sorted(self.table.versions)[:-count] if version not in named]
+        stats = self.open(library).cleanup_old_versions(
+            retain_versions=count, delete_unverified=unverified, error_if_tagged_old_versions=False
+        )
+        assert stats.old_versions == len(gone)
+        for version in gone:
+            del self.table.versions[version]
+        for branch in self.branches.values():
+            for version in branch.versions:
+                self.compare(branch, version)
+
+    @rule(library=some_library, name=st.sampled_from(["here", "there"]), data=st.data())
+    def tag(self, library: str, name: str, data: st.DataObject) -> None:
+        reference = self.table.name, data.draw(st.sampled_from(sorted(self.table.versions)))
+        tags = LIBRARIES[library].dataset(self.root).tags
+        (tags.update if name in self.tags else tags.create)(name, reference)
+        self.tags[name] = reference
+
+    @precondition(lambda self: self.tags)
+    @rule(library=some_library, data=st.data())
+    def untag(self, library: str, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.tags)))
+        LIBRARIES[library].dataset(self.root).tags.delete(name)
+        del self.tags[name]
+
+    @precondition(lambda self: len(self.branches) < MAX_BRANCHES)
+    @rule(library=some_library, data=st.data())
+    def create_branch(self, library: str, data: st.DataObject) -> None:
+        name, version = self.new_name("b"), data.draw(st.sampled_from(sorted(self.table.versions)))
+        LIBRARIES[library].dataset(self.root).create_branch(name, (self.table.name, version))
+        self.branches[name] = self.table.start(str(Path(self.root) / "tree" / name), name, version)
+        self.starts[name] = self.table.name, version
+        self.table = self.branches[name]
+
+    @precondition(lambda self: len(self.branches) > 1)
+    @rule(data=st.data())
+    def use_branch(self, data: st.DataObject) -> None:
+        self.table = self.branches[data.draw(st.sampled_from(sorted(self.branches)))]
+
+    @rule(library=some_library, data=st.data())
+    def delete_branch(self, library: str, data: st.DataObject) -> None:
+        named = {name for name, _ in (*self.tags.values(), *self.starts.values())}
+        free = sorted(self.branches.keys() - named - {"main"})
+        if not free:
+            return
+        name = data.draw(st.sampled_from(free))
+        LIBRARIES[library].dataset(self.root).branches.delete(name)
+        del self.branches[name], self.starts[name]
+        self.table = self.branches.get(self.table.name, self.branches["main"])
 
     @rule(kind=st.sampled_from(["BTREE", "ZONEMAP", "BITMAP"]), data=st.data())
     def create_index(self, kind: str, data: st.DataObject) -> None:
@@ -259,29 +319,49 @@ class TableMachine(RuleBasedStateMachine):
         self.open("pylance").optimize.optimize_indices()
         self.landed()
 
-    @rule(predicate=st.sampled_from(PREDICATES))
+    @rule(predicate=some_predicate)
     def query(self, predicate: Predicate) -> None:
         """Filter by both, by pylance with its indices."""
         if predicate.column not in self.columns:
             return
-        expected = sorted(row["k"] for row in self.matching(predicate))
+        expected = sorted(row["k"] for row in self.table.matching(predicate))
         for library in LIBRARIES:
             found = self.open(library).to_table(columns=["k"], filter=predicate.sql)["k"].to_pylist()
             assert sorted(found) == expected, (library, predicate.sql)
 
+    @precondition(lambda self: self.table.rows)
+    @rule(data=st.data())
+    def take(self, data: st.DataObject) -> None:
+        """Read single rows by their place and by their id, where ids are stable also by those of rows that are gone."""
+        ours, reference = self.open("ours"), self.open("pylance")
+        found = ours.to_table(["k", "_rowid"])
+        places = data.draw(st.lists(st.integers(0, len(found) - 1), min_size=1, max_size=20))
+        by_key = {row["k"]: row for row in self.table.rows}
+        expected = [by_key[found["k"][place].as_py()] for place in places]
+        assert ours.take(places).to_pylist() == reference.take(places).to_pylist() == expected
+        ids = [found["_rowid"][place].as_py() for place in places]
+        if self.stable:
+            earlier = [row_id for lineage in self.table.lineages.values() for row_id, _, _ in lineage.values()]
+            gone = sorted(set(earlier) - set(found["_rowid"].to_pylist()))
+            ids += gone[:3]
+        assert ours.take_rows(ids).to_pylist() == reference._take_rows(ids).to_pylist() == expected
+
     @invariant()
     def both_see_the_model(self) -> None:
-        if not self.version:
+        if not self.table.version:
             return
         ours, reference = self.open("ours"), self.open("pylance")
         reference.validate()
-        assert ours.version == reference.version == self.version
-        assert [entry["version"] for entry in ours.versions()] == list(range(1, self.version + 1))
-        self.compare(self.version, self.rows, self.columns)
+        ours.validate()
+        assert ours.version == reference.version == self.table.version
+        assert [entry["version"] for entry in ours.versions()] == sorted(self.table.versions)
+        self.compare(self.table, self.table.version)
         self.compare_lineage(ours, reference)
+        self.compare_names()
 
-    def compare(self, version: int, rows: list[Row], columns: dict[str, pa.DataType]) -> None:
-        ours, reference = self.open("ours", version), self.open("pylance", version)
+    def compare(self, branch: Branch, version: int) -> None:
+        ours, reference = (library.dataset(branch.path, version) for library in (lance_format, lance))
+        rows, columns = branch.versions[version]
         table = reference.to_table()
         assert ours.to_table() == table
         assert {field.name: field.type for field in table.schema} == columns
@@ -297,10 +377,25 @@ class TableMachine(RuleBasedStateMachine):
         now = {row.pop("k"): tuple(row.values()) for row in found.to_pylist()}
         assert len({row_id for row_id, _, _ in now.values()}) == len(now)
         for k, (row_id, created_at, _) in now.items():
-            if k in self.lineage:
-                assert (row_id, created_at) == self.lineage[k][:2], k
-        self.lineage = now
-        self.lineages[self.version] = now
+            if k in self.table.lineage:
+                assert (row_id, created_at) == self.table.lineage[k][:2], k
+        self.table.lineage = now
+        self.table.lineages[self.table.version] = now
+
+    def compare_names(self) -> None:
+        """Compare the tags, and the branches."""
+        ours, reference = (LIBRARIES[library].dataset(self.root) for library in ("ours", "pylance"))
+        assert ours.tags.list() == reference.tags.list()
+        assert {name: (tag["branch"] or "main", tag["version"]) for name, tag in ours.tags.list().items()} == self.tags
+        for name, (branch, version) in self.tags.items():
+            expected = sorted(row["k"] for row in self.branches[branch].versions[version][0])
+            for table in (ours, reference):
+                assert sorted(table.checkout_version(name).to_table(["k"])["k"].to_pylist()) == expected
+        assert ours.branches.list() == reference.branches.list()
+        assert {
+            name: (made["parent_branch"] or "main", made["parent_version"])
+            for name, made in ours.branches.list().items()
+        } == self.starts
 
 
 def run(examples: int, steps: int, *, derandomize: bool) -> None:
@@ -320,7 +415,7 @@ def run(examples: int, steps: int, *, derandomize: bool) -> None:
 
 
 def test_operations_in_any_order() -> None:
-    run(12, 12, derandomize=True)
+    run(30, 16, derandomize=True)
 
 
 @pytest.mark.nightly
