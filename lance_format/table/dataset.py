@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
+from lance_format.errors import VersionNotFoundError
 from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.branches import Branches, create_branch
@@ -127,7 +129,11 @@ class LanceDataset(DatasetReads, DatasetChanges):
     def versions(self) -> list[dict[str, Any]]:
         """Describe every version that the table has: `version`, `timestamp` in local time, and `metadata`."""
         history = self._table.history()
-        return [summarize(history.load(version)) for version in history.names]
+        found = []
+        for version in history.names:
+            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
+                found.append(summarize(history.load(version)))
+        return found
 
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions, without reading them; each as a dict of `version`."""

@@ -22,6 +22,7 @@ from lance_format.errors import (
     InvalidInputError,
     LanceError,
     NotSupportedError,
+    VersionNotFoundError,
 )
 from lance_format.file import FileWriter
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
@@ -34,7 +35,7 @@ from lance_format.table.fragment_writer import (
     NullSink,
     list_data_files,
 )
-from lance_format.table.history import History, load_history
+from lance_format.table.history import History, load_history, load_latest
 from lance_format.table.manifest import Manifest
 from lance_format.table.naming import (
     DATA_DIRECTORY,
@@ -338,7 +339,10 @@ def plan_write(
 def _load_current(history: History) -> Manifest | None:
     if not history.names:
         return None
-    current = history.load(history.latest)
+    try:
+        current = history.load(history.latest)
+    except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
+        current = load_latest(history.store, history.root)
     current.check_writable(f"the table {history.root}")
     return current
 

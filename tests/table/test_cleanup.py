@@ -312,6 +312,39 @@ class TestAutomaticCleanup:
         assert check_versions(tmp_path) == [2, 5]
 
 
+def at_next_read_of_a_manifest(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Do something after the versions have been listed, and before one of them is read."""
+    read = LocalStore.read
+
+    def act_first(store: LocalStore, path: str, max_bytes: int) -> bytes:
+        if path.endswith(".manifest"):
+            monkeypatch.undo()
+            act()
+        return read(store, path, max_bytes)
+
+    monkeypatch.setattr(LocalStore, "read", act_first)
+
+
+def test_versions_that_go_while_they_are_listed(
+    table: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_next_read_of_a_manifest(monkeypatch, lambda: table.cleanup_old_versions(versions=[1, 3]))
+    assert [version["version"] for version in table.versions()] == [2, 4]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_write_begins_though_what_was_the_latest_version_is_gone(
+    table: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    def go_on() -> None:
+        other = lance_format.write_dataset(rows(200, 201), tmp_path, mode="append")
+        other.cleanup_old_versions(AT_ONCE)
+
+    at_next_read_of_a_manifest(monkeypatch, go_on)
+    lance_format.write_dataset(rows(7, 8), tmp_path, mode=mode)
+    assert column(tmp_path) == ([7, 100, 101, 200] if mode == "append" else [7])
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
