@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from tests.table.history_worker import examine, versions
 from tests.table.merge_worker import FIRST_FOUND, KEYS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -187,3 +188,42 @@ def test_cleanup_takes_nothing_that_is_needed(tmp_path: Path) -> None:
     table.checkout_latest()
     needed = {file.path for fragment in table.get_fragments() for file in fragment.data_files()}
     assert {f"data/{file.name}" for file in Path(path, "data").iterdir()} == needed
+
+
+@pytest.mark.parametrize("count", [60, nightly(200)])
+def test_every_read_is_of_one_version(tmp_path: Path, count: int) -> None:
+    """Readers of both libraries see what the writer made, or that a version was removed, and nothing else."""
+    path = str(tmp_path / "t")
+    lance_format.write_dataset({"a": range(100), "n": [0] * 100}, path, max_rows_per_file=30)
+    roles = [("read", "ours"), ("read", "pylance")] * 2 + [("clean", "ours"), ("clean", "pylance"), ("write", "both")]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.table.history_worker", *role, path, str(count)],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for role in roles
+    ]
+    for worker in workers:
+        assert worker.stdout
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    results = []
+    for worker, role in zip(workers, roles, strict=True):
+        output, errors = worker.communicate(timeout=600)
+        assert worker.returncode == 0, f"{role}: {errors}"
+        results.append(json.loads(output))
+    *readers, removed_by_us, removed_by_pylance, made = results
+    for reader in readers:
+        assert reader["seen"]
+        assert [found for found in reader["seen"] if made[str(found[0])] != found[1]] == []
+    assert removed_by_us + removed_by_pylance > count // 2
+    for version in versions(path):
+        lance.dataset(path, version).validate()
+        assert examine(lance_format.dataset(path, version)) == made[str(version)]
