@@ -3,7 +3,7 @@
 from lance_format.file.blob_arrays import as_given
 from lance_format.file.blob_file import BlobFile
 from lance_format.file.blobs import StoredBlobs
-from lance_format.file.columns import column_indices
+from lance_format.file.columns import column_indices, is_packed
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -37,6 +37,7 @@ __all__ = [
     "StoredBlobs",
     "as_given",
     "column_indices",
+    "is_packed",
     "project",
     "prune",
     "stable_version",

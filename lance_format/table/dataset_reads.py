@@ -43,10 +43,11 @@ class DatasetReads(ScanMethods):
 
         Parameters
         ----------
-        columns : sequence of str, or mapping of str to str, optional
+        columns : sequence of str, mapping of str to str, or pa.Schema, optional
             Names of columns, of fields below structs (`a.b`), and of row columns (`_rowid`, `_rowaddr`, `_rowoffset`,
             `_fragid`, `_row_created_at_version`, `_row_last_updated_at_version`), in the order wanted; or SQL
-            expressions by the names of their results. All columns of the table if not given.
+            expressions by the names of their results; or a schema that has these columns, and of structs only these
+            fields, whatever types it gives their values. All columns of the table if not given.
         filter : str or pyarrow.compute.Expression, optional
             Which rows: SQL, or an expression of pyarrow.
         limit : int, optional

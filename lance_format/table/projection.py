@@ -6,6 +6,7 @@ Columns are stored fields, fields below them (`a.b`), SQL expressions over them,
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,26 +17,37 @@ import pyarrow.compute as pc
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate
-from lance_format.expressions.nodes import Column
+from lance_format.expressions.nodes import Column, Path
 from lance_format.extension_types import retype
-from lance_format.file import prune
+from lance_format.file import is_packed, prune
 from lance_format.table.fragment_files import empty_columns_batch
 from lance_format.table.json_columns import to_text, with_text
 from lance_format.table.row_columns import ROW_COLUMNS, LiveRows, row_column
 
-Columns: TypeAlias = Sequence[str] | Mapping[str, str]
+Columns: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Schema
 Filter: TypeAlias = str | pc.Expression | Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of the result."""
+    """One column of the result.
+
+    Parameters
+    ----------
+    name : str
+    value : BoundExpression
+    part : Field, optional
+        The stored column without the fields below structs that are not wanted; None if nothing is left out.
+    """
 
     name: str
     value: BoundExpression
+    part: Field | None = None
 
     def stored(self, schema: Schema) -> Field | None:
         """Return the stored field that it is a copy of; None if it is computed, or a row column."""
+        if self.part is not None:
+            return self.part
         expression = self.value.expression
         if not isinstance(expression, Column):
             return None
@@ -50,6 +62,11 @@ class Output:
         """The top-level column that it is a copy of; None if it is computed."""
         expression = self.value.expression
         return expression.path[0] if isinstance(expression, Column) and len(expression.path) == 1 else None
+
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The columns, and fields below them, that have to be read."""
+        return frozenset(self.value.columns if self.part is None else _leaves(self.part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +107,8 @@ class Projection:
             name = output.copied
             array = evaluate(output.value, batch) if name is None else batch.column(name)
             stored = output.stored(self.source)
+            if output.part is not None:
+                array = _narrow(array, output.part)
             if stored is not None:
                 array = _as_seen(array, stored, visible)
             arrays.append(array)
@@ -101,6 +120,21 @@ class Projection:
             return pa.Table.from_batches(batches, schema=self.schema)
         found = list(batches)
         return pa.Table.from_batches(found) if found else pa.schema([]).empty_table()
+
+
+def _narrow(array: pa.Array, part: Field) -> pa.Array:
+    """Return an array with only the wanted fields of structs, in their order; a filter may have needed others."""
+    if not _is_struct(part):
+        return array
+    children = [_narrow(array.field(child.name), child) for child in part.children]
+    fields = [
+        array.type.field(child.name).with_type(kept.type) for child, kept in zip(part.children, children, strict=True)
+    ]
+    wanted = pa.struct(fields)
+    if wanted == array.type:
+        return array
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(wanted, len(array), [validity], array.null_count, 0, children)
 
 
 def as_seen(batch: pa.RecordBatch, stored: Schema) -> pa.RecordBatch:
@@ -134,7 +168,7 @@ def plan_projection(
     ----------
     stored : Schema
         Of the table.
-    columns : sequence of str, or mapping of str to str, optional
+    columns : sequence of str, mapping of str to str, or pa.Schema, optional
         See `LanceDataset.scanner`; all stored columns if not given.
     filter : str, pyarrow.compute.Expression or Expression, optional
     extra : sequence of str
@@ -150,8 +184,8 @@ def plan_projection(
     present = {output.name for output in outputs}
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
     predicate = None if filter is None else as_expression(filter, visible).require_predicate()
-    bound = [output.value for output in outputs] + ([] if predicate is None else [predicate])
-    paths = {path for expression in bound for path in expression.columns}
+    paths = {path for output in outputs for path in output.paths}
+    paths.update(() if predicate is None else predicate.columns)
     used = {path[0] for path in paths}
     return Projection(
         outputs=tuple(outputs),
@@ -173,6 +207,8 @@ def _output_field(output: Output, stored: Schema, visible: pa.Schema) -> pa.Fiel
 def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -> list[Output]:
     if columns is None:
         return [Output(name, as_expression(Column((name,)), visible)) for name in stored.names]
+    if isinstance(columns, pa.Schema):
+        return [_select(field, stored, visible) for field in columns]
     if isinstance(columns, Mapping):
         return [Output(name, as_expression(text, visible)) for name, text in columns.items()]
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
@@ -187,6 +223,38 @@ def visible_schema(stored: Schema) -> pa.Schema:
     arrow = stored.to_storage()
     hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
     return pa.schema([*arrow, *hidden], metadata=arrow.metadata)
+
+
+def _select(wanted: pa.Field, stored: Schema, visible: pa.Schema) -> Output:
+    value = _as_column(wanted.name, visible)
+    found = next((field for field in stored.fields if field.name == wanted.name), None)
+    part = None if found is None else _part(found, wanted.type, wanted.name)
+    return Output(wanted.name, value, None if part == found else part)
+
+
+def _part(field: Field, wanted: pa.DataType, path: str) -> Field:
+    """Return a stored field without what is below structs and not in a type; types of values do not matter."""
+    if not _is_struct(field) or not pa.types.is_struct(wanted):
+        return field
+    by_name = {child.name: child for child in field.children}
+    missing = [child.name for child in wanted if child.name not in by_name]
+    if missing or not wanted.num_fields:
+        raise InvalidInputError(f"{path} has no field {missing[0]!r}" if missing else f"no field of {path} is wanted")
+    children = [_part(by_name[child.name], child.type, f"{path}.{child.name}") for child in wanted]
+    return dataclasses.replace(field, children=tuple(children))
+
+
+def _is_struct(field: Field) -> bool:
+    return field.logical_type == "struct" and bool(field.children) and not is_packed(field)
+
+
+def _leaves(field: Field, above: Path = ()) -> Iterator[Path]:
+    path = (*above, field.name)
+    if not _is_struct(field):
+        yield path
+        return
+    for child in field.children:
+        yield from _leaves(child, path)
 
 
 def _as_column(name: str, visible: pa.Schema) -> BoundExpression:

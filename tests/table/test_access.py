@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import lance_format
+from lance_format import InvalidInputError
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.object_store.local import LocalReader, LocalStore
 from lance_format.table.dataset import LanceDataset
@@ -84,6 +86,30 @@ def test_fields_below_a_column_are_read_alone(tmp_path: Path) -> None:
     assert whole / 5 < _drain(store) < whole / 1.5
     dataset.take([7], ["a.x"])
     assert _drain(store) < 3000
+
+
+def test_a_schema_selects_fields_of_structs(tmp_path: Path) -> None:
+    """Null structs stay null, and what only the filter needs does not come along."""
+    rows = [{"x": 1, "y": {"z": "a", "w": 2}}, None, {"x": None, "y": None}, {"x": 4, "y": {"z": None, "w": 5}}]
+    inner = pa.struct([("z", pa.string()), ("w", pa.int64())])
+    table = pa.table({"s": pa.array(rows, pa.struct([("x", pa.int64()), ("y", inner)])), "n": range(4)})
+    dataset = lance_format.write_dataset(table, tmp_path / "table")
+    wanted = pa.schema([("n", pa.int64()), ("s", pa.struct([("y", pa.struct([("w", pa.int64())]))]))])
+    expected = [
+        {"n": 0, "s": {"y": {"w": 2}}},
+        {"n": 1, "s": None},
+        {"n": 2, "s": {"y": None}},
+        {"n": 3, "s": {"y": {"w": 5}}},
+    ]
+    found = dataset.to_table(wanted)
+    assert found.schema == wanted
+    assert found.to_pylist() == expected
+    assert dataset.to_table(wanted, filter="s.x >= 1 OR s.y.z = 'b'").to_pylist() == [expected[0], expected[3]]
+    swapped = pa.schema([("s", pa.struct([("y", inner), ("x", pa.int64())]))])
+    assert dataset.to_table(swapped).column("s").type == swapped.field("s").type
+    assert dataset.to_table(swapped).to_pylist() == [{"s": row} for row in rows]
+    with pytest.raises(InvalidInputError, match=r"s\.y has no field 'q'"):
+        dataset.to_table(pa.schema([("s", pa.struct([("y", pa.struct([("q", pa.int64())]))]))]))
 
 
 def _drain(store: _Store) -> int:
