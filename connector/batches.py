@@ -95,4 +95,6 @@ def _convert(batch: pa.RecordBatch, schema: pa.Schema, error: type[LanceError], 
         if nulls is not None:
             raise SchemaMismatchError(f"column {nulls!r} holds nulls, but {owner} declares it as not nullable")
         columns.append(converted)
+    if not columns:
+        return batch.select([])  # which keeps the number of rows
     return pa.RecordBatch.from_arrays(columns, schema=schema)

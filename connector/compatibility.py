@@ -34,7 +34,7 @@ from lance_format import SchemaMismatchError
 def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     """Check that a table has the columns that Spark is about to read, with types that hold the same values.
 
-    What the table knows of its rows besides their values counts among them.
+    What the table knows of its rows besides their values counts among them. Of a struct fields may be left out.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
             continue
         differences.extend(
             f"column {name!r} is read as {_spell(target)} but is {_spell(source)}"
-            for name, source, target in _differing(found.dataType, field.dataType, field.name)
+            for name, source, target in _differing(found.dataType, field.dataType, field.name, partial=True)
         )
     if differences:
         raise SchemaMismatchError(
@@ -142,18 +142,23 @@ def _find(name: str, stored: Sequence[str]) -> str:
     return matches[0] if matches else name
 
 
-def _differing(source: DataType, target: DataType, path: str) -> Iterator[tuple[str, DataType, DataType]]:
-    """Yield the innermost parts of two types where the target does not hold the values of the source, with paths."""
+def _differing(
+    source: DataType, target: DataType, path: str, *, partial: bool = False
+) -> Iterator[tuple[str, DataType, DataType]]:
+    """Yield the innermost parts of two types where the target does not hold the values of the source, with paths.
+
+    Unless `partial`, structs have to have the same fields.
+    """
     if isinstance(source, UserDefinedType) != isinstance(target, UserDefinedType):
-        yield from _differing(storage_type(source), storage_type(target), path)
+        yield from _differing(storage_type(source), storage_type(target), path, partial=partial)
     elif isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        yield from _differing(source.elementType, target.elementType, f"{path}.element")
+        yield from _differing(source.elementType, target.elementType, f"{path}.element", partial=partial)
     elif isinstance(source, MapType) and isinstance(target, MapType):
-        yield from _differing(source.keyType, target.keyType, f"{path}.key")
-        yield from _differing(source.valueType, target.valueType, f"{path}.value")
-    elif isinstance(source, StructType) and isinstance(target, StructType) and _same_names(source, target):
+        yield from _differing(source.keyType, target.keyType, f"{path}.key", partial=partial)
+        yield from _differing(source.valueType, target.valueType, f"{path}.value", partial=partial)
+    elif isinstance(source, StructType) and isinstance(target, StructType) and _has_fields(source, target, partial):
         for field in target:
-            yield from _differing(source[field.name].dataType, field.dataType, f"{path}.{field.name}")
+            yield from _differing(source[field.name].dataType, field.dataType, f"{path}.{field.name}", partial=partial)
     elif source != target and not _holds(source, target):
         yield path, source, target
 
@@ -169,8 +174,10 @@ def _holds(source: DataType, target: DataType) -> bool:
     return _family(source) is _family(target)
 
 
-def _same_names(left: StructType, right: StructType) -> bool:
-    return sorted(left.fieldNames()) == sorted(right.fieldNames())
+def _has_fields(source: StructType, target: StructType, partial: bool) -> bool:
+    """Tell whether a struct has the fields of another one, and unless `partial` no others."""
+    found, wanted = source.fieldNames(), target.fieldNames()
+    return bool(wanted) and set(wanted) <= set(found) if partial else sorted(found) == sorted(wanted)
 
 
 def _family(spark_type: DataType) -> type[DataType]:

@@ -11,6 +11,7 @@ option                    for   value
 `columns`                 read  the columns to read, separated by commas, or as a JSON list; all by default
 `metadata_columns`        read  of `_rowid`, `_rowaddr`, `_fragid`, `_row_created_at_version`,
                                 `_row_last_updated_at_version` and `_rowoffset` those to add, separated by commas
+`filter`                  read  which rows to read, as SQL: `id > 5 AND name LIKE 'o%'`; all by default
 `batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
 `blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
@@ -66,6 +67,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 from connector.options import LanceOptions
+from connector.pushed import Pushed
 from connector.reader import create_reader
 from connector.row_columns import ROW_FIELDS
 from connector.snapshot import open_snapshot
@@ -119,12 +121,14 @@ class LanceDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
-        options = self._parsed_options
+        options, pushed = self._parsed_options, Pushed.parse(self.options)
+        if self._snapshot is None:
+            self._snapshot = pushed.snapshot
         if self._snapshot is None:
             dataset = open_snapshot(options)
             self._snapshot = (dataset.uri, dataset.version)
         uri, version = self._snapshot
-        return create_reader(dataclasses.replace(options, path=uri, version=version), schema)
+        return create_reader(dataclasses.replace(options, path=uri, version=version), schema, pushed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""

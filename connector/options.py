@@ -54,6 +54,8 @@ class LanceOptions:
         The columns to read, in the order wanted; None is all.
     metadata_columns : tuple of str
         Columns of what the table knows of every row, to be read after the others.
+    filter : str, optional
+        Which rows to read, in the SQL of `lance_format`; None is all.
     batch_size : int, optional
         The most rows in a batch that is handed to Spark.
     file_format_version : str, optional
@@ -79,6 +81,7 @@ class LanceOptions:
     timestamp: datetime.datetime | None = None
     columns: tuple[str, ...] | None = None
     metadata_columns: tuple[str, ...] = ()
+    filter: str | None = None
     batch_size: int | None = None
     file_format_version: str | None = None
     max_row_per_file: int | None = None
@@ -240,6 +243,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "timestamp": parse_timestamp,
     "columns": _parse_columns,
     "metadata_columns": _parse_metadata_columns,
+    "filter": _parse_text,
     "batch_size": _parse_count(_MAX_BATCH_ROWS),
     "blob_handling": _parse_choice(_BLOB_HANDLINGS),
     "file_format_version": _parse_text,

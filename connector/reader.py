@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -20,16 +21,19 @@ from connector.batches import split, to_spark
 from connector.compatibility import check_readable
 from connector.options import LanceOptions
 from connector.partition import FragmentPartition
+from connector.pushed import Pushed
 from connector.types import to_exchange_schema
 from lance_format import CommitConflictError
+from lance_format.expressions import conjunction, parse
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _DEFAULT_BATCH_ROWS = 65_536
 
 
-def create_reader(options: LanceOptions, schema: StructType) -> LanceReader:
+def create_reader(options: LanceOptions, schema: StructType, pushed: Pushed) -> LanceReader:
     """Return the reader that fits the worker which is planning the query."""
-    return PushdownLanceReader(options, schema) if _plans_with_pushdown() else LanceReader(options, schema)
+    reader = PushdownLanceReader if _plans_with_pushdown() else LanceReader
+    return reader(options, schema, pushed)
 
 
 class LanceReader(DataSourceReader):
@@ -42,7 +46,9 @@ class LanceReader(DataSourceReader):
     options : LanceOptions
         Their `path` and `version` say what is read; see `connector.snapshot`.
     schema : StructType
-        What Spark believes the table to have: from `LanceDataSource.schema`, or given by the user.
+        What Spark believes the table to have, or what it needs of that: from `LanceDataSource.schema`, given by the
+        user, or pruned by the planner bridge.
+    pushed : Pushed, optional
 
     Raises
     ------
@@ -50,9 +56,12 @@ class LanceReader(DataSourceReader):
         If there is nothing to read.
     SchemaMismatchError
         If the table does not have these columns with these types, any more or at all.
+    InvalidInputError
+        If the option `filter` makes no sense.
     """
 
-    def __init__(self, options: LanceOptions, schema: StructType) -> None:
+    def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed | None = None) -> None:
+        pushed = pushed or Pushed()
         dataset = lance_format.dataset(options.path, options.version)
         stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
         check_readable(stored, schema, options.path)
@@ -61,11 +70,27 @@ class LanceReader(DataSourceReader):
         self._schema = schema
         self._batch_rows = options.batch_size or _DEFAULT_BATCH_ROWS
         self._blob_handling = options.blob_handling
+        asked = None if options.filter is None else parse(options.filter)
+        terms = tuple(term for term in (asked, pushed.predicate) if term is not None)
+        self._filter = conjunction(terms) if terms else None
+        self._limit = pushed.limit
+        dataset.scanner(filter=self._filter, **self._projection())  # so that what is wrong with a filter is said here
 
     def partitions(self) -> Sequence[InputPartition]:
-        """List the fragments that have rows left; if there is none, Spark makes an empty partition of its own."""
-        fragments = lance_format.dataset(self._path, version=self._version).get_fragments()
-        return [FragmentPartition(fragment.fragment_id) for fragment in fragments if fragment.metadata.num_rows != 0]
+        """List the fragments that have rows left; if there is none, Spark makes an empty partition of its own.
+
+        Where some rows suffice and no filter may drop any, no more fragments are read than have them.
+        """
+        partitions: list[InputPartition] = []
+        left = self._limit if self._filter is None else None
+        for fragment in lance_format.dataset(self._path, version=self._version).get_fragments():
+            num_rows = fragment.metadata.num_rows
+            if left is not None and left <= 0:
+                break
+            if num_rows != 0:
+                partitions.append(FragmentPartition(fragment.fragment_id))
+                left = None if left is None else left - (num_rows or 0)
+        return partitions
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read one fragment, in batches of exactly the schema that Spark expects."""
@@ -79,12 +104,16 @@ class LanceReader(DataSourceReader):
                 f"version {self._version} of {self._path} has no fragment {partition.fragment_id} any more: "
                 "the table was replaced while it was read; run the query again"
             )
-        batches = fragment.to_batches(
-            columns=schema.names, batch_size=self._batch_rows, blob_handling=self._blob_handling
-        )
-        for batch in batches:
+        for batch in fragment.to_batches(filter=self._filter, limit=self._limit, **self._projection()):
             for part in split(batch, self._batch_rows):
                 yield to_spark(part, schema)
+
+    def _projection(self) -> dict[str, Any]:
+        return {
+            "columns": to_exchange_schema(self._schema),
+            "batch_size": self._batch_rows,
+            "blob_handling": self._blob_handling,
+        }
 
 
 class PushdownLanceReader(LanceReader):

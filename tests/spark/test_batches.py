@@ -112,6 +112,12 @@ def test_nulls_are_refused_where_the_table_has_none() -> None:
         to_stored(batch, pa.schema([pa.field("c", pa.int64(), nullable=False)]))
 
 
+def test_a_batch_without_columns_keeps_its_rows() -> None:
+    batch = pa.record_batch({"a": [1, 2, 3]})
+    assert to_spark(batch, pa.schema([])).num_rows == 3
+    assert [part.num_rows for part in split(batch.select([]), 2)] == [2, 1]
+
+
 def test_batches_are_split_by_rows() -> None:
     batch = pa.record_batch({"a": range(10)})
     assert [part.num_rows for part in split(batch, 4)] == [4, 4, 2]

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from chispa import assert_df_equality
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -98,6 +99,24 @@ def test_a_schema_given_by_the_user_selects_columns(spark: SparkSession, view: s
     found = spark.read.format("lance").schema("name string, id int").load(path)
     assert found.columns == ["name", "id"]
     assert found.where("id = 1").collect() == [("owl", 1)]
+
+
+def test_a_schema_given_by_the_user_selects_fields(spark: SparkSession, path: str, pushdown: str) -> None:
+    append(spark.sql("SELECT named_struct('x', 1, 'y', named_struct('z', 'a', 'w', 2L)) AS s, 3 AS n"), path)
+    found = spark.read.format("lance").schema("s struct<y: struct<w: long>>").load(path)
+    assert found.collect() == [(((2,),),)]
+    assert found.where("s.y.w = 2").count() == 1
+
+
+def test_filters_as_an_option(spark: SparkSession, view: str, path: str, pushdown: str) -> None:
+    for condition, expected in FILTERS.items():
+        found = load(spark, path, filter=condition, columns="id")
+        assert sorted(row.id for row in found.collect()) == expected, condition
+    asked = load(spark, path, filter="name LIKE '%w%'")
+    assert [row.name for row in asked.where("weight IS NULL").collect()] == ["wren"]
+    assert asked.count() == 2
+    with pytest.raises(PySparkException, match="there is no column 'nane'; did you mean name"):
+        load(spark, path, filter="nane = 'owl'").collect()
 
 
 def test_versions(spark: SparkSession, path: str) -> None:

@@ -1,0 +1,55 @@
+"""What the planner bridge hands over to a read besides the user's options.
+
+It travels as options whose names start with two underscores, which belong to Spark and its like:
+
+======================== ============================================================================================
+option                   value
+======================== ============================================================================================
+`__lance.snapshot`       `[uri, version]`: the table that Spark has seen, whatever has been committed since
+`__lance.predicate`      the rows wanted, as `connector.pushdown` describes
+`__lance.limit`          how many rows each partition has to yield at most
+======================== ============================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connector.pushdown import parse_predicate
+from lance_format.expressions import Expression
+
+SNAPSHOT = "__lance.snapshot"
+PREDICATE = "__lance.predicate"
+LIMIT = "__lance.limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What Spark has pushed to one scan.
+
+    Parameters
+    ----------
+    snapshot : tuple of str and int, optional
+        Where the table is, and its version; None if that is to be looked up.
+    predicate : Expression, optional
+        Which rows are read; None is all.
+    limit : int, optional
+        How many rows of a partition suffice.
+    """
+
+    snapshot: tuple[str, int] | None = None
+    predicate: Expression | None = None
+    limit: int | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Pushed:
+        """Find what was pushed among options, whose names may be in any case."""
+        given = {name.lower(): value for name, value in options.items()}
+        snapshot, predicate, limit = (given.get(name) for name in (SNAPSHOT, PREDICATE, LIMIT))
+        return cls(
+            None if snapshot is None else tuple(json.loads(snapshot)),
+            None if predicate is None else parse_predicate(predicate),
+            None if limit is None else int(limit),
+        )
