@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
     from lance_format.table.raw_commit import LanceOperation
+    from lance_format.table.scan_tasks import ScanTask
+    from lance_format.table.scanner import LanceScanner
     from lance_format.table.write import TableWrite, plan_write
     from lance_format.table.write_data import write_fragments
     from lance_format.table.write_dataset import write_dataset
@@ -60,8 +62,10 @@ __all__ = [
     "LanceError",
     "LanceFragment",
     "LanceOperation",
+    "LanceScanner",
     "NotSupportedError",
     "RetryableCommitConflictError",
+    "ScanTask",
     "SchemaMismatchError",
     "StorageError",
     "TableWrite",
@@ -81,6 +85,8 @@ _LAZY = {
     "LanceDataset": "lance_format.table.dataset",
     "LanceFragment": "lance_format.table.lance_fragment",
     "LanceOperation": "lance_format.table.raw_commit",
+    "LanceScanner": "lance_format.table.scanner",
+    "ScanTask": "lance_format.table.scan_tasks",
     "TableWrite": "lance_format.table.write",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",

@@ -3,6 +3,7 @@
 from lance_format.file.blob_arrays import as_given
 from lance_format.file.blob_file import BlobFile
 from lance_format.file.blobs import StoredBlobs
+from lance_format.file.column_reader import PageSizes
 from lance_format.file.columns import column_indices, is_packed
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,
@@ -33,6 +34,7 @@ __all__ = [
     "LanceFileWriter",
     "LancePageMetadata",
     "ReaderResults",
+    "PageSizes",
     "SearchCache",
     "StoredBlobs",
     "as_given",

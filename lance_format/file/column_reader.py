@@ -45,6 +45,21 @@ class PlannedRows:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class PageSizes:
+    """What the pages of a leaf column take in the file.
+
+    Parameters
+    ----------
+    first_rows : int64[num_pages + 1]
+        The first row of each page, and the number of all rows.
+    size_bytes : int64[num_pages]
+    """
+
+    first_rows: Counts
+    size_bytes: Counts
+
+
 class ColumnReader:
     """One leaf column of the file: its pages, and which rows they hold.
 
@@ -77,6 +92,11 @@ class ColumnReader:
         self.first_rows: Counts = np.zeros(pages.num_rows.size + 1, np.int64)
         np.cumsum(pages.num_rows // self._items_per_row, out=self.first_rows[1:])
         self.row_bytes = np.maximum(pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), slot_bytes)
+
+    @property
+    def page_sizes(self) -> PageSizes:
+        """What the pages take."""
+        return PageSizes(self.first_rows, self._pages.size_bytes)
 
     def _rows_at_once(self, page: Page) -> int:
         """Return how many rows of a page one answer may hold."""

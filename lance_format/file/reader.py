@@ -18,7 +18,7 @@ from lance_format.errors import CorruptFileError, InvalidInputError, NotSupporte
 from lance_format.extension_types import retype
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
-from lance_format.file.column_reader import ColumnReader, Cursor, PlannedRows
+from lance_format.file.column_reader import ColumnReader, Cursor, PageSizes, PlannedRows
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
@@ -144,14 +144,21 @@ class FileReader:
         while row < stop:
             wanted = min(batch_size, stop - row)
             self._fill(flat, wanted, stop, threads)
-            num_rows = min((cursor.fits(wanted) for cursor in flat), default=wanted)
-            arrays = []
-            for field, leaves in zip(stored, cursors, strict=True):
-                with self._locating(field.name):
-                    arrays.append(merge(field, [cursor.pop(num_rows) for cursor in leaves]))
+            num_rows, arrays = self._pop(cursors, stored, wanted)
             row += num_rows
             for resolved in self._blobs.resolve(arrays, stored, fields):
                 yield _batch(resolved, schema, len(resolved[0]) if resolved else num_rows)
+
+    def _pop(
+        self, cursors: Sequence[Sequence[Cursor]], stored: Sequence[Field], num_rows: int
+    ) -> tuple[int, list[pa.Array]]:
+        """Return the next rows of all columns, fewer where an array cannot hold so many, and how many they are."""
+        num_rows = min((cursor.fits(num_rows) for leaves in cursors for cursor in leaves), default=num_rows)
+        arrays = []
+        for field, leaves in zip(stored, cursors, strict=True):
+            with self._locating(field.name):
+                arrays.append(merge(field, [cursor.pop(num_rows) for cursor in leaves]))
+        return num_rows, arrays
 
     def _fill(self, cursors: Sequence[Cursor], num_rows: int, stop: int, threads: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
@@ -197,9 +204,11 @@ class FileReader:
         schema = pa.schema([field.to_arrow() for field in fields])
         if not rows.size:
             return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
+        gathered = iter(self._take([leaf for found in self._open(columns) for leaf in found], rows))
         arrays = []
-        for array, field, wanted in zip(self._take(stored, self._open(columns), rows), stored, fields, strict=True):
+        for field, wanted in zip(stored, fields, strict=True):
             with self._locating(field.name):
+                array = merge(field, [concat(next(gathered)) for _ in leaves_of(field)])
                 arrays.append(self._blobs.load(array, field, wanted))
         return _batch(arrays, schema, rows.size)
 
@@ -227,32 +236,31 @@ class FileReader:
         fields = [column.field for column in columns]
         schema = pa.schema([field.to_arrow() for field in fields])
         stored = [describe(field) for field in fields]
-        leaves = self._open(columns)
-        ends = _expected_bytes([leaf for found in leaves for leaf in found], rows)
+        cursors = [[Cursor(column, 0) for column in leaves] for leaves in self._open(columns)]
+        flat = [cursor for leaves in cursors for cursor in leaves]
+        ends = _expected_bytes([cursor.column for cursor in flat], rows)
         first, budget = 0, _FIRST_TAKE_BYTES
         while first < rows.size:
             limit = (ends[first - 1] if first else 0) + budget
             last = max(first + 1, int(np.searchsorted(ends, limit, side="right")))
-            arrays = self._take(stored, leaves, rows[first:last])
+            taken = self._take([cursor.column for cursor in flat], rows[first:last])
+            for cursor, arrays in zip(flat, taken, strict=True):
+                cursor.push(arrays, last)
             # Large rows may be wanted alone: what rows are expected to take is an average.
-            excess = sum(map(size_bytes, arrays)) / budget
+            excess = sum(size_bytes(array) for arrays in taken for array in arrays) / budget
             budget = int(_TAKE_BYTES / max(excess, 1))
-            for start in range(0, last - first, batch_size):
-                num_rows = min(batch_size, last - first - start)
-                parts = [array.slice(start, num_rows) for array in arrays]
-                for resolved in self._blobs.resolve(parts, stored, fields):
+            while first < last:
+                num_rows, popped = self._pop(cursors, stored, min(batch_size, last - first))
+                first += num_rows
+                for resolved in self._blobs.resolve(popped, stored, fields):
                     yield _batch(resolved, schema, len(resolved[0]) if resolved else num_rows)
-            first = last
 
     def _check_rows(self, rows: npt.NDArray[np.int64]) -> None:
         if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
             raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
 
-    def _take(
-        self, stored: Sequence[Field], columns: Sequence[Sequence[ColumnReader]], rows: npt.NDArray[np.int64]
-    ) -> list[pa.Array]:
-        """Read rows of columns, given by their fields and their leaves, with descriptions in place of blobs."""
-        leaves = [leaf for found in columns for leaf in found]
+    def _take(self, leaves: Sequence[ColumnReader], rows: npt.NDArray[np.int64]) -> list[list[pa.Array]]:
+        """Read rows of leaf columns; returns the pieces of each."""
         planned: list[list[PlannedRows]] = []
         for column in leaves:
             with self._locating(column.leaf.name):
@@ -263,12 +271,7 @@ class FileReader:
             results = run_plans(self._source, [part.plan for _, part in round_], threads=threads)
             for (number, _), found in zip(round_, results, strict=True):
                 pieces[number] += found
-        gathered = iter(pieces)
-        arrays = []
-        for field in stored:
-            with self._locating(field.name):
-                arrays.append(merge(field, [concat(next(gathered)) for _ in leaves_of(field)]))
-        return arrays
+        return pieces
 
     def locate_blobs(self, column: ColumnProjection, rows: npt.NDArray[np.int64]) -> list[BlobLocation | None]:
         """Return where the blobs of single rows are, None for what is null.
@@ -307,6 +310,16 @@ class FileReader:
     def pages(self, column: int) -> list[PageMetadata]:
         """Return the pages of a column, by its number in the file."""
         return self._load_columns({column: f"number {column}"})[column].metadata
+
+    def page_sizes(self, columns: Sequence[ColumnProjection]) -> list[PageSizes]:
+        """Return what the pages of some columns take, leaf by leaf; payloads of blobs not included.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        return [leaf.page_sizes for leaves in self._open(columns) for leaf in leaves]
 
     def close(self) -> None:
         """Close the source."""

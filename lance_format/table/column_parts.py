@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import UNASSIGNED, Field
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.file import ColumnProjection
+from lance_format.file import ColumnProjection, is_packed
 from lance_format.table.fragment import DataFile
 
 
@@ -69,8 +69,9 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         if not field.nullable:
             raise CorruptFileError(f"no data file holds column {field.name!r}, which cannot be null")
         return pa.nulls(num_rows, field.to_arrow_type())
-    if len(parts) == 1 and parts[0][0] == field:
-        return parts[0][1]
+    whole = next((array for held, array in parts if held == field), None)
+    if whole is not None:
+        return whole
     if field.logical_type != "struct":
         return _combine_items(field, parts)
     first = parts[0][1]  # All parts are null in the same rows, but for deleted ones, which may hold anything.
@@ -82,6 +83,21 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
     arrow_fields = [child.to_storage() for child in field.children]
     mask = first.is_null() if first.null_count else None
     return pa.StructArray.from_arrays(children, fields=arrow_fields, mask=mask)
+
+
+def remainder(field: Field, held: Field) -> Field | None:
+    """Return what is left to read of a column, or a field below it, of which a part is there; None if nothing is.
+
+    Both are parts of one column, which structs alone can be put together from: of anything else all is left.
+    """
+    if field == held:
+        return None
+    if field.logical_type != "struct" or is_packed(field) or any(child.id == UNASSIGNED for child in field.children):
+        return field
+    there = {child.name: child for child in held.children}
+    rests = (remainder(child, there[child.name]) if child.name in there else child for child in field.children)
+    children = tuple(rest for rest in rests if rest is not None)
+    return dataclasses.replace(field, children=children) if children else None
 
 
 def _held(field: Field, ids: frozenset[int]) -> Field | None:

@@ -115,7 +115,7 @@ class FragmentFiles:
             return
         found = 0
         try:
-            for pieces in _in_step(streams):
+            for pieces in in_step(streams):
                 found += pieces[0].num_rows
                 yield self._assemble(schema, parts, pieces, pieces[0].num_rows)
         finally:
@@ -184,7 +184,7 @@ def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
 
 
-def _in_step(streams: Sequence[_Stream]) -> Iterator[list[pa.RecordBatch]]:
+def in_step(streams: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[list[pa.RecordBatch]]:
     """Yield from several streams of the same rows pieces of equal length."""
     if len(streams) == 1:
         for batch in streams[0]:

@@ -171,6 +171,11 @@ def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
     return live + np.searchsorted(deleted - np.arange(deleted.size), live, side="right")
 
 
+def to_live(physical: RowOffsets, deleted: RowOffsets) -> RowOffsets:
+    """Return how many live rows come before each of some physical rows, which ascend."""
+    return physical - np.searchsorted(deleted, physical) if deleted.size else physical
+
+
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of a batch, possibly one without columns, for which a mask without nulls is true."""
     if not batch.num_columns:

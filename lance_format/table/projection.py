@@ -7,7 +7,7 @@ Columns are stored fields, fields below them (`a.b`), SQL expressions over them,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate
+from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate, filter_mask
 from lance_format.expressions.nodes import Column, Path
 from lance_format.extension_types import retype
 from lance_format.file import is_packed, prune
@@ -79,8 +79,12 @@ class Projection:
     filter : BoundExpression, optional
     source : Schema
         The stored columns that outputs and filter need.
+    output_source, filter_source : Schema
+        Those that outputs need, and those that the filter needs; parts of a column may be in both.
     row_columns : tuple of str
-        The row columns that they need.
+        The row columns that outputs need.
+    filter_row_columns : tuple of str
+        Those that the filter needs.
     schema : pa.Schema
         Of the result.
     """
@@ -88,15 +92,27 @@ class Projection:
     outputs: tuple[Output, ...]
     filter: BoundExpression | None
     source: Schema
+    output_source: Schema
+    filter_source: Schema
     row_columns: tuple[str, ...]
+    filter_row_columns: tuple[str, ...]
     schema: pa.Schema
 
     def complete(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
-        """Add the row columns that are needed to the stored ones."""
-        if not self.row_columns:
-            return batch
-        arrays = [*batch.columns, *(row_column(name, rows) for name in self.row_columns)]
-        return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *self.row_columns])
+        """Add the row columns that outputs need to the stored ones."""
+        return _with_row_columns(batch, self.row_columns, rows)
+
+    def mask(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.BooleanArray:
+        """Return for some rows whether the filter holds; there is one.
+
+        Parameters
+        ----------
+        batch : pa.RecordBatch
+            Of the columns of `filter_source`.
+        rows : LiveRows
+        """
+        assert self.filter is not None
+        return filter_mask(self.filter, _with_row_columns(batch, self.filter_row_columns, rows))
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return what is wanted of a completed batch, as users see it: extension types, and JSON as text."""
@@ -106,7 +122,7 @@ class Projection:
         for output, visible in zip(self.outputs, self.schema, strict=True):
             name = output.copied
             array = evaluate(output.value, batch) if name is None else batch.column(name)
-            stored = output.stored(self.source)
+            stored = output.stored(self.output_source)
             if output.part is not None:
                 array = _narrow(array, output.part)
             if stored is not None:
@@ -184,16 +200,30 @@ def plan_projection(
     present = {output.name for output in outputs}
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
     predicate = None if filter is None else as_expression(filter, visible).require_predicate()
-    paths = {path for output in outputs for path in output.paths}
-    paths.update(() if predicate is None else predicate.columns)
-    used = {path[0] for path in paths}
+    wanted = [path for output in outputs for path in output.paths]
+    tested = [] if predicate is None else predicate.columns
     return Projection(
         outputs=tuple(outputs),
         filter=predicate,
-        source=prune(stored, paths),
-        row_columns=tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names),
+        source=prune(stored, {*wanted, *tested}),
+        output_source=prune(stored, set(wanted)),
+        filter_source=prune(stored, set(tested)),
+        row_columns=_row_columns(wanted, stored),
+        filter_row_columns=_row_columns(tested, stored),
         schema=pa.schema([_output_field(output, stored, visible) for output in outputs], metadata=visible.metadata),
     )
+
+
+def _row_columns(paths: Iterable[Path], stored: Schema) -> tuple[str, ...]:
+    used = {path[0] for path in paths}
+    return tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names)
+
+
+def _with_row_columns(batch: pa.RecordBatch, names: Sequence[str], rows: LiveRows) -> pa.RecordBatch:
+    if not names:
+        return batch
+    arrays = [*batch.columns, *(row_column(name, rows) for name in names)]
+    return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *names])
 
 
 def _output_field(output: Output, stored: Schema, visible: pa.Schema) -> pa.Field:

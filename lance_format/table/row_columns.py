@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -53,6 +53,14 @@ class LiveRows:
     scan: FragmentScan
     offsets: RowOffsets
     places: RowOffsets
+
+    @staticmethod
+    def concatenate(parts: Sequence[LiveRows]) -> LiveRows:
+        """Return rows of one fragment, one part after the other; at least one part."""
+        if len(parts) == 1:
+            return parts[0]
+        offsets = np.concatenate([part.offsets for part in parts])
+        return LiveRows(parts[0].scan, offsets, np.concatenate([part.places for part in parts]))
 
     def slice(self, start: int, num_rows: int) -> LiveRows:
         """Return some rows that follow each other."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.expressions import filter_mask, to_sql
+from lance_format.expressions import to_sql
 from lance_format.table.fragment import FragmentMetadata
-from lance_format.table.fragment_scan import FragmentScan, filter_rows
+from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.json_columns import with_text
+from lance_format.table.late_materialisation import Pace, Stages, materialise
+from lance_format.table.open_fragment import OpenFragment, Rows, Window, clip
 from lance_format.table.projection import Columns, Filter, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
+from lance_format.table.row_ranges import RowRanges
+from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
 
 DEFAULT_BATCH_SIZE = 8192
@@ -92,6 +95,7 @@ class LanceScanner:
         extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
         stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
         self._projection = plan_projection(stored, columns, filter, extra=extra)
+        self._stages = Stages.of(self._projection)
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -134,49 +138,110 @@ class LanceScanner:
         for _, rows in self.matching():
             yield rows
 
-    def matching(self) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
-        """Read the rows that pass the filter and the window, with all columns that are used."""
-        to_skip, left = self._offset, self._limit
+    def matching(self) -> Iterator[Rows]:
+        """Read the rows that pass the filter and the window, with all columns that the result is made of."""
+        yield from self._read(self._whole(), Window(self._offset, self._limit))
+
+    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
+        """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
+
+        No data file is opened but those of fragments that have to be divided, and one of each kind of which not all
+        columns are read.
+
+        Parameters
+        ----------
+        split_size_bytes : int
+            How much of the files a task reads, about.
+        min_tasks : int
+            How many tasks there should be even if they read less, as long as each reads 1 MiB.
+
+        Returns
+        -------
+        list of ScanTask
+            In the order of the table.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense, or the scan has a filter and an offset: no task can know how many rows the
+            others skip.
+        """
+        for name, value in (("split_size_bytes", split_size_bytes), ("min_tasks", min_tasks)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
+        if self._projection.filter is not None and self._offset:
+            raise InvalidInputError("rows that pass a filter cannot be skipped by tasks; leave the offset out")
+        ranges = self._whole()
+        if self._projection.filter is None:
+            ranges = self._within(ranges, Window(self._offset, self._limit))
+        return plan_tasks(list(ranges), self._projection.source, split_size_bytes, min_tasks)
+
+    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.
+
+        Without a filter, the tasks together return what `to_batches` does. With one each of them stops after `limit`
+        rows, and whoever puts them together has to do so again.
+
+        Raises
+        ------
+        InvalidInputError
+            If the table has no such rows.
+        """
+        window = Window(0, None if self._projection.filter is None else self._limit)
+        for batch, _ in self._read(self._ranges_of(task), window):
+            yield self._projection.apply(batch)
+
+    def _whole(self) -> Iterator[FragmentRanges]:
+        for scan in map(self._scan, self._fragments):
+            yield scan, RowRanges.of([(0, scan.physical_rows())])
+
+    def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
+        fragments = {fragment.id: fragment for fragment in self._fragments}
+        for fragment_id, group in itertools.groupby(task.ranges, key=lambda found: found[0]):
+            pairs = [(start, stop) for _, start, stop in group]
+            bounds = list(itertools.chain.from_iterable(pairs))
+            fragment = fragments.get(fragment_id)
+            scan = None if fragment is None else self._scan(fragment)
+            if scan is None or bounds != sorted(bounds) or not 0 <= bounds[0] <= bounds[-1] <= scan.physical_rows():
+                raise InvalidInputError(
+                    f"version {self._table.manifest.version} of {self._table.uri} has no rows {bounds[0]} to"
+                    f" {bounds[-1]} of fragment {fragment_id}: the task is one of another scan"
+                )
+            yield scan, RowRanges.of(pairs)
+
+    def _within(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[FragmentRanges]:
+        """Leave out what is not in the window, if there is no filter."""
+        for scan, ranges in fragments:
+            if window.is_over:
+                return
+            wanted = clip(scan, ranges, window)
+            if len(wanted):
+                yield scan, wanted
+
+    def _read(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[Rows]:
+        """Read ranges of physical rows, fragment by fragment."""
+        projection = self._projection
         places = self._places()
-        for fragment in () if left == 0 else self._fragments:
-            scan = self._scan(fragment)
-            num_rows = scan.num_rows()
-            first = places.get(fragment.id, 0)
-            begin, stop = 0, num_rows
-            if self._projection.filter is None:  # Rows outside of the window need not be read.
-                begin = min(to_skip, num_rows)
-                to_skip -= begin
-                stop = num_rows if left is None else min(num_rows, begin + left)
-            for batch, rows in self._read(scan, first, begin, stop):
-                skipped = min(to_skip, batch.num_rows)
-                to_skip -= skipped
-                num_kept = batch.num_rows - skipped if left is None else min(batch.num_rows - skipped, left)
-                if num_kept:
-                    yield batch.slice(skipped, num_kept), rows.slice(skipped, num_kept)
-                if left is not None:
-                    left -= num_kept
-                if left == 0:
-                    return
+        pace = Pace.start(self._batch_size, window)
+        for scan, ranges in fragments if projection.filter is not None else self._within(fragments, window):
+            with scan.open() as files:
+                fragment = OpenFragment(scan, files, places.get(scan.fragment.id, 0))
+                if projection.filter is None:
+                    found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
+                else:
+                    found = materialise(self._stages, fragment, ranges, window, pace)
+                for batch, rows in found:
+                    yield projection.complete(batch, rows), rows
+            if window.is_over and projection.filter is not None:
+                return
 
     def _places(self) -> dict[int, int]:
         """Return how many rows of the table come before each fragment; nothing if no one asks for it."""
-        if ROW_OFFSET not in self._projection.row_columns:
+        if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
             return {}
         num_rows = [self._scan(fragment).num_rows() for fragment in self._table.manifest.fragments]
         ids = [fragment.id for fragment in self._table.manifest.fragments]
         return dict(zip(ids, itertools.accumulate(num_rows, initial=0), strict=False))
-
-    def _read(self, scan: FragmentScan, first: int, begin: int, stop: int) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
-        place = first + begin
-        for batch, offsets in scan.read(begin, stop, batch_size=self._batch_size):
-            rows = LiveRows(scan, offsets, np.arange(place, place + batch.num_rows))
-            place += batch.num_rows
-            batch = self._projection.complete(batch, rows)
-            if self._projection.filter is not None:
-                mask = filter_mask(self._projection.filter, batch)
-                if mask.true_count < batch.num_rows:
-                    batch, rows = filter_rows(batch, mask), rows.filter(mask)
-            yield batch, rows
 
     def _num_rows(self, fragment: FragmentMetadata) -> int:
         """Return how many live rows a fragment has; most tables say so."""

@@ -1,0 +1,114 @@
+"""Ranges of the physical rows of a fragment: what a scan may have to read of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.structural.row_index import expand_ranges
+
+Bounds = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRanges:
+    """Half-open ranges that ascend, do not overlap and are not empty.
+
+    Parameters
+    ----------
+    starts, stops : int64[num_ranges]
+    certain : bool[num_ranges]
+        Whether the filter is known to hold for all of their rows.
+    """
+
+    starts: Bounds
+    stops: Bounds
+    certain: Flags
+
+    @classmethod
+    def of(cls, ranges: Iterable[tuple[int, int]]) -> RowRanges:
+        """Return ranges of which nothing is known; empty ones are left out."""
+        found = np.array([pair for pair in ranges if pair[0] < pair[1]], np.int64).reshape(-1, 2)
+        return cls(found[:, 0], found[:, 1], np.zeros(len(found), np.bool_))
+
+    @classmethod
+    def of_rows(cls, rows: Bounds) -> RowRanges:
+        """Return the ranges of single rows, `int64[num_rows]`, in any order, that may repeat."""
+        once = np.unique(rows)
+        breaks = np.flatnonzero(np.diff(once) != 1) + 1
+        firsts, lasts = np.append(0, breaks)[: once.size], np.append(breaks, once.size)[: once.size] - 1
+        return cls(once[firsts], once[lasts] + 1, np.zeros(min(firsts.size, lasts.size), np.bool_))
+
+    def __len__(self) -> int:
+        return self.starts.size
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int((self.stops - self.starts).sum())
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return start and stop of each range."""
+        return list(zip(self.starts.tolist(), self.stops.tolist(), strict=True))
+
+    def rows(self) -> Bounds:
+        """Return all rows."""
+        return expand_ranges(self.starts, self.stops)
+
+    def is_all_of(self, num_rows: int) -> bool:
+        """Return whether these are all of the rows from 0 to `num_rows`."""
+        return self.starts.size == 1 and int(self.starts[0]) == 0 and int(self.stops[0]) == num_rows
+
+    def cut(self, num_rows: int) -> tuple[RowRanges, RowRanges]:
+        """Return the first rows, so many at most, and the others."""
+        ends = np.cumsum(self.stops - self.starts)
+        index = int(np.searchsorted(ends, num_rows, side="right"))
+        if index == self.starts.size:
+            return self, self._slice(index, index)
+        left = num_rows - (int(ends[index - 1]) if index else 0)
+        if not left:
+            return self._slice(0, index), self._slice(index, self.starts.size)
+        head, tail = self._slice(0, index + 1), self._slice(index, self.starts.size)
+        border = int(self.starts[index]) + left
+        stops, starts = head.stops.copy(), tail.starts.copy()
+        stops[-1] = starts[0] = border
+        return RowRanges(head.starts, stops, head.certain), RowRanges(starts, tail.stops, tail.certain)
+
+    def split_by_certainty(self) -> list[RowRanges]:
+        """Return the ranges in order, those together that are alike certain."""
+        borders = [0, *(np.flatnonzero(self.certain[1:] != self.certain[:-1]) + 1).tolist(), self.starts.size]
+        return [self._slice(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
+
+    def intersect(self, other: RowRanges) -> RowRanges:
+        """Return the rows that are in both; certain if they are so in one."""
+        bounds = np.unique(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
+        starts, stops = bounds[:-1], bounds[1:]
+        mine, theirs = self._covering(starts), other._covering(starts)
+        both = (mine >= 0) & (theirs >= 0)
+        starts, stops, mine, theirs = starts[both], stops[both], mine[both], theirs[both]
+        return RowRanges(starts, stops, self.certain[mine] | other.certain[theirs])._joined()
+
+    def _covering(self, rows: Bounds) -> Bounds:
+        """Return in which range each row is, -1 for none."""
+        index = np.searchsorted(self.starts, rows, side="right") - 1
+        inside = index >= 0
+        inside[inside] = rows[inside] < self.stops[index[inside]]
+        return np.where(inside, index, -1)
+
+    def _joined(self) -> RowRanges:
+        """Join neighbours that are alike certain."""
+        if self.starts.size < 2:
+            return self
+        begins = np.ones(self.starts.size, np.bool_)
+        begins[1:] = (self.starts[1:] != self.stops[:-1]) | (self.certain[1:] != self.certain[:-1])
+        firsts = np.flatnonzero(begins)
+        lasts = np.append(firsts[1:], self.starts.size) - 1
+        return RowRanges(self.starts[firsts], self.stops[lasts], self.certain[firsts])
+
+    def _slice(self, begin: int, end: int) -> RowRanges:
+        return RowRanges(self.starts[begin:end], self.stops[begin:end], self.certain[begin:end])
