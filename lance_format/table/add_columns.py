@@ -93,7 +93,7 @@ def add_columns(
     source = _plan_source(table, new, read_columns, output_schema, batch_size)
     added, merged = _merged_schema(table, source)
     with Draft(table, str(uuid.uuid4())) as draft:
-        fragments = table.manifest.fragments
+        fragments = tuple(table.manifest.fragments)
         if source.compute is not None:
             fragments = tuple(add_data_file(draft, fragment, source, added, batch_size) for fragment in fragments)
             source.finish()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.object_store import absolute_uri
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.naming import BRANCH_TREE, main_location
 from lance_format.table.refs import check_branch_name
@@ -52,12 +52,10 @@ def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
     return bases
 
 
-def check_known_bases(
-    fragments: Iterable[FragmentMetadata], indices: Iterable[IndexMetadata], bases: Mapping[int, str]
-) -> None:
+def check_known_bases(fragments: FragmentList, indices: Iterable[IndexMetadata], bases: Mapping[int, str]) -> None:
     """Raise `CorruptFileError` if a file of a fragment or an index lies in a directory that is not listed."""
     known = {None, *bases}
-    for fragment in fragments:
+    for fragment in () if fragments.columns.base_ids <= known else fragments:
         used = {file.base_id for file in fragment.files}
         if fragment.deletion_file is not None:
             used.add(fragment.deletion_file.base_id)

@@ -19,6 +19,7 @@ from lance_format.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_format.object_store import ObjectStore
 from lance_format.table.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.fragment import DataFile, DeletionFile, ExternalFile, FragmentMetadata
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.history import load_history
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
 from lance_format.table.naming import (
@@ -186,7 +187,7 @@ def _first_manifest(
         base.name = parent
     state = dataclasses.replace(
         source,
-        fragments=tuple(_with_base(fragment, base_id) for fragment in source.fragments),
+        fragments=FragmentList(_with_base(fragment, base_id) for fragment in source.fragments),
         indices=tuple(index.with_base(base_id) for index in source.indices),
         branch=name,
         bases={**source.bases, base_id: parent_root},

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from google.protobuf.json_format import MessageToJson, Parse, ParseError
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
@@ -17,7 +19,10 @@ from lance_format.table.naming import DATA_DIRECTORY, DELETIONS_DIRECTORY, check
 TOMBSTONE = -2
 """Stands for a field of a data file that another file holds since."""
 
-_MAX_ROWS = 2**32  # A row's address has 32 bits for its place in the fragment.
+MAX_ROWS = 2**32
+"""No fragment has more: a row's address has 32 bits for its place."""
+
+MAX_FRAGMENT_ID = 2**32 - 1
 
 
 class DeletionFileType(enum.Enum):
@@ -129,8 +134,10 @@ class FragmentMetadata:
         fragment is not part of a table: the commit makes ids for the rows that follow.
     created_at, last_updated_at : bytes or ExternalFile, optional
         Of such tables: the versions that made and last changed every row.
-    message : table_pb2.DataFragment, optional
-        What it was parsed from. Never changed: it is kept for what a newer writer put into it.
+    origin : bytes, optional
+        The protobuf that it, or what it was made from, was parsed from. It is kept for what a newer writer put into it.
+    serialized : bytes, optional
+        The same, if nothing has been changed since; no parameter.
     """
 
     id: int
@@ -140,7 +147,8 @@ class FragmentMetadata:
     row_ids: RowSequence | None = None
     created_at: RowSequence | None = None
     last_updated_at: RowSequence | None = None
-    message: table_pb2.DataFragment | None = field(default=None, repr=False, compare=False)
+    origin: bytes | None = field(default=None, repr=False, compare=False)
+    serialized: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def field_ids(self) -> frozenset[int]:
@@ -157,7 +165,7 @@ class FragmentMetadata:
 
     def stored_files(self) -> Sequence[DataFile]:
         """Return the data files, and those that hold nothing anymore so far as the table still names them."""
-        named = () if self.message is None else self.message.files
+        named = _parse_origin(self).files
         if len(named) <= len(self.files):
             return self.files
         return [parse_data_file(file, f"fragment {self.id}") for file in named]
@@ -181,6 +189,39 @@ class FragmentMetadata:
             raise InvalidInputError(f"malformed fragment metadata: {error}") from error
 
 
+def load_fragment(data: bytes) -> FragmentMetadata:
+    """Build a fragment from its protobuf in a manifest.
+
+    Raises
+    ------
+    DecodeError
+        If it is no protobuf.
+    CorruptFileError, NotSupportedError
+        See `parse_fragment`; also if a field has another wire type than it should.
+    """
+    message = table_pb2.DataFragment.FromString(data)
+    check_known_fields(message)
+    for file in message.files:
+        check_known_fields(file)
+    if message.HasField("deletion_file"):
+        check_known_fields(message.deletion_file)
+    fragment = _from_message(message, data)
+    object.__setattr__(fragment, "serialized", data)  # Frozen, and not to be carried over by `dataclasses.replace`.
+    return fragment
+
+
+def check_known_fields(message: Message) -> None:
+    """Refuse a field that is known, but has another wire type than it should.
+
+    Protobuf keeps such a field as an unknown one: without this check a damaged tag would silently drop a data file.
+    """
+    strays = UnknownFieldSet(message)
+    for stray in (strays[index] for index in range(len(strays))):
+        known = message.DESCRIPTOR.fields_by_number.get(stray.field_number)
+        if known is not None:
+            raise CorruptFileError(f"field {known.name} of a {message.DESCRIPTOR.name} has wire type {stray.wire_type}")
+
+
 def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
     """Build a fragment from its protobuf.
 
@@ -193,10 +234,14 @@ def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
     NotSupportedError
         If its deletion file is of an unknown kind.
     """
+    return _from_message(message, message.SerializeToString())
+
+
+def _from_message(message: table_pb2.DataFragment, origin: bytes) -> FragmentMetadata:
     where = f"fragment {message.id}"
-    if message.physical_rows > _MAX_ROWS:
-        raise CorruptFileError(f"{where} has {message.physical_rows} rows; at most {_MAX_ROWS} are possible")
-    if message.id > 2**32 - 1:
+    if message.physical_rows > MAX_ROWS:
+        raise CorruptFileError(f"{where} has {message.physical_rows} rows; at most {MAX_ROWS} are possible")
+    if message.id > MAX_FRAGMENT_ID:
         raise CorruptFileError(f"{where}: the id does not fit 32 bits")
     if not message.files:
         raise CorruptFileError(f"{where} has no data file")
@@ -215,16 +260,14 @@ def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
         _parse_sequence(message, "row_id_sequence", where),
         _parse_sequence(message, "created_at_version_sequence", where),
         _parse_sequence(message, "last_updated_at_version_sequence", where),
-        message,
+        origin,
     )
 
 
 def serialize_fragment(fragment: FragmentMetadata) -> table_pb2.DataFragment:
     """Return the protobuf of a fragment."""
-    message = table_pb2.DataFragment()
-    if fragment.message is not None:
-        message.CopyFrom(fragment.message)
-    stored = {file.path: file for file in (fragment.message.files if fragment.message is not None else ())}
+    message = _parse_origin(fragment)
+    stored = {file.path: file for file in _parse_origin(fragment).files}
     message.id, message.physical_rows = fragment.id, fragment.physical_rows
     del message.files[:]
     for file in fragment.files:
@@ -250,19 +293,14 @@ def serialize_fragment(fragment: FragmentMetadata) -> table_pb2.DataFragment:
     return message
 
 
+def _parse_origin(fragment: FragmentMetadata) -> table_pb2.DataFragment:
+    return table_pb2.DataFragment.FromString(fragment.origin or b"")
+
+
 def without_dropped_files(fragment: FragmentMetadata, field_ids: Set[int]) -> FragmentMetadata:
     """Return a fragment without the data files that hold none of some fields."""
     files = tuple(file for file in fragment.files if not field_ids.isdisjoint(file.fields))
     return fragment if len(files) == len(fragment.files) else dataclasses.replace(fragment, files=files)
-
-
-def check_unique_ids(fragments: Sequence[FragmentMetadata]) -> None:
-    """Raise `CorruptFileError` if two fragments have one id."""
-    seen: set[int] = set()
-    for fragment in fragments:
-        if fragment.id in seen:
-            raise CorruptFileError(f"fragment {fragment.id} is listed twice")
-        seen.add(fragment.id)
 
 
 _DELETION_TYPES = {
@@ -348,7 +386,7 @@ def _parse_deletion_file(message: table_pb2.DeletionFile, physical_rows: int, wh
     file_type = _DELETION_TYPES.get(message.file_type)
     if file_type is None:
         raise NotSupportedError(f"{where} has a deletion file of the unknown kind {message.file_type}")
-    if physical_rows and message.num_deleted_rows > physical_rows:
+    if message.num_deleted_rows > (physical_rows or MAX_ROWS):
         raise CorruptFileError(f"{where} has {physical_rows} rows, {message.num_deleted_rows} of them deleted")
     base_id = message.base_id if message.HasField("base_id") else None
     return DeletionFile(file_type, message.read_version, message.id, message.num_deleted_rows, base_id)

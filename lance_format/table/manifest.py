@@ -14,14 +14,13 @@ import contextlib
 import dataclasses
 import functools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of_package
 from typing import TypeVar
 
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.unknown_fields import UnknownFieldSet
+from google.protobuf.message import DecodeError
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
@@ -29,7 +28,9 @@ from lance_format.proto import table_pb2
 from lance_format.table import feature_flags
 from lance_format.table.base_paths import check_known_bases, parse_base_paths
 from lance_format.table.feature_flags import FeatureFlag
-from lance_format.table.fragment import FragmentMetadata, check_unique_ids, parse_fragment, serialize_fragment
+from lance_format.table.fragment import FragmentMetadata, check_known_fields
+from lance_format.table.fragment_columns import version_number
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.index_metadata import IndexMetadata, parse_index_section, serialize_index_section
 from lance_format.version import STABLE, FileVersion
 
@@ -64,7 +65,7 @@ class Manifest:
     timestamp_ns : int
         When it was committed: nanoseconds since the epoch, UTC.
     schema : Schema
-    fragments : tuple of FragmentMetadata
+    fragments : FragmentList
         By ascending id.
     file_version : FileVersion
         What data files are to be unless the writer says otherwise.
@@ -85,13 +86,13 @@ class Manifest:
     inline_transaction : bytes, optional
         The same transaction, where the manifest file has a copy.
     message : table_pb2.Manifest
-        As stored. Never changed: successors start from a copy.
+        As stored, but without the fragments. Never changed: successors start from a copy.
     """
 
     version: int
     timestamp_ns: int
     schema: Schema
-    fragments: tuple[FragmentMetadata, ...]
+    fragments: FragmentList
     file_version: FileVersion
     max_fragment_id: int = -1
     indices: tuple[IndexMetadata, ...] = ()
@@ -107,23 +108,19 @@ class Manifest:
 
     def fragment(self, fragment_id: int) -> FragmentMetadata | None:
         """Return the fragment of an id, or None if there is none."""
-        return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
+        return self.fragments.find(fragment_id)
 
     @property
     def next_field_id(self) -> int:
         """An id that no field of the table has, nor one that its files still hold."""
-        known = [field.id for field in self.schema.walk()]
-        known += [field_id for fragment in self.fragments for field_id in fragment.field_ids]
-        return max(known, default=-1) + 1
+        known = [-1, *(field.id for field in self.schema.walk())]
+        return max(*known, int(self.fragments.columns.max_field_ids.max(initial=-1))) + 1
 
     def with_new_fragments(self, added: Iterable[FragmentMetadata]) -> Manifest:
         """Add fragments under new ids, which no fragment of the table ever had."""
-        fragments = list(self.fragments)
-        next_id = self.max_fragment_id + 1
-        for fragment in added:
-            fragments.append(dataclasses.replace(fragment, id=next_id))
-            next_id += 1
-        return dataclasses.replace(self, fragments=tuple(fragments), max_fragment_id=next_id - 1)
+        first = self.max_fragment_id + 1
+        new = [dataclasses.replace(fragment, id=first + index) for index, fragment in enumerate(added)]
+        return dataclasses.replace(self, fragments=self.fragments.extended(new), max_fragment_id=first + len(new) - 1)
 
     def check_writable(self, where: str) -> None:
         """Raise `NotSupportedError` unless this library can write successors."""
@@ -173,7 +170,7 @@ def parse_transaction_of(data: bytes, *, path: str, version: int) -> tuple[str, 
         See `parse_manifest`.
     """
     with _naming(path):
-        message, position = _parse_message(data, path, version)
+        message, _, position = _parse_message(data, path, version)
         return message.transaction_file, _inline_transaction(message, data, position)
 
 
@@ -204,7 +201,7 @@ def serialize_manifest(manifest: Manifest) -> bytes:
         message.transaction_section = message.transaction_section_deprecated = len(content)
         content += _SIZE.pack(len(transaction)) + transaction
     position = len(content)
-    body = message.SerializeToString(deterministic=True)
+    body = _serialize_message(message, manifest.fragments)
     content += _SIZE.pack(len(body)) + body + _FOOTER.pack(position, *_FORMAT_NUMBERS, _MAGIC)
     if len(content) > MAX_MANIFEST_BYTES:
         raise NotSupportedError(
@@ -214,9 +211,17 @@ def serialize_manifest(manifest: Manifest) -> bytes:
     return bytes(content)
 
 
+def _serialize_message(message: table_pb2.Manifest, fragments: FragmentList) -> bytes:
+    """Return the protobuf of a manifest, its fields in ascending order as all writers put them."""
+    schema = table_pb2.Manifest(fields=message.fields)
+    del message.fields[:]
+    stored = table_pb2.FragmentsOfManifest(fragments=fragments.serialize())
+    return b"".join([part.SerializeToString(deterministic=True) for part in (schema, stored, message)])
+
+
 def first_manifest(schema: Schema, file_version: FileVersion, *, stable_row_ids: bool = False) -> Manifest:
     """Return a table without rows, and without a version yet."""
-    return Manifest(0, 0, schema, (), file_version, stable_row_ids=stable_row_ids)
+    return Manifest(0, 0, schema, FragmentList(), file_version, stable_row_ids=stable_row_ids)
 
 
 def make_successor(
@@ -243,10 +248,9 @@ def make_successor(
     message.CopyFrom(state.message)
     for stale in _REBUILT:
         message.ClearField(stale)
-    fragments = tuple(sorted(state.fragments, key=lambda fragment: fragment.id))
+    fragments = state.fragments.by_id()
     check_known_bases(fragments, state.indices, state.bases)  # Fragments may come from a caller.
     based_on_previous = previous is not None and state.message is previous.message
-    _set_fragments(message, previous if based_on_previous else None, fragments)
     if state.max_fragment_id >= 0:
         message.max_fragment_id = state.max_fragment_id
     if previous is None or not based_on_previous or state.schema != previous.schema:
@@ -281,8 +285,8 @@ def _library_version() -> str:
         return "0.0.0"
 
 
-def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Manifest, int]:
-    """Return the protobuf of a manifest, and where it starts."""
+def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Manifest, Sequence[bytes], int]:
+    """Return the protobuf of a manifest, without and with its fragments' only, and where it starts."""
     if len(data) < _FOOTER.size:
         raise CorruptFileError(f"a manifest has at least {_FOOTER.size} bytes; this one has {len(data)}")
     position, major, minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
@@ -291,20 +295,18 @@ def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Mani
     if major != _FORMAT_NUMBERS[0]:
         raise NotSupportedError(f"{path}: manifests of format {major}.{minor} are not supported")
     end = len(data) - _FOOTER.size
-    message = table_pb2.Manifest.FromString(_section(data, position, end, "manifest"))
+    stored = table_pb2.FragmentsOfManifest.FromString(_section(data, position, end, "manifest"))
+    fragments = list(stored.fragments)
+    stored.ClearField("fragments")
+    message = table_pb2.Manifest.FromString(stored.SerializeToString())
     if message.version != version:
         raise CorruptFileError(f"the manifest is of version {message.version}, its name says {version}")
-    return message, position
+    return message, fragments, position
 
 
 def _parse(data: bytes, path: str, version: int) -> Manifest:
-    message, position = _parse_message(data, path, version)
-    if _has_unknown_fields(message):
-        _check_known_fields(message)
-        for fragment in message.fragments:
-            _check_known_fields(fragment)
-            for file in fragment.files:
-                _check_known_fields(file)
+    message, stored, position = _parse_message(data, path, version)
+    check_known_fields(message)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
     bases = parse_base_paths(message, path.rsplit("/", 2)[0])
     if message.blob_dataset_version:
@@ -312,7 +314,7 @@ def _parse(data: bytes, path: str, version: int) -> Manifest:
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))
-    return _from_message(message, _inline_transaction(message, data, position), indices, bases)
+    return _from_message(message, stored, _inline_transaction(message, data, position), indices, bases)
 
 
 def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int) -> bytes | None:
@@ -322,30 +324,10 @@ def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int)
     return None
 
 
-def _has_unknown_fields(message: Message) -> bool:
-    """Tell whether there are any, however deep; asking every message of a large manifest takes long."""
-    known = type(message)()
-    known.CopyFrom(message)
-    known.DiscardUnknownFields()
-    return known.ByteSize() != message.ByteSize()
-
-
 @functools.lru_cache(maxsize=2)
 def _parse_once(data: bytes, path: str, version: int) -> Manifest:
     """Parse, unless the very same bytes were just parsed: a change is mostly planned on what it is committed on."""
     return _parse(data, path, version)
-
-
-def _check_known_fields(message: Message) -> None:
-    """Refuse a field that is known, but has another wire type than it should.
-
-    Protobuf keeps such a field as an unknown one: without this check a damaged tag would silently drop a fragment.
-    """
-    strays = UnknownFieldSet(message)
-    for stray in (strays[index] for index in range(len(strays))):
-        known = message.DESCRIPTOR.fields_by_number.get(stray.field_number)
-        if known is not None:
-            raise CorruptFileError(f"field {known.name} of a {message.DESCRIPTOR.name} has wire type {stray.wire_type}")
 
 
 def _section(data: bytes, position: int, end: int, what: str) -> bytes:
@@ -361,15 +343,16 @@ def _section(data: bytes, position: int, end: int, what: str) -> bytes:
 
 def _from_message(
     message: table_pb2.Manifest,
+    stored: Sequence[bytes],
     transaction: bytes | None,
     indices: tuple[IndexMetadata, ...],
     bases: Mapping[int, str],
 ) -> Manifest:
-    fragments = tuple(parse_fragment(fragment) for fragment in message.fragments)
-    check_unique_ids(fragments)
+    fragments = FragmentList.parse(stored)
+    columns = fragments.columns
     stable_row_ids = bool(message.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS)
-    nameless = [fragment.id for fragment in fragments if fragment.row_ids is None] if stable_row_ids else []
-    if nameless:
+    nameless = columns.ids[~columns.has_row_ids]
+    if stable_row_ids and nameless.size:
         raise CorruptFileError(f"fragment {nameless[0]} has no row ids, which its table promises")
     check_known_bases(fragments, indices, bases)
     stated = message.max_fragment_id if message.HasField("max_fragment_id") else -1
@@ -378,8 +361,8 @@ def _from_message(
         timestamp_ns=_parse_timestamp(message),
         schema=parse_schema(message.fields, message.schema_metadata),
         fragments=fragments,
-        file_version=_parse_file_version(message),
-        max_fragment_id=max(stated, max((fragment.id for fragment in fragments), default=-1)),
+        file_version=_parse_file_version(message, fragments),
+        max_fragment_id=max(stated, int(columns.ids.max(initial=-1))),
         indices=indices,
         config=dict(message.config),
         table_metadata=dict(message.table_metadata),
@@ -400,9 +383,9 @@ def _parse_timestamp(message: table_pb2.Manifest) -> int:
     return int(timestamp.seconds * 10**9 + timestamp.nanos)
 
 
-def _parse_file_version(message: table_pb2.Manifest) -> FileVersion:
+def _parse_file_version(message: table_pb2.Manifest, fragments: FragmentList) -> FileVersion:
     if not message.HasField("data_format"):
-        return _file_version_of_early_release(message)
+        return _file_version_of_early_release(message, fragments)
     if message.data_format.file_format != "lance":
         raise NotSupportedError(f"the table has data files of format {message.data_format.file_format[:100]!r}")
     try:
@@ -411,28 +394,14 @@ def _parse_file_version(message: table_pb2.Manifest) -> FileVersion:
         raise NotSupportedError(f"the table has data files of an unknown version: {error}") from error
 
 
-def _file_version_of_early_release(message: table_pb2.Manifest) -> FileVersion:
+def _file_version_of_early_release(message: table_pb2.Manifest, fragments: FragmentList) -> FileVersion:
     """Return what a manifest without `data_format` implies: a flag told 2.0 from 0.1, and files tell the rest."""
     if not (message.reader_feature_flags | message.writer_feature_flags) & FeatureFlag.V2_FORMAT:
         return FileVersion.V0_1
-    for file in (file for fragment in message.fragments for file in fragment.files):
+    for file in (file for fragment in fragments for file in fragment.stored_files()):
         numbers = (file.file_major_version, file.file_minor_version)
         return next((version for version in FileVersion if version.manifest_numbers == numbers), FileVersion.V2_0)
     return STABLE
-
-
-def _set_fragments(
-    message: table_pb2.Manifest, previous: Manifest | None, fragments: tuple[FragmentMetadata, ...]
-) -> None:
-    """Write the fragments, of which all but a few usually stand in a copy of the previous message already."""
-    stored = previous.fragments if previous is not None and len(message.fragments) == len(previous.fragments) else ()
-    kept = 0
-    for before, after in zip(stored, fragments, strict=False):
-        if before is not after:
-            break
-        kept += 1
-    del message.fragments[kept:]
-    message.fragments.extend(serialize_fragment(fragment) for fragment in fragments[kept:])
 
 
 def _set_schema(message: table_pb2.Manifest, schema: Schema) -> None:
@@ -450,12 +419,14 @@ def _set_map(stored: MutableMapping[str, _V], values: Mapping[str, _V]) -> None:
 def _set_flags(message: table_pb2.Manifest, state: Manifest) -> None:
     """State what the table needs from now on; that its files are of several versions is never taken back."""
     flags = FeatureFlag(message.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS)
-    if any(fragment.deletion_file is not None for fragment in state.fragments):
+    columns = state.fragments.columns
+    if columns.num_deleted_rows.any():
         flags |= FeatureFlag.DELETION_FILES
     if state.stable_row_ids:
         flags |= FeatureFlag.STABLE_ROW_IDS
-    numbers = {(file.file_major_version, file.file_minor_version) for x in state.fragments for file in x.files}
-    if numbers - {state.file_version.manifest_numbers}:
+    version = version_number(*state.file_version.manifest_numbers)
+    strays = (columns.lowest_versions != version) | (columns.highest_versions != version)
+    if (strays & (columns.num_files > 0)).any():
         flags |= FeatureFlag.MIXED_FILE_VERSIONS
     if message.base_paths:
         flags |= FeatureFlag.BASE_PATHS

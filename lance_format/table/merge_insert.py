@@ -22,7 +22,7 @@ from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import RetryableCommitConflictError
 from lance_format.table.commit import Precondition
-from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.key_index import Numbers
 from lance_format.table.manifest import Manifest
 from lance_format.table.merge_matching import Matches, MergeSource, Merging, describe_key, find_matches, read_source
@@ -132,7 +132,7 @@ def _absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np
     if not is_inserted.any():
         return None
     keys = [table.manifest.schema.field(name) for name in source.keys.names]
-    known = {fragment.id: fragment.files for fragment in table.manifest.fragments}
+    known: dict[int, tuple[DataFile, ...]] = {}
 
     def check(latest: Manifest) -> None:
         if not all(key in latest.schema.fields for key in keys):
@@ -140,10 +140,11 @@ def _absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np
                 f"another writer changed the columns {', '.join(source.keys.names)} of {table.root} meanwhile, by which"
                 " this merge matches rows; nothing was changed: run it again on the latest version"
             )
-        others = [fragment for fragment in latest.fragments if known.get(fragment.id) != fragment.files]
-        for fragment in others:
-            _check_absence(table, latest, fragment, source, is_inserted)
-            known[fragment.id] = fragment.files
+        for fragment in latest.fragments.beyond(table.manifest.fragments):
+            before = table.manifest.fragment(fragment.id)
+            if fragment.files != known.get(fragment.id, () if before is None else before.files):
+                _check_absence(table, latest, fragment, source, is_inserted)
+                known[fragment.id] = fragment.files
 
     return check
 

@@ -80,7 +80,7 @@ def settle(operation: Append, table: Manifest) -> Append | Merge:
         return Append(tuple(fragments))
     first = table.max_fragment_id + 1
     return Merge(
-        table.fragments,
+        tuple(table.fragments),
         Schema((*table.schema.fields, *added), table.schema.metadata),
         preserves_nullability=True,
         new_fragments=tuple(dataclasses.replace(x, id=first + index) for index, x in enumerate(fragments)),

@@ -65,11 +65,9 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
     rows : RowSet
     """
     table = draft.table
-    wanted = set(rows.fragment_ids())
+    found = [table.manifest.fragment(fragment_id) for fragment_id in sorted(rows.fragment_ids())]
     updated, emptied = [], set()
-    for fragment in table.manifest.fragments:
-        if fragment.id not in wanted:
-            continue
+    for fragment in (fragment for fragment in found if fragment is not None):
         scan = table.scan(fragment, table.manifest.schema.select([]))
         deleted = np.union1d(scan.deleted_rows(), rows.offsets(fragment.id))
         if deleted.size == scan.physical_rows():

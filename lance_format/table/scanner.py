@@ -11,6 +11,7 @@ from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import to_sql
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.json_columns import with_text
 from lance_format.table.late_materialisation import Pace, Stages, materialise
@@ -90,7 +91,7 @@ class LanceScanner:
         blob_handling: str | None = None,
     ) -> None:
         self._table = table
-        self._fragments = table.manifest.fragments if fragments is None else tuple(fragments)
+        self._fragments = table.manifest.fragments if fragments is None else FragmentList(fragments)
         self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
         extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
         stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
@@ -130,7 +131,7 @@ class LanceScanner:
         """Count the rows."""
         if self._projection.filter is not None:
             return sum(batch.num_rows for batch, _ in self.matching())
-        total = max(sum(map(self._num_rows, self._fragments)) - self._offset, 0)
+        total = max(int(self._table.num_rows(self._fragments).sum()) - self._offset, 0)
         return total if self._limit is None else min(total, self._limit)
 
     def matching_rows(self) -> Iterator[LiveRows]:
@@ -196,11 +197,10 @@ class LanceScanner:
             yield scan, RowRanges.of([(0, scan.physical_rows())])
 
     def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
-        fragments = {fragment.id: fragment for fragment in self._fragments}
         for fragment_id, group in itertools.groupby(task.ranges, key=lambda found: found[0]):
             pairs = [(start, stop) for _, start, stop in group]
             bounds = list(itertools.chain.from_iterable(pairs))
-            fragment = fragments.get(fragment_id)
+            fragment = self._fragments.find(fragment_id)
             scan = None if fragment is None else self._scan(fragment)
             if scan is None or bounds != sorted(bounds) or not 0 <= bounds[0] <= bounds[-1] <= scan.physical_rows():
                 raise InvalidInputError(
@@ -239,14 +239,9 @@ class LanceScanner:
         """Return how many rows of the table come before each fragment; nothing if no one asks for it."""
         if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
             return {}
-        num_rows = [self._scan(fragment).num_rows() for fragment in self._table.manifest.fragments]
-        ids = [fragment.id for fragment in self._table.manifest.fragments]
+        ids = self._table.manifest.fragments.columns.ids.tolist()
+        num_rows = self._table.num_rows().tolist()
         return dict(zip(ids, itertools.accumulate(num_rows, initial=0), strict=False))
-
-    def _num_rows(self, fragment: FragmentMetadata) -> int:
-        """Return how many live rows a fragment has; most tables say so."""
-        stated = fragment.num_rows
-        return self._scan(fragment).num_rows() if stated is None else stated
 
     def _scan(self, fragment: FragmentMetadata) -> FragmentScan:
         return self._table.scan(fragment, self._projection.source)

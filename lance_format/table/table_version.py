@@ -6,9 +6,11 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
@@ -23,6 +25,7 @@ from lance_format.file import SearchCache
 from lance_format.object_store import ObjectStore
 from lance_format.table.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -73,6 +76,24 @@ class TableVersion:
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentScan:
         """Return how some columns of a fragment are read."""
         return FragmentScan(self.store, self.root, fragment, schema, self.cache, self.manifest.bases)
+
+    def num_rows(self, fragments: Sequence[FragmentMetadata] | None = None) -> npt.NDArray[np.int64]:
+        """Return how many live rows fragments have; files are opened only where the manifest does not say.
+
+        Parameters
+        ----------
+        fragments : sequence of FragmentMetadata, optional
+            Of the table; all if not given.
+
+        Returns
+        -------
+        int64[num_fragments]
+        """
+        counted = self.manifest.fragments if fragments is None else FragmentList(fragments)
+        num_rows = counted.columns.num_rows
+        for place in np.flatnonzero(num_rows < 0).tolist():
+            num_rows[place] = self.scan(counted[place], Schema(())).num_rows()
+        return num_rows
 
     def commit(
         self,

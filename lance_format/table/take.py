@@ -14,6 +14,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.fragment_scan import to_physical
 from lance_format.table.projection import Columns, Projection, plan_projection
 from lance_format.table.row_columns import LiveRows, row_ids_of
@@ -64,18 +65,16 @@ def find_places(
     table: TableVersion, places: Indices, fragments: Sequence[FragmentMetadata] | None = None
 ) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
     """Return in which fragments rows are, and where there, and their places, all as arrays; see `take_places`."""
-    counted = table.manifest.fragments if fragments is None else tuple(fragments)
-    nothing = table.manifest.schema.select([])
-    scans = [table.scan(fragment, nothing) for fragment in counted]
-    ends = np.cumsum([0, *(scan.num_rows() for scan in scans)], dtype=np.int64)
+    counted = table.manifest.fragments if fragments is None else FragmentList(fragments)
+    ends = np.concatenate([[0], np.cumsum(table.num_rows(counted))])
     wanted = as_row_numbers(places, int(ends[-1]))
     owners = np.searchsorted(ends, wanted, side="right") - 1
     offsets = np.empty_like(wanted)
     for number in np.unique(owners):
         mine = owners == number
-        offsets[mine] = to_physical(wanted[mine] - ends[number], scans[number].deleted_rows())
-    ids = np.array([fragment.id for fragment in counted], np.int64)
-    return ids[owners], offsets, wanted
+        deleted = table.scan(counted[int(number)], Schema(())).deleted_rows()
+        offsets[mine] = to_physical(wanted[mine] - ends[number], deleted)
+    return counted.columns.ids[owners], offsets, wanted
 
 
 def take_row_ids(
@@ -130,15 +129,14 @@ def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tu
     addresses : uint64[num_rows]
         `fragment << 32 | place in its files`.
     """
-    nothing = table.manifest.schema.select([])
     fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
     offsets = (addresses & np.uint64(2**32 - 1)).astype(np.int64)
-    by_id = {fragment.id: table.scan(fragment, nothing) for fragment in table.manifest.fragments}
     for fragment_id in np.unique(fragment_ids):
         mine = fragment_ids == fragment_id
-        scan = by_id.get(int(fragment_id))
+        fragment = table.manifest.fragment(int(fragment_id))
         gone = np.ones(int(mine.sum()), np.bool_)
-        if scan is not None:
+        if fragment is not None:
+            scan = table.scan(fragment, Schema(()))
             gone = (offsets[mine] >= scan.physical_rows()) | np.isin(offsets[mine], scan.deleted_rows())
         fragment_ids[np.flatnonzero(mine)[gone]] = -1
     return fragment_ids, np.where(fragment_ids < 0, -1, offsets)

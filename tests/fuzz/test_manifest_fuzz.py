@@ -13,7 +13,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.proto import table_pb2
 from lance_format.table.manifest import parse_manifest
 from lance_format.table.transaction import parse_transaction
-from tests.table.builders import rows
+from tests.table.builders import changed_manifest, rows
 
 NUM_FLIPS = 3000
 
@@ -101,10 +101,9 @@ def test_transactions_cut_and_flipped(table: Path) -> None:
 
 @pytest.mark.parametrize(("seconds", "nanos"), [(2**62, 0), (-(2**62), 0), (253_402_300_800, 0), (0, -1), (0, 10**9)])
 def test_manifests_of_no_time(table: Path, seconds: int, nanos: int) -> None:
-    data = manifest_path(table).read_bytes()
-    position = int.from_bytes(data[-16:-8], "little")
-    message = table_pb2.Manifest.FromString(data[position + 4 : -16])
-    message.timestamp.seconds, message.timestamp.nanos = seconds, nanos
-    body = message.SerializeToString()
+    def change(message: table_pb2.Manifest) -> None:
+        message.timestamp.seconds, message.timestamp.nanos = seconds, nanos
+
+    data = changed_manifest(manifest_path(table).read_bytes(), change)
     with pytest.raises(CorruptFileError, match="after 1970"):
-        parse_manifest(data[:position] + len(body).to_bytes(4, "little") + body + data[-16:], path="p", version=2)
+        parse_manifest(data, path="p", version=2)

@@ -15,7 +15,7 @@ from lance_format.table.conflicts import MATRIX, check_conflict
 from lance_format.table.index_metadata import parse_index_section, serialize_index_section
 from lance_format.table.operations import OtherOperation
 from lance_format.table.transaction import Transaction, parse_transaction, serialize_transaction
-from tests.table.builders import rows
+from tests.table.builders import changed_manifest, rows
 from tests.table.test_conflicts import OPERATIONS, index
 
 NUM_MUTATIONS = 400
@@ -112,12 +112,7 @@ Change = Callable[[table_pb2.Manifest], None]
 
 
 def change_manifest(table: Path, change: Change) -> None:
-    data = manifest_path(table).read_bytes()
-    position = int.from_bytes(data[-16:-8], "little")
-    message = table_pb2.Manifest.FromString(data[position + 4 : -16])
-    change(message)
-    body = message.SerializeToString()
-    manifest_path(table).write_bytes(data[:position] + len(body).to_bytes(4, "little") + body + data[-16:])
+    manifest_path(table).write_bytes(changed_manifest(manifest_path(table).read_bytes(), change))
 
 
 def set_of_fragment(**values: Any) -> Change:

@@ -13,6 +13,7 @@ import pytest
 import lance_format
 from lance_format import CorruptFileError, DatasetNotFoundError, InvalidInputError, LanceError, SchemaMismatchError
 from lance_format.table.dataset import LanceDataset
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.manifest import Manifest
 from lance_format.table.validation import validate
 from tests.interop.test_table_pylance import assert_same
@@ -147,14 +148,15 @@ def _with(change: Callable[[Manifest], dict[str, Any]]) -> Callable[[LanceDatase
 
 
 def _first(manifest: Manifest, **changes: Any) -> dict[str, Any]:
-    return {"fragments": (dataclasses.replace(manifest.fragments[0], **changes), *manifest.fragments[1:])}
+    fragments = FragmentList((dataclasses.replace(manifest.fragments[0], **changes), *manifest.fragments[1:]))
+    return {"fragments": fragments}
 
 
 @pytest.mark.parametrize(
     "check",
     [
-        _with(lambda manifest: {"fragments": (manifest.fragments[0], manifest.fragments[0])}),
-        _with(lambda manifest: {"fragments": manifest.fragments[::-1]}),
+        _with(lambda manifest: {"fragments": FragmentList([manifest.fragments[0]] * 2)}),
+        _with(lambda manifest: {"fragments": FragmentList(manifest.fragments[::-1])}),
         _with(lambda manifest: _first(manifest, physical_rows=7)),
         _with(lambda manifest: _first(manifest, files=manifest.fragments[0].files * 2)),
         _with(lambda manifest: _first(manifest, files=manifest.fragments[1].files, physical_rows=2)),

@@ -1,13 +1,14 @@
 """Small tables and values for the tests of this directory."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 import lance_format
 from lance_format.datatypes import Schema
 from lance_format.object_store import ObjectStore, resolve
+from lance_format.proto import table_pb2
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.naming import new_data_file_name
 from lance_format.table.operations import Append, Overwrite
@@ -42,6 +43,15 @@ def append(read_version: int, *fragments: FragmentMetadata) -> Transaction:
 def column(path: object, name: str = "a") -> list[int]:
     values: Sequence[int] = lance_format.dataset(str(path)).to_table([name])[name].to_pylist()
     return sorted(values)
+
+
+def changed_manifest(data: bytes, change: Callable[[table_pb2.Manifest], object]) -> bytes:
+    """Return the content of a manifest's file with another manifest in it."""
+    position = int.from_bytes(data[-16:-8], "little")
+    message = table_pb2.Manifest.FromString(data[position + 4 : -16])
+    change(message)
+    body = message.SerializeToString()
+    return data[:position] + len(body).to_bytes(4, "little") + body + data[-16:]
 
 
 def data_files(path: object) -> list[str]:

@@ -23,10 +23,9 @@ from lance_format.proto import table_pb2
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.fragment import parse_fragment, serialize_fragment
 from lance_format.table.history import load_history
-from lance_format.table.manifest import parse_manifest, serialize_manifest
 from lance_format.table.operations import Delete
 from lance_format.table.write import plan_write
-from tests.table.builders import column, rows
+from tests.table.builders import changed_manifest, column, rows
 
 
 @pytest.fixture
@@ -128,9 +127,7 @@ def rewrite(branch: LanceDataset, change: Callable[[table_pb2.Manifest], Any]) -
     """Change the manifest of a branch."""
     table = branch._table
     path = load_history(table.store, table.root).manifest_path(branch.version)
-    manifest = parse_manifest(Path(path).read_bytes(), path=path, version=branch.version)
-    change(manifest.message)
-    Path(path).write_bytes(serialize_manifest(manifest))
+    Path(path).write_bytes(changed_manifest(Path(path).read_bytes(), change))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from lance_format.table.manifest import Manifest, make_successor, parse_manifest
 from lance_format.table.naming import ManifestNaming, check_segment, new_data_file_name, parse_manifest_name
 from lance_format.table.operations import Append, OtherOperation, Overwrite
 from lance_format.table.transaction import Transaction, parse_transaction, serialize_transaction
-from tests.table.builders import SCHEMA, append, creation, some_fragment
+from tests.table.builders import SCHEMA, append, changed_manifest, creation, some_fragment
 
 uint64s = st.integers(0, 2**64 - 1)
 data_files = st.builds(
@@ -163,8 +164,8 @@ def appended(manifest: Manifest, *added: FragmentMetadata) -> Manifest:
     return landed(manifest, append(manifest.version, *added), 2 * 10**18)
 
 
-def reparsed(manifest: Manifest) -> Manifest:
-    return parse_manifest(serialize_manifest(manifest), path="p", version=manifest.version)
+def reparsed(manifest: Manifest, change: Callable[[table_pb2.Manifest], object] = bool) -> Manifest:
+    return parse_manifest(changed_manifest(serialize_manifest(manifest), change), path="p", version=manifest.version)
 
 
 class TestManifests:
@@ -191,20 +192,28 @@ class TestManifests:
         assert [fragment.id for fragment in appended(emptied, some_fragment()).fragments] == [4]
 
     def test_ids_follow_the_fragments_where_the_field_is_absent(self) -> None:
-        manifest = first(some_fragment())
-        manifest.message.ClearField("max_fragment_id")
-        manifest.message.fragments[0].id = 41
-        assert [fragment.id for fragment in appended(reparsed(manifest), some_fragment()).fragments] == [41, 42]
+        def change(message: table_pb2.Manifest) -> None:
+            message.ClearField("max_fragment_id")
+            message.fragments[0].id = 41
+
+        manifest = reparsed(first(some_fragment()), change)
+        assert [fragment.id for fragment in appended(manifest, some_fragment()).fragments] == [41, 42]
 
     def test_what_is_not_known_survives_an_append(self) -> None:
-        manifest = first(some_fragment())
         unknown = b"\xc2\x3e\x03new"  # Field 1000, three bytes.
-        manifest.message.MergeFromString(unknown)
-        manifest.message.fragments[0].MergeFromString(unknown)
-        manifest.message.config["key"] = "value"
-        manifest.message.table_metadata["more"] = "metadata"
-        data = serialize_manifest(reparsed(appended(reparsed(manifest), some_fragment())))
-        assert data.count(unknown) == 2
+
+        def change(message: table_pb2.Manifest) -> None:
+            message.MergeFromString(unknown)
+            message.fragments[0].MergeFromString(unknown)
+            message.fragments[0].files[0].MergeFromString(unknown)
+            message.config["key"] = "value"
+            message.table_metadata["more"] = "metadata"
+
+        manifest = reparsed(first(some_fragment()), change)
+        data = serialize_manifest(reparsed(appended(manifest, some_fragment())))
+        assert data.count(unknown) == 3
+        emptied = dataclasses.replace(manifest.fragments[0], physical_rows=7)
+        assert serialize_fragment(emptied).SerializeToString().count(unknown) == 2
         successor = parse_manifest(data, path="p", version=2)
         assert dict(successor.message.config) == {"key": "value"}
         assert dict(successor.message.table_metadata) == {"more": "metadata"}
@@ -251,9 +260,8 @@ class TestManifests:
         manifest = first(some_fragment(), some_fragment())
         with pytest.raises(CorruptFileError, match="version 1, its name says 2"):
             parse_manifest(serialize_manifest(manifest), path="p", version=2)
-        manifest.message.fragments[1].id = 0
         with pytest.raises(CorruptFileError, match="p: fragment 0 is listed twice"):
-            reparsed(manifest)
+            reparsed(manifest, lambda message: setattr(message.fragments[1], "id", 0))
 
     def test_an_unknown_file_format_is_refused(self) -> None:
         for name, version in (("parquet", "2.2"), ("lance", "7.7")):

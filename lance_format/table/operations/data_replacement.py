@@ -61,18 +61,20 @@ class DataReplacement(FragmentDefaults):
         """See `Operation`."""
         if len({file.fields for _, file in self.files}) > 1:
             raise InvalidInputError("the data files of a replacement hold different columns; replace them one by one")
-        fragments = {fragment.id: fragment for fragment in current.fragments}
+        updated: dict[int, FragmentMetadata] = {}
         for fragment_id, file in self.files:
-            if fragment_id not in fragments:
+            fragment = updated.get(fragment_id) or current.fragment(fragment_id)
+            if fragment is None:
                 raise InvalidInputError(f"the table has no fragment {fragment_id}, whose data is to be replaced")
-            fragments[fragment_id] = _replace_file(fragments[fragment_id], file)
+            updated[fragment_id] = _replace_file(fragment, file)
         indices = tuple(
             index
             if index.fragment_ids is None or self.field_ids.isdisjoint(index.fields)
             else index.with_fragments(set(index.fragment_ids) - self.changed_fragment_ids)
             for index in current.indices
         )
-        return dataclasses.replace(current, fragments=touch_rows(current, fragments.values()), indices=indices)
+        fragments = current.fragments.changed(touch_rows(current, updated.values()))
+        return dataclasses.replace(current, fragments=fragments, indices=indices)
 
 
 def _replace_file(fragment: FragmentMetadata, file: DataFile) -> FragmentMetadata:

@@ -53,10 +53,5 @@ class Delete(FragmentDefaults):
 
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
-        updated = {fragment.id: fragment for fragment in self.updated_fragments}
-        fragments = tuple(
-            updated.get(fragment.id, fragment)
-            for fragment in current.fragments
-            if fragment.id not in self.deleted_fragment_ids
-        )
+        fragments = current.fragments.changed(self.updated_fragments, self.deleted_fragment_ids)
         return retain_indices(dataclasses.replace(current, fragments=fragments))

@@ -10,6 +10,7 @@ from lance_format.datatypes import Schema, parse_schema, serialize_fields, seria
 from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import fragment_ids, retain_indices
 from lance_format.table.row_lineage import add_rows, touch_rows, without_lineage
@@ -73,10 +74,11 @@ class Merge:
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
         after = {fragment.id: fragment for fragment in self.fragments}
-        if after.keys() != fragment_ids(current.fragments):
+        if after.keys() != current.fragments.ids:
             raise InvalidInputError("the fragments of a merge are not those of the table")
         for fragment in current.fragments:
             if fragment.physical_rows not in (0, after[fragment.id].physical_rows):
                 raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
-        state = dataclasses.replace(current, fragments=touch_rows(current, self.fragments), schema=self.schema)
+        fragments = FragmentList(touch_rows(current, self.fragments))
+        state = dataclasses.replace(current, fragments=fragments, schema=self.schema)
         return retain_indices(add_rows(state, (without_lineage(fragment) for fragment in self.new_fragments)))

@@ -94,5 +94,5 @@ def retain_indices(state: Manifest) -> Manifest:
     if not state.indices:
         return state
     field_ids = frozenset(field.id for field in state.schema.walk())
-    indices = retain_relevant(state.indices, field_ids, fragment_ids(state.fragments))
+    indices = retain_relevant(state.indices, field_ids, state.fragments.ids)
     return dataclasses.replace(state, indices=indices)

@@ -11,6 +11,7 @@ from lance_format.datatypes import Schema, parse_schema, serialize_fields, seria
 from lance_format.errors import NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.manifest import Manifest, first_manifest
 from lance_format.table.operations.operation import FragmentDefaults
 from lance_format.table.row_lineage import add_rows, without_lineage
@@ -76,7 +77,7 @@ class Overwrite(FragmentDefaults):
             raise NotSupportedError("stable row ids can only be enabled when a table is created, not by an overwrite")
         emptied = dataclasses.replace(
             current,
-            fragments=(),
+            fragments=FragmentList(),
             schema=self.schema,
             file_version=self.file_version or current.file_version,
             indices=(),

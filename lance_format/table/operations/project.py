@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from lance_format.datatypes import Schema, parse_schema, serialize_fields
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import without_dropped_files
+from lance_format.table.fragment_list import FragmentList
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import FragmentDefaults, retain_indices
 
@@ -43,6 +44,6 @@ class Project(FragmentDefaults):
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
         left = {field.id for field in self.schema.walk()}
-        fragments = tuple(without_dropped_files(fragment, left) for fragment in current.fragments)
+        fragments = FragmentList(without_dropped_files(fragment, left) for fragment in current.fragments)
         schema = Schema(self.schema.fields, current.schema.metadata)
         return retain_indices(dataclasses.replace(current, fragments=fragments, schema=schema))

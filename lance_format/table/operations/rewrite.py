@@ -11,7 +11,6 @@ from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.manifest import Manifest
-from lance_format.table.operations.operation import fragment_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +83,14 @@ class Rewrite:
         if self.rewrites_indices:
             raise NotSupportedError("a rewrite that rewrites indices cannot be committed")
         self._check_reserved(current)
-        missing = self.changed_fragment_ids - fragment_ids(current.fragments)
+        missing = self.changed_fragment_ids - current.fragments.ids
         if missing:
             raise InvalidInputError(f"the table has no fragments {sorted(missing)[:10]}, which are to be rewritten")
-        kept = tuple(fragment for fragment in current.fragments if fragment.id not in self.changed_fragment_ids)
+        kept = current.fragments.changed(removed=self.changed_fragment_ids)
         state = dataclasses.replace(current, fragments=kept)
         for group in self.groups:
             reserved = [fragment for fragment in group.new_fragments if fragment.id]
-            state = dataclasses.replace(state, fragments=(*state.fragments, *reserved))
+            state = dataclasses.replace(state, fragments=state.fragments.extended(reserved))
             state = state.with_new_fragments(fragment for fragment in group.new_fragments if not fragment.id)
         indices = tuple(self._shrunk(index) for index in current.indices)
         return dataclasses.replace(state, indices=indices)
@@ -106,7 +105,7 @@ class Rewrite:
     def _check_reserved(self, current: Manifest) -> None:
         """Refuse ids that were not reserved, or are in use."""
         ids = [fragment.id for fragment in self.added_fragments if fragment.id]
-        taken = fragment_ids(current.fragments)
+        taken = current.fragments.ids
         for fragment_id in ids:
             if fragment_id > current.max_fragment_id or fragment_id in taken or ids.count(fragment_id) > 1:
                 raise InvalidInputError(f"fragment id {fragment_id} of a rewrite has not been reserved for it")

@@ -80,12 +80,7 @@ class Update:
 
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
-        updated = {fragment.id: fragment for fragment in self.updated_fragments}
-        kept = tuple(
-            updated.get(fragment.id, fragment)
-            for fragment in current.fragments
-            if fragment.id not in self.removed_fragment_ids
-        )
+        kept = current.fragments.changed(self.updated_fragments, self.removed_fragment_ids)
         indices = tuple(self._uncover(index) for index in current.indices)
         state = dataclasses.replace(current, fragments=kept, indices=indices)
         return retain_indices(add_rows(state, self.new_fragments))
