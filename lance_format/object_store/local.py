@@ -101,7 +101,9 @@ class LocalStore:
 
     def list_names(self, prefix: str) -> list[str]:
         """See `ObjectStore`."""
-        return sorted(entry.name for entry in self._entries(prefix))
+        with contextlib.suppress(ObjectNotFoundError), _storage_errors("list", prefix), os.scandir(prefix) as found:
+            return [entry.name for entry in found if not entry.is_dir()]
+        return []
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore`."""

@@ -90,7 +90,7 @@ class ObjectStore(Protocol):
         """Return the objects directly in a directory, by name; none if there is no such directory."""
 
     def list_names(self, prefix: str) -> list[str]:
-        """Return what `list_objects` does, names within the directory only: cheaper where sizes cost a request each."""
+        """Return the names of what `list_objects` finds, in any order: cheaper where sizes cost a request each."""
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield all objects below a directory at any depth, in any order; none if there is no such directory.

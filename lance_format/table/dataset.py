@@ -19,7 +19,7 @@ from lance_format.table.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.cleanup import DEFAULT_AGE, CleanupPolicy, CleanupStats, clean_up
 from lance_format.table.dataset_changes import DatasetChanges
 from lance_format.table.dataset_reads import DatasetReads
-from lance_format.table.history import load_history, load_latest, summarize
+from lance_format.table.history import load_latest, load_version, summarize
 from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.migrate_manifest_names import migrate_manifest_names
@@ -69,7 +69,7 @@ def dataset(
     cache = SearchCache(metadata_cache_size_bytes)
     store, root = resolve(uri, storage_options)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
-    manifest = load_latest(store, root) if number is None else load_history(store, root).load(number)
+    manifest = load_latest(store, root) if number is None else load_version(store, root, number)
     table = TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}), cache)
     opened = LanceDataset(os.fspath(uri), table)
     if version is not None and number is None:
@@ -254,10 +254,8 @@ class LanceDataset(DatasetReads, DatasetChanges):
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment of an id, or None if there is none."""
-        for fragment in self._table.manifest.fragments:
-            if fragment.id == fragment_id:
-                return LanceFragment(self, fragment)
-        return None
+        fragment = self._table.manifest.fragment(fragment_id)
+        return None if fragment is None else LanceFragment(self, fragment)
 
     @property
     def has_stable_row_ids(self) -> bool:

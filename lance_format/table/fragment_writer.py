@@ -151,7 +151,7 @@ class FragmentWriter:
 def list_data_files(store: ObjectStore, root: str, job: str) -> list[str]:
     """Return the paths of the data files of a write, finished or not."""
     directory = f"{root}/{DATA_DIRECTORY}"
-    return [f"{directory}/{name}" for name in store.list_names(directory) if is_data_file_of(name, job)]
+    return [f"{directory}/{name}" for name in sorted(store.list_names(directory)) if is_data_file_of(name, job)]
 
 
 class NullSink:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import datetime
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
+from lance_format.table.manifest_names import ManifestNames
 from lance_format.table.naming import (
     TRANSACTIONS_DIRECTORY,
     VERSIONS_DIRECTORY,
@@ -35,26 +38,23 @@ class History:
     store : ObjectStore
     root : str
         The path of the table in the store.
-    names : mapping of int to str
+    names : ManifestNames
         The manifest file of each version, by ascending version.
-    naming : ManifestNaming
-        The scheme that the table keeps to.
     """
 
     store: ObjectStore
     root: str
-    names: Mapping[int, str]
-    naming: ManifestNaming
+    names: ManifestNames
 
     @property
     def latest(self) -> int:
         """The latest version; 0 if there is no table."""
-        return max(self.names, default=0)
+        return self.names.latest
 
     def manifest_path(self, version: int) -> str:
         """Return the path that the manifest of a version, existing or next, has in the store."""
         name = self.names.get(version)
-        return f"{self.root}/{self.naming.path(version) if name is None else f'{VERSIONS_DIRECTORY}/{name}'}"
+        return f"{self.root}/{self.names.naming.path(version) if name is None else f'{VERSIONS_DIRECTORY}/{name}'}"
 
     def load(self, version: int) -> Manifest:
         """Load the manifest of a version.
@@ -133,16 +133,20 @@ def load_history(store: ObjectStore, root: str) -> History:
     CorruptFileError
         If the table mixes the two schemes of manifest names.
     """
-    names: dict[int, str] = {}
-    namings: set[ManifestNaming] = set()
-    for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):
-        parsed = parse_manifest_name(name)
-        if parsed is not None:
-            names[parsed[0]] = name
-            namings.add(parsed[1])
-    if len(namings) > 1:
-        raise CorruptFileError("manifests of both naming schemes are mixed", path=f"{root}/{VERSIONS_DIRECTORY}")
-    return History(store, root, dict(sorted(names.items())), next(iter(namings), ManifestNaming.V2))
+    directory = f"{root}/{VERSIONS_DIRECTORY}"
+    try:
+        return History(store, root, ManifestNames(store.list_names(directory)))
+    except CorruptFileError as error:
+        raise CorruptFileError(error.what, path=directory) from error
+
+
+def load_version(store: ObjectStore, root: str, version: int) -> Manifest:
+    """Load a version by its number; see `History.load`. Only tables of early releases have to be listed for it."""
+    path = f"{root}/{ManifestNaming.V2.path(version)}"
+    with contextlib.suppress(ObjectNotFoundError):
+        if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
+            return parse_manifest(store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
+    return load_history(store, root).load(version)
 
 
 def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) -> Manifest:
@@ -187,18 +191,16 @@ def describe_versions(versions: list[int]) -> str:
 
 def summarize(manifest: Manifest) -> dict[str, Any]:
     """Return what `LanceDataset.versions` says about a version; keys and types are those of pylance."""
-    fragments = manifest.fragments
-    files = [file for fragment in fragments for file in fragment.files]
-    deletions = [fragment.deletion_file for fragment in fragments if fragment.deletion_file is not None]
-    physical = sum(fragment.physical_rows for fragment in fragments)
-    deleted = sum(deletion.num_deleted_rows for deletion in deletions)
+    columns = manifest.fragments.columns
+    physical = int(columns.physical_rows.sum())
+    deleted = int(columns.num_deleted_rows.clip(0).sum())
     metadata = {
         "total_data_file_rows": physical,
-        "total_data_files": len(files),
+        "total_data_files": int(columns.num_files.sum()),
         "total_deletion_file_rows": deleted,
-        "total_deletion_files": len(deletions),
-        "total_files_size": sum(file.size_bytes for file in files),
-        "total_fragments": len(fragments),
+        "total_deletion_files": int(np.count_nonzero(columns.num_deleted_rows)),
+        "total_files_size": sum(columns.size_bytes.tolist()),
+        "total_fragments": len(manifest.fragments),
         "total_rows": physical - deleted,
     }
     seconds, nanoseconds = divmod(manifest.timestamp_ns, 10**9)

@@ -21,7 +21,7 @@ def migrate_manifest_names(store: ObjectStore, root: str) -> None:
         If a version has manifests of both schemes that differ.
     """
     directory = f"{root}/{VERSIONS_DIRECTORY}"
-    for name in store.list_names(directory):
+    for name in sorted(store.list_names(directory)):
         parsed = parse_manifest_name(name)
         if parsed is None or parsed[1] is not ManifestNaming.V1:
             continue

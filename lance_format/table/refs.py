@@ -228,7 +228,7 @@ def _path(main: str, directory: str, name: str) -> str:
 
 def _list(store: ObjectStore, directory: str, parse: Callable[[dict[str, Any]], Ref]) -> dict[str, Ref]:
     found = {}
-    for file in store.list_names(directory):
+    for file in sorted(store.list_names(directory)):
         # Not those that are being written.
         if file.endswith(_SUFFIX) and not file.startswith(".tmp_"):
             ref = _load(store, f"{directory}/{file}", parse)

@@ -57,4 +57,4 @@ def changed_manifest(data: bytes, change: Callable[[table_pb2.Manifest], object]
 def data_files(path: object) -> list[str]:
     store, root = open_store(path)
     directories = ("data", "_transactions", "_versions", "_deletions")
-    return list(itertools.chain(*(store.list_names(f"{root}/{name}") for name in directories)))
+    return list(itertools.chain(*(sorted(store.list_names(f"{root}/{name}")) for name in directories)))
