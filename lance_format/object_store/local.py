@@ -69,9 +69,9 @@ class LocalStore:
         finally:
             reader.close()
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """See `ObjectStore`."""
-        writer = LocalWriter(path)
+        writer = LocalWriter(path, durable=durable)
         try:
             writer.write(data)
             writer.close()
@@ -243,11 +243,14 @@ class LocalWriter:
     path : str
     replace : bool
         Whether an existing file of that name may be replaced.
+    durable : bool
+        Whether it is synced to the disk.
     """
 
-    def __init__(self, path: str, *, replace: bool = True) -> None:
+    def __init__(self, path: str, *, replace: bool = True, durable: bool = True) -> None:
         self._path = path
         self._replace = replace
+        self._durable = durable
         self._position = 0
         self._temporary = os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
         with _storage_errors("create", path):
@@ -277,10 +280,12 @@ class LocalWriter:
         if self._descriptor < 0:
             return
         with _storage_errors("write", self._path):
-            os.fsync(self._descriptor)
+            if self._durable:
+                os.fsync(self._descriptor)
             self._close_descriptor()
             self._publish()
-            _sync_directory(os.path.dirname(self._path))
+            if self._durable:
+                _sync_directory(os.path.dirname(self._path))
 
     def abort(self) -> None:
         """See `RangeWriter`."""

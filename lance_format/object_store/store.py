@@ -74,8 +74,17 @@ class ObjectStore(Protocol):
             If it is larger than `max_bytes`.
         """
 
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace an object; readers see the old or the new one, never a mixture."""
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Create or replace an object; readers see the old or the new one, never a mixture.
+
+        Parameters
+        ----------
+        path : str
+        data : bytes
+        durable : bool
+            Whether the object has to outlive a failure of the machine. Without it, what is there afterwards may be
+            anything.
+        """
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create an object, durably.

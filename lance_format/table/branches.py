@@ -156,7 +156,8 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
         delete_ref(store, main, name, started)
         raise
     with contextlib.suppress(StorageError):
-        store.put(f"{root}/{VERSION_HINT}", json.dumps({"version": first.version}, separators=(",", ":")).encode())
+        hint = json.dumps({"version": first.version}, separators=(",", ":")).encode()
+        store.put(f"{root}/{VERSION_HINT}", hint, durable=False)
     return dataclasses.replace(table, uri=branch_location(main_uri, name), root=root, manifest=first)
 
 

@@ -322,7 +322,7 @@ class _Commit:
         return _Outcome.LANDED if found == content else _Outcome.FOREIGN
 
     def _write_hint(self, version: int) -> None:
-        """Tell other readers where to look first; they do not rely on it."""
+        """Tell other readers where to look first; they do not rely on it, whatever it holds."""
         with contextlib.suppress(StorageError):
             hint = json.dumps({"version": version}, separators=(",", ":")).encode()
-            self._store.put(f"{self._root}/{VERSION_HINT}", hint)
+            self._store.put(f"{self._root}/{VERSION_HINT}", hint, durable=False)

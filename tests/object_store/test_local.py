@@ -67,6 +67,16 @@ class TestLocalStore(ObjectStoreBehaviour):
         monkeypatch.undo()
         assert list(Path(root).iterdir()) == []
 
+    def test_what_need_not_last_is_not_synced(
+        self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        synced: list[int] = []
+        monkeypatch.setattr(os, "fsync", synced.append)
+        store.put(f"{root}/a", b"data", durable=False)
+        assert (synced, store.read(f"{root}/a", 100)) == ([], b"data")
+        store.put(f"{root}/a", b"other")
+        assert (len(synced), store.read(f"{root}/a", 100)) == (2, b"other")
+
     def test_short_writes_are_completed(self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
         write = os.write
         monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data[:3])))

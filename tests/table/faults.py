@@ -34,11 +34,11 @@ class FaultyStore:
         if name not in self._METHODS:
             return target
 
-        def call(path: str, *arguments: Any) -> Any:
+        def call(path: str, *arguments: Any, **options: Any) -> Any:
             number = self.calls
             self.calls += 1
             self._fail(number, "before", name, path)
-            result = target(path, *arguments)
+            result = target(path, *arguments, **options)
             self._fail(number, "after", name, path)
             return result
 
