@@ -26,6 +26,7 @@ from lance_format import VersionNotFoundError
 Rows = dict[int, int]
 READS_OF_A_VERSION = 3
 KEPT_VERSIONS = 3
+MAX_REMOVAL_SECONDS = 20
 _LIBRARIES = ("lance_format", "lance")
 
 
@@ -94,10 +95,18 @@ def versions(path: str) -> list[int]:
 
 
 def is_removal(error: Exception, table: Any, path: str) -> bool:
-    """Return whether what went wrong is that a version, which may not have been opened, is not there anymore."""
+    """Return whether what went wrong is that a version, which may not have been opened, is not there anymore.
+
+    Cleanups of pylance remove files before the manifests that name them: the version may be listed a little longer.
+    """
     if not isinstance(error, (VersionNotFoundError, FileNotFoundError)) and "Not found: " not in str(error):
         return False
-    return table is None or table.version not in versions(path)
+    deadline = time.monotonic() + MAX_REMOVAL_SECONDS
+    while table is not None and table.version in versions(path):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def read(library: Any, path: str, end: Path) -> dict[str, Any]:
