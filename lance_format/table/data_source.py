@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, SchemaMismatchError
 
 
 def to_batches(data: Any, schema: pa.Schema | None) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
@@ -16,16 +16,33 @@ def to_batches(data: Any, schema: pa.Schema | None) -> tuple[Iterable[pa.RecordB
     Parameters
     ----------
     data : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict of \
-lists, list of dicts, or anything with `schema` and `to_batches`, such as a dataset
+lists, list of dicts, or anything that becomes Arrow by `to_arrow`, `to_reader`, `to_batches` and `schema`, or as an \
+Arrow stream: a DataFrame of polars, a dataset, a scanner, a relation of duckdb
     schema : pa.Schema, optional
-        Needed with an iterable of batches.
+        Needed with an iterable of batches, which are cast to it.
 
     Raises
     ------
     InvalidInputError
         If it is nothing of these.
     """
-    if hasattr(data, "to_parquet") and hasattr(data, "columns"):  # A pandas DataFrame, which is not imported for this.
+    data = _as_arrow(data, schema)
+    if isinstance(data, pa.Table):
+        if schema is not None and not data.schema.equals(schema):
+            data = _cast(data, schema)
+        return data.to_batches(), data.schema
+    if isinstance(data, pa.RecordBatchReader):
+        return data, data.schema
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
+        raise InvalidInputError(f"data of type {type(data).__name__} cannot be written; give an Arrow table or batches")
+    if schema is None:
+        raise InvalidInputError("an iterable of batches does not tell its schema; give it as schema=")
+    return _fitting(data, schema), schema
+
+
+def _as_arrow(data: Any, schema: pa.Schema | None) -> Any:
+    """Return data of other kinds as a table or a reader, and what is of no known kind as it is."""
+    if hasattr(data, "to_parquet") and hasattr(data, "iloc"):  # A pandas DataFrame, which is not imported for this.
         # What pandas says about itself in the metadata concerns its index, which is not stored.
         data = pa.Table.from_pandas(data, schema=schema, preserve_index=False).replace_schema_metadata(
             None if schema is None else schema.metadata
@@ -34,28 +51,33 @@ lists, list of dicts, or anything with `schema` and `to_batches`, such as a data
         data = pa.Table.from_pydict(data, schema=schema)
     elif isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
         data = pa.Table.from_pylist(data, schema=schema)
-    if isinstance(data, pa.RecordBatch):
+    elif isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    if isinstance(data, pa.Table):
-        if schema is not None and not data.schema.equals(schema):
-            data = data.cast(schema)
-        return data.to_batches(), data.schema
-    if isinstance(data, pa.RecordBatchReader):
-        return data, data.schema
-    if isinstance(getattr(data, "schema", None), pa.Schema) and callable(getattr(data, "to_batches", None)):
-        return data.to_batches(), data.schema  # A dataset, ours or pyarrow's.
-    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
-        raise InvalidInputError(f"data of type {type(data).__name__} cannot be written; give an Arrow table or batches")
-    if schema is None:
-        raise InvalidInputError("an iterable of batches does not tell its schema; give it as schema=")
-    return _checked(data), schema
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return data
+    if callable(getattr(data, "to_arrow", None)):  # Of polars: as a stream it would have views of strings.
+        return data.to_arrow()
+    if callable(getattr(data, "to_reader", None)):
+        return data.to_reader()
+    if callable(getattr(data, "to_batches", None)) and isinstance(getattr(data, "schema", None), pa.Schema):
+        return pa.RecordBatchReader.from_batches(data.schema, data.to_batches())  # A dataset, ours or pyarrow's.
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    return data
 
 
-def _checked(batches: Iterable[Any]) -> Iterable[pa.RecordBatch]:
+def _fitting(batches: Iterable[Any], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+    """Yield batches, cast to a schema where their columns are the same but for the types."""
     for batch in batches:
-        if isinstance(batch, pa.Table):
-            yield from batch.to_batches()
-        elif isinstance(batch, pa.RecordBatch):
-            yield batch
-        else:
+        if not isinstance(batch, pa.Table | pa.RecordBatch):
             raise InvalidInputError(f"an iterable of batches has an item of type {type(batch).__name__}")
+        if batch.schema.names == schema.names and not batch.schema.equals(schema):
+            batch = _cast(batch, schema)
+        yield from batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+
+
+def _cast(data: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table | pa.RecordBatch:
+    try:
+        return data.cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise SchemaMismatchError(f"the data cannot be cast to the schema that was given: {error}") from error

@@ -24,10 +24,11 @@ from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.migrate_manifest_names import migrate_manifest_names
 from lance_format.table.operations import Operation
-from lance_format.table.raw_commit import COMMIT_MESSAGE_KEY, commit_operation
+from lance_format.table.raw_commit import commit_operation
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.validation import validate
+from lance_format.table.write_options import merge_properties
 
 
 def dataset(
@@ -301,13 +302,12 @@ class LanceDataset(DatasetReads, DatasetChanges):
         uri = base_uri.uri if isinstance(base_uri, LanceDataset) else os.fspath(base_uri)
         if isinstance(base_uri, LanceDataset) and storage_options is None:
             storage_options = base_uri._table.storage_options
-        message = {} if commit_message is None else {COMMIT_MESSAGE_KEY: commit_message}
         table = commit_operation(
             uri,
             operation,
             read_version,
             enable_stable_row_ids=enable_stable_row_ids,
-            properties={**(transaction_properties or {}), **message},
+            properties=merge_properties(transaction_properties, commit_message),
             max_retries=max_retries,
             storage_options=storage_options,
         )

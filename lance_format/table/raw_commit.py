@@ -24,9 +24,6 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.transaction import Transaction
 from lance_format.table.write import check_data_files
 
-COMMIT_MESSAGE_KEY = "__lance_commit_message"
-"""The property of a transaction that says what it was for."""
-
 
 class LanceOperation:
     """What `LanceDataset.commit` takes."""

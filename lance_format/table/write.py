@@ -46,6 +46,7 @@ from lance_format.table.new_columns import plan_new_columns
 from lance_format.table.operations import Append, Overwrite
 from lance_format.table.row_columns import RESERVED_COLUMNS
 from lance_format.table.transaction import Transaction
+from lance_format.table.write_options import auto_cleanup_config, check_tuning, merge_properties
 from lance_format.table.write_schema import plan_append
 from lance_format.version import STABLE, FileVersion
 
@@ -81,6 +82,10 @@ class TableWrite:
         What is asked of compression; see `FileWriter`.
     new_directories : tuple of str
         Those that did not exist, innermost first; a write that comes to nothing takes them away again.
+    properties : mapping of str to str
+        What is noted about the transaction.
+    config : mapping of str to str
+        The configuration of a table that it creates.
     """
 
     uri: str
@@ -97,6 +102,8 @@ class TableWrite:
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     new_directories: tuple[str, ...] = field(default=(), repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
 
     def write_fragments(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
         """Write rows into data files, one a fragment, which no reader sees before they are committed.
@@ -199,11 +206,11 @@ class TableWrite:
     def _transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
         if self.mode == "append" and self.read_version:
             new_fields = tuple(field for field in self.schema.fields if field.name in self.new_columns)
-            return Transaction(self.read_version, Append(tuple(fragments), new_fields), self.uuid)
+            return Transaction(self.read_version, Append(tuple(fragments), new_fields), self.uuid, self.properties)
         operation = Overwrite(
-            tuple(fragments), self.schema, self.file_version, stable_row_ids=self.stable_row_ids or None
+            tuple(fragments), self.schema, self.file_version, self.config, stable_row_ids=self.stable_row_ids or None
         )
-        return Transaction(self.read_version, operation, self.uuid)
+        return Transaction(self.read_version, operation, self.uuid, self.properties)
 
     def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
         planned = {node.id for node in self.schema.walk()}
@@ -255,6 +262,10 @@ def plan_write(
     storage_options: Mapping[str, str] | None = None,
     encoding: Mapping[str, Any] | None = None,
     column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    **tuning: Any,
 ) -> TableWrite:
     """Check that data of a schema can be written to a table, and plan it. Nothing is written.
 
@@ -280,6 +291,15 @@ def plan_write(
     encoding, column_encoding : mapping, optional
         What is asked of the compression of this write's files, where the fields of the table say nothing of it; see
         `FileWriter`. The table does not keep it.
+    commit_message : str, optional
+    transaction_properties : mapping of str to str, optional
+        Kept with the transaction, whose property `__lance_commit_message` the message becomes; see
+        `LanceDataset.read_transaction`.
+    auto_cleanup_options : mapping, optional
+        Of a new table: after every `interval` versions, those go that are older than `older_than_seconds` (two weeks if
+        not given), of the latest `retain_versions` none.
+    **tuning
+        Arguments by which pylance is told how to write, not what (`max_rows_per_group` …): accepted, and of no effect.
 
     Raises
     ------
@@ -296,6 +316,9 @@ def plan_write(
     """
     if mode not in MODES:
         raise InvalidInputError(f"mode {mode!r} is unknown; use one of {', '.join(MODES)}")
+    check_tuning(tuning)
+    properties = merge_properties(transaction_properties, commit_message)
+    config = auto_cleanup_config(auto_cleanup_options)
     _check_limit("max_rows_per_file", max_rows_per_file, _MAX_ROWS_PER_FILE)
     _check_limit("max_bytes_per_file", max_bytes_per_file, 2**63 - 1)
     wanted_version = None if data_storage_version is None else FileVersion.parse(data_storage_version)
@@ -333,6 +356,8 @@ def plan_write(
         encoding=dict(encoding or {}),
         column_encoding={column: dict(options) for column, options in (column_encoding or {}).items()},
         new_directories=_absent_directories(store, root),
+        properties=properties,
+        config={} if history.names else config,
     )
 
 

@@ -17,7 +17,7 @@ from lance_format.table.write_data import write_data
 
 def write_dataset(
     data_obj: Any,
-    uri: str | os.PathLike[str],
+    uri: str | os.PathLike[str] | LanceDataset,
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
@@ -29,6 +29,10 @@ def write_dataset(
     storage_options: Mapping[str, str] | None = None,
     encoding: Mapping[str, Any] | None = None,
     column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    **tuning: Any,
 ) -> LanceDataset:
     """Write data to a table, as one version.
 
@@ -37,13 +41,11 @@ def write_dataset(
     data_obj : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict of \
 lists or list of dicts
         A reader or an iterable is consumed as a stream.
-    uri : str or path
+    uri : str, path or LanceDataset
     schema : pa.Schema, optional
         Needed with an iterable of batches.
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
-storage_options
-        See `plan_write`.
-    encoding, column_encoding
+storage_options, encoding, column_encoding, commit_message, transaction_properties, auto_cleanup_options, **tuning
         See `plan_write`.
 
     Returns
@@ -58,6 +60,9 @@ storage_options
     CommitStateUnknownError
         If the storage does not tell whether the write succeeded. Its files are left.
     """
+    if isinstance(uri, LanceDataset):
+        storage_options = uri._table.storage_options if storage_options is None else storage_options
+        uri = uri.uri
     made = write_data(
         data_obj,
         os.fspath(uri),
@@ -71,6 +76,10 @@ storage_options
         storage_options=storage_options,
         encoding=encoding,
         column_encoding=column_encoding,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
+        auto_cleanup_options=auto_cleanup_options,
+        **tuning,
     )
     store, root = resolve(uri, storage_options)
     table = TableVersion(absolute_uri(os.fspath(uri)), store, root, made, dict(storage_options or {}))

@@ -69,7 +69,8 @@ class Overwrite(FragmentDefaults):
     def create(self) -> Manifest:
         """Return the table that it creates: without rows, and without a version yet."""
         version = self.file_version or STABLE
-        return first_manifest(self.schema, version, stable_row_ids=bool(self.stable_row_ids))
+        created = first_manifest(self.schema, version, stable_row_ids=bool(self.stable_row_ids))
+        return dataclasses.replace(created, config=dict(self.config_upserts))
 
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""

@@ -1,0 +1,94 @@
+"""Arguments of writes that say nothing about rows: what is noted about a version, and what a new table is set to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+
+COMMIT_MESSAGE_KEY = "__lance_commit_message"
+"""The property of a transaction that says what it was for."""
+
+_TUNING = {"max_rows_per_group", "max_page_bytes", "data_cache_bytes", "session"}
+_UNSUPPORTED = {
+    "base_store_params": "all files of a table are in one storage",
+    "blob_pack_file_size_threshold": "blobs are not packed into files of a size",
+    "commit_lock": "a commit needs no lock",
+    "initial_bases": "all files of a table are below its directory",
+    "namespace_client": "give the path of the table",
+    "progress": "the progress of writes is not told",
+    "table_id": "give the path of the table",
+    "target_all_bases": "all files of a table are below its directory",
+    "target_bases": "all files of a table are below its directory",
+    "use_legacy_format": "give data_storage_version",
+}
+_AUTO_CLEANUP = ("interval", "older_than_seconds", "retain_versions")
+
+
+def check_tuning(arguments: Mapping[str, Any]) -> None:
+    """Check arguments of a write that pylance has and this library does not.
+
+    Raises
+    ------
+    InvalidInputError
+        If pylance does not have one either.
+    NotSupportedError
+        If one asks for something that ours cannot do.
+    """
+    for name, value in arguments.items():
+        if name == "enable_v2_manifest_paths":
+            if not value:
+                raise NotSupportedError(
+                    f"{name}={value!r} is not supported: names of early releases are not given anymore"
+                )
+        elif name in _UNSUPPORTED:
+            if value is not None:
+                raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
+        elif name not in _TUNING:
+            raise InvalidInputError(f"a write has no argument {name!r}")
+
+
+def merge_properties(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
+    """Return what is noted about a transaction.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not text.
+    """
+    noted = {**(properties or {}), **({} if message is None else {COMMIT_MESSAGE_KEY: message})}
+    for name, value in noted.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidInputError(f"the property {name!r} of a transaction is {value!r}; text is needed")
+    return noted
+
+
+def auto_cleanup_config(options: Mapping[str, int] | None) -> dict[str, str]:
+    """Return the configuration of a new table that lets every so many commits clean up.
+
+    Parameters
+    ----------
+    options : mapping, optional
+        `interval`, and `older_than_seconds` or `retain_versions` or both.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is unknown or no whole number from 1 on, or there is no `interval`.
+    """
+    if options is None:
+        return {}
+    for name, value in options.items():
+        if name not in _AUTO_CLEANUP:
+            raise InvalidInputError(f"auto_cleanup_options has {name!r}; the options are {', '.join(_AUTO_CLEANUP)}")
+        if isinstance(value, bool) or not isinstance(value, int) or value < (name != "older_than_seconds"):
+            raise InvalidInputError(f"{name} of auto_cleanup_options is {value!r}; a whole number is needed")
+    if "interval" not in options:
+        raise InvalidInputError("auto_cleanup_options needs an interval: after how many versions to clean up")
+    config = {"interval": str(options["interval"])}
+    if "retain_versions" in options:
+        config["retain_versions"] = str(options["retain_versions"])
+    if "older_than_seconds" in options:
+        config["older_than"] = f"{options['older_than_seconds']}s"
+    return {f"lance.auto_cleanup.{name}": value for name, value in config.items()}
