@@ -27,6 +27,7 @@ from lance_format.table.operations import Operation
 from lance_format.table.raw_commit import commit_operation
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
+from lance_format.table.transaction import Transaction
 from lance_format.table.validation import validate
 from lance_format.table.write_options import merge_properties
 
@@ -143,6 +144,28 @@ class LanceDataset(DatasetReads, DatasetChanges):
     def get_version(self) -> dict[str, Any]:
         """Describe the version that this object shows; see `versions`."""
         return summarize(self._table.manifest)
+
+    def read_transaction(self, version: int) -> Transaction:
+        """Return what made a version of this branch: the operation, and what the writer noted about it.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version.
+        CorruptFileError
+            If the version does not tell.
+        """
+        return self._table.history().load_transaction(version)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction]:
+        """Return what made this version and those before it, the latest first, as far as they are there."""
+        history = self._table.history()
+        recent = sorted((number for number in history.names if number <= self.version), reverse=True)
+        found = []
+        for version in recent[:recent_transactions]:
+            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
+                found.append(history.load_transaction(version))
+        return found
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Return another version of the table.

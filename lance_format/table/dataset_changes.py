@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
 from lance_format.table.data_source import to_batches
 from lance_format.table.delete_rows import delete_rows
+from lance_format.table.duration import timeout_seconds
 from lance_format.table.indices import describe_index, drop_index
 from lance_format.table.merge_builder import MergeInsertBuilder
 from lance_format.table.merge_columns import merge_columns
@@ -37,7 +39,13 @@ class DatasetChanges:
     _uri: str
     _table: TableVersion
 
-    def delete(self, predicate: Filter, *, conflict_retries: int = 10) -> dict[str, int]:
+    def delete(
+        self,
+        predicate: Filter,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: datetime.timedelta | None = None,
+    ) -> dict[str, int]:
         """Delete the rows for which a predicate is true.
 
         Parameters
@@ -45,6 +53,8 @@ class DatasetChanges:
         predicate : str or pyarrow.compute.Expression
         conflict_retries : int
             How often to start again when other writers change the same rows first.
+        retry_timeout : datetime.timedelta, optional
+            How long after the beginning it may start again at all; without limit if not given.
 
         Returns
         -------
@@ -58,11 +68,15 @@ class DatasetChanges:
             made, num_rows = delete_rows(table, predicate)
             return made
 
-        self._change(attempt, conflict_retries)
+        self._change(attempt, conflict_retries, timeout_seconds(retry_timeout))
         return {"num_deleted_rows": num_rows}
 
     def update(
-        self, updates: Mapping[str, str], where: Filter | None = None, *, conflict_retries: int = 10
+        self,
+        updates: Mapping[str, str],
+        where: Filter | None = None,
+        conflict_retries: int = 10,
+        retry_timeout: datetime.timedelta | None = None,
     ) -> dict[str, int]:
         """Change values of the rows for which a predicate is true.
 
@@ -74,6 +88,8 @@ class DatasetChanges:
             Which rows; all if not given.
         conflict_retries : int
             How often to start again when other writers change the same rows first.
+        retry_timeout : datetime.timedelta, optional
+            How long after the beginning it may start again at all; without limit if not given.
 
         Returns
         -------
@@ -87,7 +103,7 @@ class DatasetChanges:
             made, num_rows = update_rows(table, updates, where)
             return made
 
-        self._change(attempt, conflict_retries)
+        self._change(attempt, conflict_retries, timeout_seconds(retry_timeout))
         return {"num_rows_updated": num_rows}
 
     def add_columns(

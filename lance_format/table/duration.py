@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 
 from lance_format.errors import InvalidInputError
@@ -56,3 +57,18 @@ def parse_duration(text: str) -> datetime.timedelta:
         return datetime.timedelta(seconds=seconds)
     except OverflowError as error:
         raise InvalidInputError(f"the duration {text!r} is too long: {error}") from error
+
+
+def timeout_seconds(timeout: datetime.timedelta | None) -> float:
+    """Return a timeout in seconds, infinity if there is none.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is negative, or no timedelta.
+    """
+    if timeout is None:
+        return math.inf
+    if not isinstance(timeout, datetime.timedelta) or timeout < datetime.timedelta():
+        raise InvalidInputError(f"the timeout is {timeout!r}; a timedelta from 0 on is needed")
+    return timeout.total_seconds()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.data_source import to_batches
+from lance_format.table.duration import timeout_seconds
 from lance_format.table.merge_insert import MergeResult, merge_insert
 from lance_format.table.merge_matching import Merging, WhenMatched
 from lance_format.table.projection import Filter, plan_projection
@@ -91,9 +92,7 @@ class MergeInsertBuilder:
 
     def retry_timeout(self, timeout: timedelta) -> Self:
         """Set how long after the beginning it may start again at all; 30 seconds unless set."""
-        if not isinstance(timeout, timedelta) or timeout < timedelta():
-            raise InvalidInputError(f"timeout is {timeout!r}; a timedelta from 0 on is needed")
-        self._max_seconds = timeout.total_seconds()
+        self._max_seconds = timeout_seconds(timeout)
         return self
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:

@@ -180,10 +180,11 @@ def change(
             if time.monotonic() - start > max_seconds:
                 raise
             table = table.latest()
-        except DatasetNotFoundError:
-            if table.manifest.version in table.history().names:
+        except DatasetNotFoundError:  # A cleanup removed the version while it was read; pylance its manifest last.
+            latest = table.latest()
+            if latest is table:
                 raise
-            table = table.latest()  # A cleanup removed the version while it was read.
+            table = latest
     return attempt(table)
 
 

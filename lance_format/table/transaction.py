@@ -39,6 +39,11 @@ class Transaction:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def transaction_properties(self) -> dict[str, str]:
+        """What the writer notes about it, by the name that pylance has for it."""
+        return dict(self.properties)
+
+    @property
     def file_name(self) -> str:
         """The name of the transaction file within its directory."""
         return transaction_name(self.read_version, self.uuid)

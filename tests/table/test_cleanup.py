@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 import lance_format
-from lance_format import CorruptFileError, InvalidInputError, LanceDataset, StorageError, VersionNotFoundError
+from lance_format import (
+    CorruptFileError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceDataset,
+    StorageError,
+    VersionNotFoundError,
+)
 from lance_format.object_store.local import LocalStore
 from lance_format.table.cleanup import CleanupPolicy, clean_up
 from lance_format.table.delete_rows import delete_rows
@@ -310,6 +317,27 @@ class TestAutomaticCleanup:
         table.tags.create("t", 2)
         table.update_config({"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.retain_versions": "1"})
         assert check_versions(tmp_path) == [2, 5]
+
+
+def test_a_change_starts_again_if_a_file_of_its_basis_goes(tmp_path: Path) -> None:
+    """Though the version is still listed: cleanups of pylance remove manifests after the files that they name."""
+    planned = lance_format.write_dataset(rows(0, 3), tmp_path)._table
+    (removed,) = (tmp_path / "data").iterdir()
+    attempts = []
+
+    def attempt(version: TableVersion) -> TableVersion:
+        attempts.append(version.manifest.version)
+        if len(attempts) == 1:
+            lance_format.write_dataset(rows(1, 4), tmp_path, mode="overwrite")
+            removed.unlink()
+        return delete_rows(version, "a = 1")[0]
+
+    change(planned, attempt)
+    assert attempts == [1, 2]
+    assert column(tmp_path) == [2, 3]
+    next(iter((tmp_path / "data").iterdir())).unlink()
+    with pytest.raises(DatasetNotFoundError):
+        lance_format.dataset(tmp_path).delete("a = 2")
 
 
 def at_next_read_of_a_manifest(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
