@@ -12,14 +12,17 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.add_columns import NewColumns, merge_fragment_columns
+from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.projection import Columns, Filter
+from lance_format.table.row_columns import ROW_ID
 from lance_format.table.row_set import gather, mark_deleted
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Draft
 from lance_format.table.take import Indices, take_places
+from lance_format.table.update_columns import update_columns
 from lance_format.table.write_data import write_fragments
 
 if TYPE_CHECKING:
@@ -118,6 +121,36 @@ class LanceFragment(ScanMethods):
             read_columns=columns,
             output_schema=reader_schema,
             batch_size=batch_size,
+        )
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = ROW_ID,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, list[int]]:
+        """Write some columns anew, with other values in the rows that match, and commit nothing.
+
+        Parameters
+        ----------
+        data_obj, schema
+            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+        left_on : str
+            The key of the fragment: a column, `_rowid` or `_rowaddr`.
+        right_on : str, optional
+            The key of the data; `left_on` if not given. All its other columns take the place of those of the fragment.
+            Rows whose key the data lacks stay as they are.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and list of int
+            For `LanceOperation.Update([], [fragment], fields_modified=fields, update_mode="rewrite_columns")`.
+        """
+        batches, data_schema = to_batches(data_obj, schema)
+        data = pa.Table.from_batches(batches, data_schema)
+        return update_columns(
+            self._dataset._table, self._metadata, data, left_on, left_on if right_on is None else right_on
         )
 
     def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
