@@ -29,7 +29,6 @@ from lance_format.table.wire_scan import (
     tag_kinds,
 )
 
-_FEW = 64  # Fragments that are parsed sooner than scanned.
 _CHUNK = 8192
 _MAX_SCANNED_BYTES = 4096  # Larger ones have row ids, which take long to parse anyway.
 _MAX_SCANNED_FILE = 2**46  # The sum of as many as can be scanned is exact in floating-point numbers.
@@ -148,15 +147,13 @@ def version_number(major: int, minor: int) -> int:
 
 
 def scan_fragments(stored: Sequence[bytes]) -> FragmentColumns:
-    """Return what is known of fragments by their protobuf.
+    """Return what is known of fragments, one at least, by their protobuf.
 
     Raises
     ------
     CorruptFileError, NotSupportedError
         See `load_fragment`; if none is raised here, it raises none later.
     """
-    if len(stored) <= _FEW:
-        return columns_of(map(load_fragment, stored))
     return FragmentColumns.concatenate(
         [_scan_chunk(stored[start : start + _CHUNK]) for start in range(0, len(stored), _CHUNK)]
     )

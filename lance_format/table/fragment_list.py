@@ -11,6 +11,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.table.fragment import FragmentMetadata, load_fragment, serialize_fragment
 from lance_format.table.fragment_columns import FragmentColumns, columns_of, scan_fragments
 
+_FEW = 64  # Fragments that are parsed sooner than scanned.
 _Entry: TypeAlias = bytes | FragmentMetadata
 
 
@@ -31,6 +32,11 @@ class FragmentList(Sequence[FragmentMetadata]):
         self._columns: FragmentColumns | None = None
 
     @classmethod
+    def of(cls, fragments: Iterable[FragmentMetadata]) -> FragmentList:
+        """Return fragments as a list; themselves, if they are one."""
+        return fragments if isinstance(fragments, FragmentList) else cls(fragments)
+
+    @classmethod
     def parse(cls, stored: Sequence[bytes]) -> FragmentList:
         """Return the fragments of a manifest.
 
@@ -46,12 +52,13 @@ class FragmentList(Sequence[FragmentMetadata]):
         NotSupportedError
             If one has a file of an unknown kind.
         """
-        columns = scan_fragments(stored)
-        ids = np.sort(columns.ids)
+        few = len(stored) <= _FEW
+        made = cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
+        ids = np.sort(made.columns.ids)
         twice = ids[1:][ids[1:] == ids[:-1]]
         if twice.size:
             raise CorruptFileError(f"fragment {twice[0]} is listed twice")
-        return cls._of(list(stored), columns)
+        return made
 
     @classmethod
     def _of(cls, entries: list[_Entry], columns: FragmentColumns) -> FragmentList:

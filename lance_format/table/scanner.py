@@ -91,7 +91,7 @@ class LanceScanner:
         blob_handling: str | None = None,
     ) -> None:
         self._table = table
-        self._fragments = table.manifest.fragments if fragments is None else FragmentList(fragments)
+        self._fragments = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
         self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
         extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
         stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))

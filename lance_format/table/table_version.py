@@ -89,7 +89,7 @@ class TableVersion:
         -------
         int64[num_fragments]
         """
-        counted = self.manifest.fragments if fragments is None else FragmentList(fragments)
+        counted = self.manifest.fragments if fragments is None else FragmentList.of(fragments)
         num_rows = counted.columns.num_rows
         for place in np.flatnonzero(num_rows < 0).tolist():
             num_rows[place] = self.scan(counted[place], Schema(())).num_rows()

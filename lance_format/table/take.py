@@ -65,7 +65,7 @@ def find_places(
     table: TableVersion, places: Indices, fragments: Sequence[FragmentMetadata] | None = None
 ) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
     """Return in which fragments rows are, and where there, and their places, all as arrays; see `take_places`."""
-    counted = table.manifest.fragments if fragments is None else FragmentList(fragments)
+    counted = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
     ends = np.concatenate([[0], np.cumsum(table.num_rows(counted))])
     wanted = as_row_numbers(places, int(ends[-1]))
     owners = np.searchsorted(ends, wanted, side="right") - 1

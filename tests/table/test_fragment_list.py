@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,13 +10,14 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lance_format
 from lance_format.errors import LanceError
 from lance_format.proto import table_pb2
-from lance_format.table import fragment_columns
+from lance_format.table import fragment_columns, fragment_list
 from lance_format.table.fragment import FragmentMetadata, load_fragment
 from lance_format.table.fragment_columns import FragmentColumns, columns_of, scan_fragments
 from lance_format.table.fragment_list import FragmentList
-from tests.table.builders import some_fragment
+from tests.table.builders import rows, some_fragment
 
 UINT32 = st.one_of(st.integers(0, 300), st.integers(0, 2**32 - 1))
 UINT64 = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
@@ -89,7 +91,6 @@ def assert_same(some: FragmentColumns, other: FragmentColumns) -> None:
 def scan_as_values_do(monkeypatch: pytest.MonkeyPatch, stored: list[bytes], *, may_parse: bool = True) -> None:
     """Scan fragments, each as one of many, and compare with what they are once they are parsed, or refused."""
     with monkeypatch.context() as patch:
-        patch.setattr(fragment_columns, "_FEW", 0)
         if not may_parse:
             patch.setattr(fragment_columns, "load_fragment", None)
         try:
@@ -101,7 +102,7 @@ def scan_as_values_do(monkeypatch: pytest.MonkeyPatch, stored: list[bytes], *, m
             assert_same(scan_fragments(stored), expected)
 
 
-@given(st.lists(fragments(), max_size=3))
+@given(st.lists(fragments(), min_size=1, max_size=3))
 def test_whatever_fragments_hold(stored: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         scan_as_values_do(patch, stored)
@@ -130,7 +131,6 @@ def test_fragments_of_which_some_are_large(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_fragments(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chosen = random.Random(seed)
-    monkeypatch.setattr(fragment_columns, "_FEW", 0)
     for index in range(400):
         damaged = bytearray(plain(chosen, index))
         for _ in range(chosen.choice([1, 1, 2, 5])):
@@ -179,6 +179,19 @@ def test_lists_made_of_lists() -> None:
     assert ids_of(table.extended([elsewhere]).by_id()) == [1, 3, 7, 99]
     assert ids_of(FragmentList().extended([])) == []
     assert ids_of(table) == [3, 1, 7]
+
+
+def test_counting_rows_looks_at_no_fragment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lance_format.write_dataset(rows(0, 300), tmp_path / "t", max_rows_per_file=3)
+    table.delete("a >= 260")
+    looked_at: list[bytes] = []
+    monkeypatch.setattr(fragment_list, "load_fragment", lambda data: looked_at.append(data) or load_fragment(data))
+    again = lance_format.dataset(tmp_path / "t")
+    assert again.count_rows() == 260
+    assert again.get_version()["metadata"]["total_rows"] == "260"
+    assert not looked_at
+    assert again.take([259]).num_rows == 1
+    assert len(looked_at) == 1
 
 
 def test_what_is_not_changed_is_not_touched() -> None:
