@@ -263,6 +263,38 @@ class TestManifests:
         with pytest.raises(CorruptFileError, match="p: fragment 0 is listed twice"):
             reparsed(manifest, lambda message: setattr(message.fragments[1], "id", 0))
 
+    @pytest.mark.parametrize(
+        ("what", "change"),
+        [
+            ("fragment 7 is listed twice", lambda message: setattr(message.fragments[150], "id", 7)),
+            ("fragment 150 has no row ids", lambda message: setattr(message, "reader_feature_flags", 2)),
+            (
+                "fragment 9 has a file in a base path",
+                lambda message: setattr(message.fragments[9].files[0], "base_id", 4),
+            ),
+            ("fragment 9 has no data file", lambda message: message.fragments[9].ClearField("files")),
+            (
+                "field 1 in two|a field in two",
+                lambda message: message.fragments[9].files.append(message.fragments[9].files[0]),
+            ),
+            ("wire type", lambda message: message.fragments[9].MergeFromString(b"\x25\0\0\0\0")),
+            ("wire type", lambda message: message.MergeFromString(b"\x10\x05")),
+            ("called", lambda message: setattr(message.fragments[9].files[0], "path", "../x")),
+        ],
+    )
+    def test_contradictions_among_many_fragments_are_refused(
+        self, what: str, change: Callable[[table_pb2.Manifest], object]
+    ) -> None:
+        def promise_row_ids(message: table_pb2.Manifest) -> None:
+            for fragment in message.fragments:
+                if fragment.id != 150:
+                    fragment.inline_row_ids = b""
+
+        data = changed_manifest(serialize_manifest(first(*[some_fragment()] * 200)), promise_row_ids)
+        assert len(parse_manifest(data, path="p", version=1).fragments) == 200
+        with pytest.raises(CorruptFileError, match=what):
+            parse_manifest(changed_manifest(data, change), path="p", version=1)
+
     def test_an_unknown_file_format_is_refused(self) -> None:
         for name, version in (("parquet", "2.2"), ("lance", "7.7")):
             manifest = first(some_fragment())
