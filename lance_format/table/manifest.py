@@ -278,6 +278,7 @@ def make_successor(
     )
 
 
+@functools.cache  # It takes milliseconds to look up.
 def _library_version() -> str:
     try:
         return version_of_package(_WRITER_LIBRARY)
