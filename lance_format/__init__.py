@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
+    from lance_format.table.ordered_scan import ColumnOrdering
     from lance_format.table.raw_commit import LanceOperation
     from lance_format.table.scan_tasks import ScanTask
     from lance_format.table.scanner import LanceScanner
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlobFile",
+    "ColumnOrdering",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -81,6 +83,7 @@ __all__ = [
 # error or a version does not need.
 _LAZY = {
     "BlobFile": "lance_format.file.blob_file",
+    "ColumnOrdering": "lance_format.table.ordered_scan",
     "FragmentMetadata": "lance_format.table.fragment",
     "LanceDataset": "lance_format.table.dataset",
     "LanceFragment": "lance_format.table.lance_fragment",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
 from lance_format.table.lance_fragment import LanceFragment
+from lance_format.table.ordered_scan import OrderBy, OrderedScanner
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner, check_tuning
@@ -37,6 +39,7 @@ class DatasetReads(ScanMethods):
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
         blob_handling: str | None = None,
+        order_by: OrderBy | None = None,
         **tuning: Any,
     ) -> LanceScanner:
         """Say which rows and columns to read.
@@ -63,6 +66,9 @@ class DatasetReads(ScanMethods):
         blob_handling : {"blobs_descriptions", "all_descriptions", "all_binary"}, optional
             What columns of blobs are read as: structs that say where each blob is, which is the default and what the
             first two say, or their bytes. These make batches smaller where they are large.
+        order_by : sequence of ColumnOrdering or str, optional
+            The columns that rows are sorted by, the first one before the others; by their names ascending, with nulls
+            last. NaN exceeds all other numbers. The window is one of the sorted rows.
         **tuning
             Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
             and of no effect.
@@ -75,7 +81,8 @@ class DatasetReads(ScanMethods):
             If vectors or full text are to be searched.
         """
         check_tuning(tuning)
-        return LanceScanner(
+        make = functools.partial(OrderedScanner, order_by=order_by) if order_by else LanceScanner
+        return make(
             self._table,
             columns=columns,
             filter=filter,

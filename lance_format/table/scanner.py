@@ -42,7 +42,6 @@ _UNSUPPORTED = {
     "index_segments": "indices are not used",
     "strict_batch_size": "a batch may be smaller than the others",
     "include_deleted_rows": "deleted rows cannot be read",
-    "order_by": "sort the result",
     "scan_stats_callback": "statistics of scans are not kept",
 }
 _MAX_BATCH_SIZE = 2**31 - 1

@@ -58,7 +58,7 @@ def take_places(
     """
     projection = plan_projection(_schema_of(table, blob_handling), columns)
     fragment_ids, offsets, wanted = find_places(table, places, fragments)
-    return _take(table, projection, fragment_ids, offsets, wanted)
+    return take_found(table, projection, fragment_ids, offsets, wanted)
 
 
 def find_places(
@@ -101,7 +101,7 @@ def take_row_ids(
     fragment_ids, offsets = find_row_ids(table, as_row_ids(row_ids))
     there = fragment_ids >= 0
     places = np.zeros(int(there.sum()), np.int64)
-    return _take(table, projection, fragment_ids[there], offsets[there], places)
+    return take_found(table, projection, fragment_ids[there], offsets[there], places)
 
 
 def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
@@ -192,10 +192,19 @@ def _as_integers(numbers: Indices) -> npt.NDArray[Any]:
     return found
 
 
-def _take(
+def take_found(
     table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets, places: RowOffsets
 ) -> pa.Table:
-    """Read rows fragment by fragment, and return them in the order asked for."""
+    """Read rows fragment by fragment, and return them in the order asked for.
+
+    Parameters
+    ----------
+    table : TableVersion
+    projection : Projection
+        Without a filter.
+    fragment_ids, offsets, places : int64[num_rows]
+        Where they are; see `find_places`.
+    """
     if not fragment_ids.size:
         return projection.to_table(iter([]))
     order = np.lexsort((offsets, fragment_ids))
