@@ -19,6 +19,7 @@ from lance_format.table.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.cleanup import DEFAULT_AGE, CleanupPolicy, CleanupStats, clean_up
 from lance_format.table.dataset_changes import DatasetChanges
 from lance_format.table.dataset_reads import DatasetReads
+from lance_format.table.drop_table import drop_table
 from lance_format.table.history import load_latest, load_version, summarize
 from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
@@ -335,6 +336,35 @@ class LanceDataset(DatasetReads, DatasetChanges):
             storage_options=storage_options,
         )
         return LanceDataset(uri, table)
+
+    @staticmethod
+    def drop(
+        base_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool = False,
+    ) -> None:
+        """Delete a table: its versions, branches and tags, and whatever else is below its directory.
+
+        Nobody may use it meanwhile. Running it again completes what was interrupted.
+
+        Parameters
+        ----------
+        base_uri : str or path
+        storage_options : mapping of str to str, optional
+        ignore_not_found : bool
+            Whether it is no error that there is nothing.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If there is no table. Nothing was deleted, even if there is something else.
+        InvalidInputError
+            If it is a branch.
+        CorruptFileError, NotSupportedError
+            If its latest version cannot be read. Nothing was deleted.
+        """
+        store, root = resolve(base_uri, storage_options)
+        drop_table(store, root, ignore_not_found=bool(ignore_not_found))
 
     @property
     def lance_schema(self) -> Schema:
