@@ -25,6 +25,7 @@ from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.operations import Merge
 from lance_format.table.projection import as_seen
+from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, row_column
 from lance_format.table.row_stream import RowStream
 from lance_format.table.table_version import Draft, TableVersion
 
@@ -47,15 +48,27 @@ class ColumnSource:
     makes : pa.Schema
         The new columns.
     compute : callable, optional
-        From a batch of `reads` to one of `makes`, row by row; nulls if not given.
+        From a batch of `reads`, and of `row_columns` behind them, to one of `makes`, row by row; nulls if not given.
     finish : callable
         Called once all rows have been computed; raises `SchemaMismatchError` if something is left over.
+    row_columns : tuple of str
+        Those of `_rowid` and `_rowaddr` that are needed.
     """
 
     reads: Schema
     makes: pa.Schema
     compute: BatchFunction | None
     finish: Callable[[], None] = lambda: None
+    row_columns: tuple[str, ...] = ()
+
+    def read(self, scan: FragmentScan, num_rows: int, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+        """Yield what `compute` takes of the first rows of a fragment, and where in its files these are."""
+        for batch, offsets in scan.read(0, num_rows, batch_size=batch_size):
+            if self.row_columns:
+                rows = LiveRows(scan, offsets, offsets)
+                columns = [*batch.columns, *(row_column(name, rows) for name in self.row_columns)]
+                batch = pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, *self.row_columns])
+            yield batch, offsets
 
 
 def add_columns(
@@ -75,7 +88,8 @@ def add_columns(
         SQL expressions by the names of the new columns; or fields, whose values become null; or a function from record
         batches to record batches of as many rows; or these rows themselves, in the order of the table.
     read_columns : sequence of str, optional
-        The columns that a function gets; all if not given.
+        The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table if not
+        given.
     output_schema : pa.Schema, optional
         What a function returns, found out by calling it on the first rows if not given; or the schema of rows.
     batch_size : int, optional
@@ -180,13 +194,7 @@ def _plan_source(
     if isinstance(new, Mapping):
         return _from_expressions(schema, new)
     if callable(new):
-        reads = schema if read_columns is None else schema.select(read_columns)
-        function = new
-
-        def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-            return function(as_seen(batch, reads))
-
-        return ColumnSource(reads, output_schema or _infer_schema(table, compute, reads, batch_size), compute)
+        return _from_function(table, new, read_columns, output_schema, batch_size)
     if isinstance(new, (pa.RecordBatchReader, Iterator)):
         return _from_rows(new, output_schema)
     fields = [new] if isinstance(new, pa.Field) else list(new)
@@ -195,6 +203,32 @@ def _plan_source(
     if required := [field.name for field in fields if not field.nullable]:
         raise InvalidInputError(f"column {required[0]!r} has no values and cannot be null; make its field nullable")
     return ColumnSource(schema.select([]), pa.schema(fields), None)
+
+
+def _from_function(
+    table: TableVersion,
+    function: BatchFunction,
+    read_columns: Sequence[str] | None,
+    output_schema: pa.Schema | None,
+    batch_size: int,
+) -> ColumnSource:
+    schema = table.manifest.schema
+    wanted = schema.names if read_columns is None else list(dict.fromkeys(read_columns))
+    reads = schema.select([name for name in wanted if name not in (ROW_ID, ROW_ADDRESS)])
+    row_columns = tuple(name for name in (ROW_ID, ROW_ADDRESS) if name in wanted)
+
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not row_columns:
+            return function(as_seen(batch, reads))
+        num_stored = len(reads.fields)
+        stored = as_seen(batch.select(range(num_stored)), reads)
+        names = [*stored.schema.names, *row_columns]
+        return function(pa.RecordBatch.from_arrays([*stored.columns, *batch.columns[num_stored:]], names=names))
+
+    source = ColumnSource(reads, output_schema or pa.schema([]), compute, row_columns=row_columns)
+    if output_schema is None:
+        source = dataclasses.replace(source, makes=_infer_schema(table, source, batch_size))
+    return source
 
 
 def _from_expressions(schema: Schema, texts: Mapping[str, str]) -> ColumnSource:
@@ -227,15 +261,19 @@ def _from_rows(rows: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> Colu
     return ColumnSource(Schema(()), schema, compute, stream.check_exhausted)
 
 
-def _infer_schema(table: TableVersion, function: BatchFunction, reads: Schema, batch_size: int) -> pa.Schema:
+def _infer_schema(table: TableVersion, source: ColumnSource, batch_size: int) -> pa.Schema:
     for fragment in table.manifest.fragments:
-        scan = table.scan(fragment, reads)
-        for batch, _ in scan.read(0, min(batch_size, scan.num_rows()), batch_size=batch_size):
-            return _checked(function(batch), batch.num_rows).schema
+        scan = table.scan(fragment, source.reads)
+        for batch, _ in source.read(scan, min(batch_size, scan.num_rows()), batch_size):
+            return _compute(source, batch).schema
     raise InvalidInputError("the table has no row to find out what the function returns; give output_schema")
 
 
-def _checked(made: object, num_rows: int) -> pa.RecordBatch:
+def _compute(source: ColumnSource, batch: pa.RecordBatch) -> pa.RecordBatch:
+    if source.compute is None:
+        raise TypeError("there is nothing to compute")
+    made: object = source.compute(batch)
+    num_rows = batch.num_rows
     if not isinstance(made, pa.RecordBatch):
         raise SchemaMismatchError(f"the function for new columns returned {type(made).__name__}, not a RecordBatch")
     if made.num_rows != num_rows:
@@ -245,13 +283,11 @@ def _checked(made: object, num_rows: int) -> pa.RecordBatch:
 
 def _computed(scan: FragmentScan, source: ColumnSource, schema: Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
     """Yield the new columns of all physical rows of a fragment."""
-    if source.compute is None:
-        raise TypeError("there is nothing to compute")
     arrow = schema.to_storage()
     row = 0
     last: pa.RecordBatch | None = None
-    for batch, offsets in scan.read(0, scan.num_rows(), batch_size=batch_size):
-        made = _checked(source.compute(batch), batch.num_rows)
+    for batch, offsets in source.read(scan, scan.num_rows(), batch_size):
+        made = _compute(source, batch)
         if made.schema.names != arrow.names:
             raise SchemaMismatchError(f"the function for new columns returned {made.schema.names}, not {arrow.names}")
         stop = int(offsets[-1]) + 1

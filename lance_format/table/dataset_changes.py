@@ -123,7 +123,8 @@ pa.RecordBatch
             or a function from record batches to record batches of as many rows; or these rows themselves, in the order
             of the table, as a reader or an iterator.
         read_columns : sequence of str, optional
-            The columns that a function gets; all if not given.
+            The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table
+            if not given.
         reader_schema : pa.Schema, optional
             What a function returns, found out by calling it on the first rows if not given; or the schema of an
             iterator's rows.

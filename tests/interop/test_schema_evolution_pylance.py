@@ -32,6 +32,12 @@ def tripled(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 tripled_by_pylance = lance.batch_udf(output_schema=pa.schema({"t": pa.int64(), "l": pa.list_(pa.string())}))(tripled)
 
+
+def located(batch: pa.RecordBatch) -> pa.RecordBatch:
+    assert batch.schema.names == ["name", "id", "_rowid", "_rowaddr"]
+    return pa.record_batch({"at": batch["_rowaddr"], "sum": pc.add(batch["id"], batch["_rowid"].cast(pa.int64()))})
+
+
 CHANGES: dict[str, list[Callable[[Any, bool], None]]] = {
     "expressions": [lambda table, _: table.add_columns({"y": "x * 2", "c": "home.city", "n": "name < 'name 3'"})],
     "division by zero in a deleted row": [lambda table, _: table.add_columns({"y": "1 / (id - 97)"})],
@@ -40,6 +46,12 @@ CHANGES: dict[str, list[Callable[[Any, bool], None]]] = {
         lambda table, _: table.add_columns(pa.schema([pa.field("z2", pa.struct([pa.field("q", pa.string())]))])),
     ],
     "function": [lambda table, ours: table.add_columns(tripled if ours else tripled_by_pylance, read_columns=["id"])],
+    "function of row ids": [
+        lambda table, _: table.add_columns(located, read_columns=["_rowaddr", "name", "_rowid", "id"]),
+        lambda table, _: table.add_columns(
+            lambda batch: pa.record_batch({"i": batch["_rowid"]}), read_columns=["_rowid"]
+        ),
+    ],
     "rows": [
         lambda table, _: table.add_columns(
             pa.table({"r": range(table.count_rows())}).to_reader(max_chunksize=13),
