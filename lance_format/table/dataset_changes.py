@@ -269,4 +269,6 @@ pa.RecordBatch
 
     def restore(self) -> None:
         """Make the version that this object shows the latest again."""
-        self._table = self._table.commit(Restore(self._table.manifest.version))
+        # On the latest version: of those since this one some may be gone, and nothing in them stands in the way.
+        operation = Restore(self._table.manifest.version)
+        self._change(lambda table: table.commit(operation))

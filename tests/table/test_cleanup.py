@@ -319,6 +319,25 @@ class TestAutomaticCleanup:
         assert check_versions(tmp_path) == [2, 5]
 
 
+def test_a_tagged_version_is_restored_though_later_ones_are_gone(table: LanceDataset, tmp_path: Path) -> None:
+    table.tags.create("good", 2)
+    table.cleanup_old_versions(AT_ONCE, error_if_tagged_old_versions=False)
+    assert check_versions(tmp_path) == [2, 4]
+    restored = table.checkout_version("good")
+    restored.restore()
+    assert restored.version == 5
+    assert column(tmp_path) == [0, 1]
+    assert restored.read_transaction(5).read_version == 4
+
+
+def test_a_version_that_is_gone_is_not_restored(table: LanceDataset, tmp_path: Path) -> None:
+    old = table.checkout_version(2)
+    table.cleanup_old_versions(AT_ONCE)
+    with pytest.raises(VersionNotFoundError, match="no version 2; it has 4"):
+        old.restore()
+    assert check_versions(tmp_path) == [4]
+
+
 def test_a_change_starts_again_if_a_file_of_its_basis_goes(tmp_path: Path) -> None:
     """Though the version is still listed: cleanups of pylance remove manifests after the files that they name."""
     planned = lance_format.write_dataset(rows(0, 3), tmp_path)._table
