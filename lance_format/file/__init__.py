@@ -5,6 +5,7 @@ from lance_format.file.blob_file import BlobFile
 from lance_format.file.blobs import StoredBlobs
 from lance_format.file.column_reader import PageSizes
 from lance_format.file.columns import column_indices, is_packed
+from lance_format.file.footer import MAX_TAIL_BYTES
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -23,6 +24,7 @@ from lance_format.file.writer import FileSummary, FileWriter
 __all__ = [
     "BlobFile",
     "DEFAULT_CACHE_BYTES",
+    "MAX_TAIL_BYTES",
     "ColumnProjection",
     "FileReader",
     "FileSummary",

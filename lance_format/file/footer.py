@@ -37,7 +37,8 @@ ALIGNMENT = 64
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
 _MAGIC = b"LANC"
-_TAIL_BYTES = 64 * 1024
+MAX_TAIL_BYTES = 64 * 1024
+"""What is read of the end of a file of which nothing is known."""
 _RANGE_BYTES = 128
 _PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
 _MAX_ROWS = 2**48  # what keeps sums of rows, and products with the size of a value, within 64 bits
@@ -89,12 +90,14 @@ class TailReader:
     source : RangeReader
     tail : bytes, optional
         The end of the file, if it has been read already; may be empty.
+    tail_bytes : int
+        How much of it to read if not.
     """
 
-    def __init__(self, source: RangeReader, tail: bytes | None = None) -> None:
+    def __init__(self, source: RangeReader, tail: bytes | None = None, tail_bytes: int = MAX_TAIL_BYTES) -> None:
         self.source = source
         if tail is None:
-            size = min(source.size_bytes, _TAIL_BYTES)
+            size = min(source.size_bytes, tail_bytes)
             (tail,) = source.read_ranges([ByteRange(source.size_bytes - size, size)])
         self.tail = tail
 

@@ -21,7 +21,7 @@ from lance_format.file.column_pages import ColumnPages
 from lance_format.file.column_reader import ColumnReader, Cursor, PageSizes, PlannedRows
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
-from lance_format.file.footer import FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
+from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
 from lance_format.file.nesting import Leaf, leaves_of, merge
 from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
@@ -64,6 +64,8 @@ class FileReader:
         Shared with readers of other files of the same table; one of the default size to itself if not given.
     blobs : BlobSource, optional
         Where else than in the file payloads of blobs may be.
+    tail_bytes : int
+        How much of the end of the file to read at first. What is needed and lies before takes further requests.
 
     Attributes
     ----------
@@ -81,13 +83,19 @@ class FileReader:
         If its version cannot be read.
     """
 
-    def __init__(self, source: RangeReader, cache: SearchCache | None = None, blobs: BlobSource | None = None) -> None:
+    def __init__(
+        self,
+        source: RangeReader,
+        cache: SearchCache | None = None,
+        blobs: BlobSource | None = None,
+        tail_bytes: int = MAX_TAIL_BYTES,
+    ) -> None:
         self._source = source
         self._blobs = BlobReader(source, blobs)
         self._cache = SearchCache() if cache is None else cache
         self._file: Key = (source.path, source.size_bytes)
         try:
-            self.metadata = self._read_metadata()
+            self.metadata = self._read_metadata(tail_bytes)
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, source.path) from error
         self.schema: Schema = self.metadata.schema
@@ -95,13 +103,13 @@ class FileReader:
         self.num_rows: int = self.metadata.num_rows
         self.num_columns: int = len(self.metadata.columns)
 
-    def _read_metadata(self) -> FileMetadata:
+    def _read_metadata(self, tail_bytes: int) -> FileMetadata:
         known = self._cache.get((*self._file, "metadata"))
         tail = self._cache.get((*self._file, "tail"))
         if isinstance(known, FileMetadata):
             self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else b"")
             return known
-        self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else None)
+        self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else None, tail_bytes)
         metadata = read_metadata(self._tail)
         self._cache.put((*self._file, "tail"), self._tail.tail, len(self._tail.tail))
         self._cache.put((*self._file, "metadata"), metadata, metadata.memory_bytes)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.extension_types import storage_of
-from lance_format.file import ColumnProjection, FileReader, SearchCache, StoredBlobs
+from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
 from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
@@ -168,7 +168,9 @@ class FragmentFiles:
                 " the table, open the latest"
             ) from error
         try:
-            reader = FileReader(source, self._cache, StoredBlobs(self._store, path))
+            reader = FileReader(
+                source, self._cache, StoredBlobs(self._store, path), _tail_bytes(file, source.size_bytes)
+            )
             if fragment.physical_rows not in (0, reader.num_rows):
                 raise CorruptFileError(
                     f"the file has {reader.num_rows} rows, fragment {fragment.id} {fragment.physical_rows}", path=path
@@ -177,6 +179,14 @@ class FragmentFiles:
             source.close()
             raise
         return reader
+
+
+def _tail_bytes(file: DataFile, size_bytes: int) -> int:
+    """Return how much of the end of a data file has its footer, schema and columns, as a rule.
+
+    A field takes some 200 bytes in the schema and in the metadata of a column, and each further page of it 100 more.
+    """
+    return min(MAX_TAIL_BYTES, 4096 + 512 * len(file.fields) + size_bytes // 65_536)
 
 
 def empty_columns_batch(num_rows: int) -> pa.RecordBatch:

@@ -86,6 +86,8 @@ class RowRanges:
 
     def intersect(self, other: RowRanges) -> RowRanges:
         """Return the rows that are in both; certain if they are so in one."""
+        if not len(self) or not len(other):
+            return self._slice(0, 0)
         bounds = np.unique(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
         starts, stops = bounds[:-1], bounds[1:]
         mine, theirs = self._covering(starts), other._covering(starts)

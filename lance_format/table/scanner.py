@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from lance_format.table.late_materialisation import Pace, Stages, materialise
 from lance_format.table.open_fragment import OpenFragment, Rows, Window, clip
 from lance_format.table.projection import Columns, Filter, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
+from lance_format.table.row_lookup import RowLookup
 from lance_format.table.row_ranges import RowRanges
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
@@ -174,7 +176,8 @@ class LanceScanner:
         ranges = self._whole()
         if self._projection.filter is None:
             ranges = self._within(ranges, Window(self._offset, self._limit))
-        return plan_tasks(list(ranges), self._projection.source, split_size_bytes, min_tasks)
+        wanted = [found for found in ranges if len(found[1])]
+        return plan_tasks(wanted, self._projection.source, split_size_bytes, min_tasks)
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.
@@ -192,10 +195,12 @@ class LanceScanner:
             yield self._projection.apply(batch)
 
     def _whole(self) -> Iterator[FragmentRanges]:
-        for scan in map(self._scan, self._fragments):
-            yield scan, RowRanges.of([(0, scan.physical_rows())])
+        """Return the rows that may be wanted of all fragments."""
+        for scan in map(self._scan, self._lookup.fragments(self._fragments)):
+            yield scan, self._selected(scan)
 
     def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
+        """Return those among the rows of a task."""
         for fragment_id, group in itertools.groupby(task.ranges, key=lambda found: found[0]):
             pairs = [(start, stop) for _, start, stop in group]
             bounds = list(itertools.chain.from_iterable(pairs))
@@ -206,7 +211,14 @@ class LanceScanner:
                     f"version {self._table.manifest.version} of {self._table.uri} has no rows {bounds[0]} to"
                     f" {bounds[-1]} of fragment {fragment_id}: the task is one of another scan"
                 )
-            yield scan, RowRanges.of(pairs)
+            yield scan, RowRanges.of(pairs).intersect(self._selected(scan))
+
+    def _selected(self, scan: FragmentScan) -> RowRanges:
+        return self._lookup.rows(scan, self._places.get(scan.fragment.id, 0))
+
+    @cached_property
+    def _lookup(self) -> RowLookup:
+        return RowLookup.of(self._projection.filter, self._projection.filter_row_columns, self._table)
 
     def _within(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[FragmentRanges]:
         """Leave out what is not in the window, if there is no filter."""
@@ -220,11 +232,12 @@ class LanceScanner:
     def _read(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[Rows]:
         """Read ranges of physical rows, fragment by fragment."""
         projection = self._projection
-        places = self._places()
         pace = Pace.start(self._batch_size, window)
         for scan, ranges in fragments if projection.filter is not None else self._within(fragments, window):
+            if not len(ranges):
+                continue
             with scan.open() as files:
-                fragment = OpenFragment(scan, files, places.get(scan.fragment.id, 0))
+                fragment = OpenFragment(scan, files, self._places.get(scan.fragment.id, 0))
                 if projection.filter is None:
                     found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
                 else:
@@ -234,6 +247,7 @@ class LanceScanner:
             if window.is_over and projection.filter is not None:
                 return
 
+    @cached_property
     def _places(self) -> dict[int, int]:
         """Return how many rows of the table come before each fragment; nothing if no one asks for it."""
         if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
