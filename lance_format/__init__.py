@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lance_format.table.lance_fragment import LanceFragment
     from lance_format.table.ordered_scan import ColumnOrdering
     from lance_format.table.raw_commit import LanceOperation
+    from lance_format.table.scan_metrics import ScanMetrics
     from lance_format.table.scan_tasks import ScanTask
     from lance_format.table.scanner import LanceScanner
     from lance_format.table.write import TableWrite, plan_write
@@ -67,6 +68,7 @@ __all__ = [
     "LanceScanner",
     "NotSupportedError",
     "RetryableCommitConflictError",
+    "ScanMetrics",
     "ScanTask",
     "SchemaMismatchError",
     "StorageError",
@@ -89,6 +91,7 @@ _LAZY = {
     "LanceFragment": "lance_format.table.lance_fragment",
     "LanceOperation": "lance_format.table.raw_commit",
     "LanceScanner": "lance_format.table.scanner",
+    "ScanMetrics": "lance_format.table.scan_metrics",
     "ScanTask": "lance_format.table.scan_tasks",
     "TableWrite": "lance_format.table.write",
     "dataset": "lance_format.table.dataset",

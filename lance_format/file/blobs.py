@@ -32,7 +32,7 @@ from lance_format.file.blob_arrays import (
 from lance_format.file.leaf_arrays import bitmap, validity_of, values_of
 from lance_format.file.scheduler import locate
 from lance_format.kernels import mini_block as kernels
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectNotFoundError, ReadableStore
 from lance_format.structural.blob import Numbers
 
 _ALIGNMENT = 64
@@ -68,12 +68,12 @@ class StoredBlobs:
 
     Parameters
     ----------
-    store : ObjectStore
+    store : ReadableStore
     path : str
         Of the data file.
     """
 
-    store: ObjectStore
+    store: ReadableStore
     path: str
 
     def open_data_file(self) -> RangeReader:

@@ -9,10 +9,27 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
-from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
+from lance_format.object_store.store import (
+    ObjectExistsError,
+    ObjectInfo,
+    ObjectNotFoundError,
+    ObjectStore,
+    ReadableStore,
+)
 
-__all__ = ["ObjectExistsError", "ObjectInfo", "ObjectNotFoundError", "ObjectStore", "absolute_uri", "resolve"]
+__all__ = [
+    "CountedStore",
+    "ObjectExistsError",
+    "ObjectInfo",
+    "ObjectNotFoundError",
+    "ObjectStore",
+    "ReadCounter",
+    "ReadableStore",
+    "absolute_uri",
+    "resolve",
+]
 
 
 def _local_store(_storage_options: Mapping[str, str]) -> ObjectStore:

@@ -35,15 +35,8 @@ class ObjectInfo:
     modified: float
 
 
-class ObjectStore(Protocol):
-    """A storage of immutable objects under `/`-separated paths. Safe to use from several threads.
-
-    Every method raises `StorageError` if the storage refuses or fails, with a message that names the path.
-    """
-
-    @property
-    def atomic_put_if_absent(self) -> bool:
-        """Whether of several concurrent `put_if_absent` of one path exactly one succeeds."""
+class ReadableStore(Protocol):
+    """What hands out objects for reading; see `ObjectStore`."""
 
     def open_reader(self, path: str, size_bytes: int | None = None) -> RangeReader:
         """Open an object for reading.
@@ -60,6 +53,17 @@ class ObjectStore(Protocol):
         CorruptFileError
             If the object is found to have another size.
         """
+
+
+class ObjectStore(ReadableStore, Protocol):
+    """A storage of immutable objects under `/`-separated paths. Safe to use from several threads.
+
+    Every method raises `StorageError` if the storage refuses or fails, with a message that names the path.
+    """
+
+    @property
+    def atomic_put_if_absent(self) -> bool:
+        """Whether of several concurrent `put_if_absent` of one path exactly one succeeds."""
 
     def open_writer(self, path: str) -> RangeWriter:
         """Start an object, which exists from the writer's `close` on; parents are made as needed."""

@@ -15,6 +15,7 @@ from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.ordered_scan import OrderBy, OrderedScanner
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scan_methods import ScanMethods
+from lance_format.table.scan_metrics import MetricsCallback
 from lance_format.table.scanner import LanceScanner, check_tuning
 from lance_format.table.table_version import TableVersion
 from lance_format.table.take import Indices, take_places, take_row_ids
@@ -40,6 +41,7 @@ class DatasetReads(ScanMethods):
         with_row_address: bool | None = None,
         blob_handling: str | None = None,
         order_by: OrderBy | None = None,
+        scan_stats_callback: MetricsCallback | None = None,
         **tuning: Any,
     ) -> LanceScanner:
         """Say which rows and columns to read.
@@ -69,6 +71,9 @@ class DatasetReads(ScanMethods):
         order_by : sequence of ColumnOrdering or str, optional
             The columns that rows are sorted by, the first one before the others; by their names ascending, with nulls
             last. NaN exceeds all other numbers. The window is one of the sorted rows.
+        scan_stats_callback : callable, optional
+            Called with the `ScanMetrics` of every scan when it ends: requests and bytes of data files, fragments and
+            rows looked at and skipped. What it raises is logged.
         **tuning
             Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
             and of no effect.
@@ -93,6 +98,7 @@ class DatasetReads(ScanMethods):
             with_row_id=bool(with_row_id),
             with_row_address=bool(with_row_address),
             blob_handling=blob_handling,
+            scan_stats_callback=scan_stats_callback,
         )
 
     def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:

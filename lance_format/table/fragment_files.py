@@ -15,7 +15,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.extension_types import storage_of
 from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectNotFoundError, ReadableStore
 from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
 from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
 
@@ -28,7 +28,7 @@ class FragmentFiles:
 
     Parameters
     ----------
-    store : ObjectStore
+    store : ReadableStore
     root : str
         The path of the table in the store.
     fragment : FragmentMetadata
@@ -39,7 +39,7 @@ class FragmentFiles:
     """
 
     def __init__(
-        self, store: ObjectStore, root: str, fragment: FragmentMetadata, cache: SearchCache, bases: Mapping[int, str]
+        self, store: ReadableStore, root: str, fragment: FragmentMetadata, cache: SearchCache, bases: Mapping[int, str]
     ) -> None:
         self._store = store
         self._root = root

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
-from lance_format.object_store import ObjectStore
+from lance_format.object_store import CountedStore, ObjectStore, ReadCounter
 from lance_format.table.deletion_vector import RowOffsets, read_deleted_rows
 from lance_format.table.fragment import FragmentMetadata, place_of
 from lance_format.table.fragment_files import FragmentFiles, empty_columns_batch
@@ -84,9 +84,10 @@ class FragmentScan:
         rows: RowOffsets = self.memory["deleted_rows"]
         return rows
 
-    def open(self) -> FragmentFiles:
-        """Return the data files, to be opened as they are needed."""
-        return FragmentFiles(self.store, self.root, self.fragment, self.cache, self.bases)
+    def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
+        """Return the data files, to be opened as they are needed; what is read of them can be counted."""
+        store = self.store if counter is None else CountedStore(self.store, counter)
+        return FragmentFiles(store, self.root, self.fragment, self.cache, self.bases)
 
     def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.

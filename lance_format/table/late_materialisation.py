@@ -119,12 +119,15 @@ class Pace:
         How many of them at once.
     at_once : bool
         Whether so many rows pass that reading all columns at once costs less.
+    num_seen : int
+        How many rows have been looked at.
     """
 
     batch_size: int
     group_rows: int
     tested_rows: int
     at_once: bool = False
+    num_seen: int = 0
 
     @classmethod
     def start(cls, batch_size: int, window: Window) -> Pace:
@@ -171,6 +174,7 @@ def materialise(
     for part in ranges.split_by_certainty():
         if part.certain[0]:
             wanted = clip(fragment.scan, part, window)
+            pace.num_seen += wanted.num_rows
             yield from fragment.read(stages.projection.output_source, wanted, batch_size=pace.batch_size)
             continue
         left = part
@@ -178,6 +182,7 @@ def materialise(
             group, left = left.cut(pace.group_rows)
             seen = Seen()
             at_once = pace.at_once and stages.are_whole
+            pace.num_seen += group.num_rows
             yield from (_at_once if at_once else _in_two_stages)(stages, fragment, group, window, pace, seen)
             pace.observe(seen)
 

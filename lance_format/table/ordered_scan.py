@@ -94,6 +94,7 @@ class OrderedScanner(LanceScanner):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in the order that was asked for, as a stream."""
         keys = self._keys.to_table()
+        self._metrics = self._keys.metrics
         order = np.lexsort([_ranks(keys[ordering.column_name], ordering) for ordering in reversed(self._orderings)])
         stop = None if self._limit is None else self._offset + self._limit
         places = keys[ROW_OFFSET].to_numpy()[order[self._offset : stop]]

@@ -21,6 +21,7 @@ from lance_format.table.projection import Columns, Filter, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.row_lookup import RowLookup
 from lance_format.table.row_ranges import RowRanges
+from lance_format.table.scan_metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
 
@@ -44,7 +45,6 @@ _UNSUPPORTED = {
     "index_segments": "indices are not used",
     "strict_batch_size": "a batch may be smaller than the others",
     "include_deleted_rows": "deleted rows cannot be read",
-    "scan_stats_callback": "statistics of scans are not kept",
 }
 _MAX_BATCH_SIZE = 2**31 - 1
 
@@ -70,6 +70,8 @@ class LanceScanner:
         Whether to add these columns.
     blob_handling : str, optional
         What columns of blobs are read as.
+    scan_stats_callback : callable, optional
+        Called with the `ScanMetrics` of every scan when it ends.
 
     Raises
     ------
@@ -90,8 +92,11 @@ class LanceScanner:
         with_row_id: bool = False,
         with_row_address: bool = False,
         blob_handling: str | None = None,
+        scan_stats_callback: MetricsCallback | None = None,
     ) -> None:
         self._table = table
+        self._callback = scan_stats_callback
+        self._metrics: ScanMetrics | None = None
         self._fragments = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
         self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
         extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
@@ -114,6 +119,33 @@ class LanceScanner:
         """The filter as SQL; empty if there is none."""
         predicate = self._projection.filter
         return "" if predicate is None else to_sql(predicate.expression)
+
+    @property
+    def metrics(self) -> ScanMetrics | None:
+        """What the last scan that ended, or was given up, has read and skipped."""
+        return self._metrics
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """Return what is read, and in which order, as text for people.
+
+        Parameters
+        ----------
+        verbose : bool
+            Whether to add the types of the columns, and to look for the fragments and rows that the filter names.
+        """
+        lines = describe_plan(self._stages, self.filter_text, self._limit, self._offset, verbose=verbose)
+        if verbose:
+            ranges = [found for _, found in self._whole() if len(found)]
+            lines.append(f"fragments: {len(ranges)} of {len(self._fragments)}")
+            lines.append(f"rows: {sum(found.num_rows for found in ranges)}")
+        title = f"LanceScan: {self._table.uri}, version {self._table.manifest.version}"
+        return "\n".join([title, *(f"  {line}" for line in lines)])
+
+    def analyze_plan(self) -> str:
+        """Read the rows, drop them, and return `explain_plan` with what that took."""
+        for _ in self.to_batches():
+            pass
+        return f"{self.explain_plan(verbose=True)}\n  {self._metrics}"
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in order, as a stream."""
@@ -142,7 +174,8 @@ class LanceScanner:
 
     def matching(self) -> Iterator[Rows]:
         """Read the rows that pass the filter and the window, with all columns that the result is made of."""
-        yield from self._read(self._whole(), Window(self._offset, self._limit))
+        num_rows = int(self._fragments.columns.physical_rows.sum())
+        yield from self._read(self._whole(), Window(self._offset, self._limit), len(self._fragments), num_rows)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
@@ -191,7 +224,9 @@ class LanceScanner:
             If the table has no such rows.
         """
         window = Window(0, None if self._projection.filter is None else self._limit)
-        for batch, _ in self._read(self._ranges_of(task), window):
+        num_rows = sum(stop - start for _, start, stop in task.ranges)
+        num_fragments = len({fragment_id for fragment_id, _, _ in task.ranges})
+        for batch, _ in self._read(self._ranges_of(task), window, num_fragments, num_rows):
             yield self._projection.apply(batch)
 
     def _whole(self) -> Iterator[FragmentRanges]:
@@ -229,20 +264,30 @@ class LanceScanner:
             if len(wanted):
                 yield scan, wanted
 
-    def _read(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[Rows]:
-        """Read ranges of physical rows, fragment by fragment."""
+    def _read(
+        self, fragments: Iterable[FragmentRanges], window: Window, num_fragments: int, num_rows: int
+    ) -> Iterator[Rows]:
+        """Read ranges of physical rows, and tell in the end what that took, of so many fragments and rows."""
+        meter = ScanMeter(Pace.start(self._batch_size, window), num_fragments, num_rows)
+        try:
+            yield from self._read_fragments(fragments, window, meter)
+        finally:
+            self._metrics = meter.metrics()
+            report(self._table.uri, self._table.manifest.version, self._metrics, self._callback)
+
+    def _read_fragments(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
         projection = self._projection
-        pace = Pace.start(self._batch_size, window)
         for scan, ranges in fragments if projection.filter is not None else self._within(fragments, window):
             if not len(ranges):
                 continue
-            with scan.open() as files:
+            with scan.open(meter.reads) as files:
                 fragment = OpenFragment(scan, files, self._places.get(scan.fragment.id, 0))
                 if projection.filter is None:
+                    meter.rows_scanned += ranges.num_rows
                     found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
                 else:
-                    found = materialise(self._stages, fragment, ranges, window, pace)
-                for batch, rows in found:
+                    found = materialise(self._stages, fragment, ranges, window, meter.pace)
+                for batch, rows in meter.metered(found):
                     yield projection.complete(batch, rows), rows
             if window.is_over and projection.filter is not None:
                 return

@@ -1,0 +1,70 @@
+"""Reads that are counted where they leave for the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.object_store.store import ReadableStore
+
+
+@dataclass(slots=True)
+class ReadCounter:
+    """What has been read.
+
+    Parameters
+    ----------
+    num_files : int
+        Files that were opened.
+    num_requests : int
+        Ranges that were read.
+    num_bytes : int
+    """
+
+    num_files: int = 0
+    num_requests: int = 0
+    num_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CountedStore:
+    """A `ReadableStore` whose reads are counted.
+
+    Parameters
+    ----------
+    store : ReadableStore
+    counter : ReadCounter
+    """
+
+    store: ReadableStore
+    counter: ReadCounter
+
+    def open_reader(self, path: str, size_bytes: int | None = None) -> RangeReader:
+        """See `ObjectStore`."""
+        reader = self.store.open_reader(path, size_bytes)
+        self.counter.num_files += 1
+        return _CountedReader(reader, self.counter)
+
+
+class _CountedReader:
+    def __init__(self, reader: RangeReader, counter: ReadCounter) -> None:
+        self._reader = reader
+        self._counter = counter
+
+    @property
+    def path(self) -> str:
+        return self._reader.path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._reader.size_bytes
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        found = self._reader.read_ranges(ranges)
+        self._counter.num_requests += len(ranges)
+        self._counter.num_bytes += sum(map(len, found))
+        return found
+
+    def close(self) -> None:
+        self._reader.close()
