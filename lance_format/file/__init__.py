@@ -4,7 +4,7 @@ from lance_format.file.blob_arrays import as_given
 from lance_format.file.blob_file import BlobFile
 from lance_format.file.blobs import StoredBlobs
 from lance_format.file.column_reader import PageSizes
-from lance_format.file.columns import column_indices, is_packed
+from lance_format.file.columns import ColumnProjection, column_indices, is_packed
 from lance_format.file.footer import MAX_TAIL_BYTES
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,
@@ -17,9 +17,10 @@ from lance_format.file.lance_file import (
     stable_version,
 )
 from lance_format.file.projection import project, prune
-from lance_format.file.reader import ColumnProjection, FileReader
+from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
+from lance_format.file.zone_places import names_zones, without_zones
 
 __all__ = [
     "BlobFile",
@@ -42,7 +43,9 @@ __all__ = [
     "as_given",
     "column_indices",
     "is_packed",
+    "names_zones",
     "project",
     "prune",
     "stable_version",
+    "without_zones",
 ]

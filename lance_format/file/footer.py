@@ -16,7 +16,7 @@ multiples of 64 bytes, and readers insist on it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -28,6 +28,7 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import UNASSIGNED, Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.scheduler import fetch
+from lance_format.file.zone_places import names_zones, without_zones
 from lance_format.proto import encodings_pb2, file_pb2
 from lance_format.version import FileVersion
 
@@ -58,6 +59,9 @@ class FileMetadata:
     columns : tuple of ByteRange
         Where each column's metadata is.
     global_buffers : tuple of ByteRange
+    zones : mapping of bytes to bytes
+        What the metadata of the schema says of where the statistics of the file are; `schema` is without it, since it
+        holds for no other file.
     """
 
     version: FileVersion
@@ -65,6 +69,7 @@ class FileMetadata:
     num_rows: int
     columns: tuple[ByteRange, ...]
     global_buffers: tuple[ByteRange, ...]
+    zones: Mapping[bytes, bytes]
 
     @property
     def memory_bytes(self) -> int:
@@ -147,7 +152,9 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     schema = parse_schema(_without_parts_of_blobs(descriptor.schema.fields), descriptor.schema.metadata)
     if descriptor.length > _MAX_ROWS or (descriptor.length and not schema.fields):
         raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
-    return FileMetadata(version, schema, descriptor.length, columns, global_buffers)
+    zones = {key: value for key, value in schema.metadata.items() if names_zones(key)}
+    schema = Schema(schema.fields, without_zones(schema.metadata))
+    return FileMetadata(version, schema, descriptor.length, columns, global_buffers, zones)
 
 
 def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.Field]:

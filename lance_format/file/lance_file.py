@@ -17,9 +17,9 @@ from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file.blobs import StoredBlobs
-from lance_format.file.columns import column_indices
+from lance_format.file.columns import ColumnProjection, column_indices
 from lance_format.file.projection import project
-from lance_format.file.reader import ColumnProjection, FileReader
+from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileWriter
 from lance_format.object_store import resolve

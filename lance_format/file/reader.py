@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +14,21 @@ from lance_format.blob_fields import describe
 from lance_format.byte_io import RangeReader
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.expressions.nodes import Path
+from lance_format.expressions.zones import ZoneStatistics
 from lance_format.extension_types import retype
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
 from lance_format.file.column_reader import ColumnReader, Cursor, PageSizes, PlannedRows
+from lance_format.file.columns import ColumnProjection
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
 from lance_format.file.nesting import Leaf, leaves_of, merge
 from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
+from lance_format.file.zone_collector import has_order
+from lance_format.file.zone_reading import ZoneReader, ZoneRequest
 from lance_format.version import FileVersion
 
 _MAX_WINDOWS_AHEAD = 4
@@ -34,23 +38,6 @@ _FIRST_TAKE_BYTES = 4 * 1024 * 1024
 _TAKE_BYTES = 32 * 1024 * 1024
 _COLUMNS_AT_FULL_SIZE = 2
 """How many columns may have whole answers at once; those of more are smaller, as memory is not to grow with them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnProjection:
-    """A field to read, and where its columns are.
-
-    Parameters
-    ----------
-    field : Field
-        A top-level field; it decides the type and the name of what is returned.
-    column_indices : mapping of int to int
-        The column of the file for the field's id and for those of all fields below it; absent or -1 for fields that
-        have no column of their own.
-    """
-
-    field: Field
-    column_indices: Mapping[int, int]
 
 
 class FileReader:
@@ -102,6 +89,7 @@ class FileReader:
         self.version: FileVersion = self.metadata.version
         self.num_rows: int = self.metadata.num_rows
         self.num_columns: int = len(self.metadata.columns)
+        self._zones = ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader)
 
     def _read_metadata(self, tail_bytes: int) -> FileMetadata:
         known = self._cache.get((*self._file, "metadata"))
@@ -302,6 +290,37 @@ class FileReader:
         descriptions = self.take([described], rows).column(0)
         with self._locating(column.field.name):
             return self._blobs.locate(descriptions)
+
+    def zone_statistics(self, columns: Sequence[ColumnProjection]) -> dict[Path, ZoneStatistics]:
+        """Return what the file says of its rows, zone by zone, by which a filter leaves out what it cannot match.
+
+        Parameters
+        ----------
+        columns : sequence of ColumnProjection
+            Of all their leaves that have zones; of no others anything is read.
+
+        Returns
+        -------
+        dict of Path to ZoneStatistics
+            By the names of the projections; without the leaves of which the file says nothing.
+
+        Raises
+        ------
+        CorruptFileError
+            If the statistics are malformed, or contradict themselves or the file.
+        """
+        requests = []
+        for projection in columns:
+            with self._locating(projection.field.name):
+                for leaf in leaves_of(describe(projection.field)):
+                    number = projection.column_indices.get(leaf.field.id, -1)
+                    if 0 <= number < self.num_columns and has_order(leaf):
+                        path = tuple(part.name for part in leaf.path)
+                        requests.append(ZoneRequest(path, number, leaf.arrow_type))
+        try:
+            return self._zones.read(requests)
+        except (CorruptFileError, NotSupportedError) as error:
+            raise locate(error, self._source.path) from error
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return a global buffer; 0 is the file descriptor.

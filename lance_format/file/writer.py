@@ -25,6 +25,9 @@ from lance_format.file.footer import (
 )
 from lance_format.file.leaf_arrays import as_stored
 from lance_format.file.nesting import Leaf, check_order, check_writable, leaves_of, shred
+from lance_format.file.zone_collector import ROWS_PER_ZONE, ColumnZones
+from lance_format.file.zone_places import ZonesPlace, names_zones, without_zones
+from lance_format.file.zone_storing import stored_zones
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooManyLevelsError
 from lance_format.structural.rep_def import LevelPair
@@ -72,12 +75,36 @@ class _LeafWriter:
 class _ColumnWriter:
     """Gathers the rows of a top-level column until its leaves have a page's worth."""
 
-    def __init__(self, top: Field, defaults: EncodingDefaults) -> None:
+    def __init__(self, top: Field, defaults: EncodingDefaults, rows_per_zone: int | None) -> None:
         self.field = top
         self.described = describe(top)
         self.leaves = [_LeafWriter(leaf, _options_of(leaf, defaults)) for leaf in leaves_of(self.described)]
+        self.zones = None if rows_per_zone is None else ColumnZones(self.described, rows_per_zone)
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
+
+
+class _Buffer:
+    """A file in memory; a `RangeWriter`."""
+
+    path = "<memory>"
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.position = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._parts.append(bytes(data))
+        self.position += len(data)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+    def abort(self) -> None:
+        """Nothing is left to do."""
+
+    def getvalue(self) -> bytes:
+        return b"".join(self._parts)
 
 
 class FileWriter:
@@ -101,6 +128,9 @@ class FileWriter:
     column_encoding : mapping of str to mapping, optional
         The same for single columns, before what is asked for all: `{"text": {"compression": "fsst"}}`. A field within
         others is named as `outer.inner`; what holds for a field holds for all that is inside of it.
+    rows_per_zone : int, optional
+        Of how many rows each the file gets statistics, by which readers leave out what a filter cannot match; None for
+        no statistics. `lance_format/file/zone_collector.py` tells which columns have them.
 
     Raises
     ------
@@ -120,9 +150,14 @@ class FileWriter:
         max_page_bytes: int | None = None,
         encoding: Mapping[str, Any] | None = None,
         column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+        rows_per_zone: int | None = ROWS_PER_ZONE,
     ) -> None:
         version.require_writable()
-        for name, value in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
+        for name, value in (
+            ("data_cache_bytes", data_cache_bytes),
+            ("max_page_bytes", max_page_bytes),
+            ("rows_per_zone", rows_per_zone),
+        ):
             if value is not None and value < 1:
                 raise InvalidInputError(f"{name} is {value}; it must be at least 1")
         self._sink = sink
@@ -133,12 +168,13 @@ class FileWriter:
             check_writable(describe(top), version)
         check_order([describe(top) for top in schema.fields])
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
-        self._columns = [_ColumnWriter(top, defaults) for top in schema.fields]
+        self._columns = [_ColumnWriter(top, defaults, rows_per_zone) for top in schema.fields]
         num_columns = max(len(self._columns), 1)
         share = min(max(_DEFAULT_CACHE_BYTES // num_columns, _MIN_COLUMN_CACHE_BYTES), _MAX_COLUMN_CACHE_BYTES)
         self._column_cache_bytes = share if data_cache_bytes is None else data_cache_bytes // num_columns
         self._max_page_bytes = _DEFAULT_PAGE_BYTES if max_page_bytes is None else max_page_bytes
-        self._metadata: dict[bytes, bytes] = dict(schema.metadata)
+        self._metadata = without_zones(schema.metadata)
+        self._rows_per_zone = rows_per_zone
         self._global_buffers: list[bytes] = []
         self._finished = False
         self.num_rows = 0
@@ -204,6 +240,8 @@ class FileWriter:
         arrays, column.arrays = column.arrays, []
         column.buffered_bytes = 0
         for array in _joined(arrays):
+            if column.zones is not None:
+                column.zones.append(array)
             for leaf in column.leaves:
                 self._write_page(leaf, array)
 
@@ -231,7 +269,15 @@ class FileWriter:
         return ByteRange(position, len(data))
 
     def add_schema_metadata(self, key: str, value: str) -> None:
-        """Add an entry to the metadata of the file's schema."""
+        """Add an entry to the metadata of the file's schema.
+
+        Raises
+        ------
+        InvalidInputError
+            If the key is one of those that say where the statistics of the file are.
+        """
+        if names_zones(key.encode()):
+            raise InvalidInputError(f"the metadata {key!r} says where statistics of the file are, and cannot be set")
         self._metadata[key.encode()] = value.encode()
 
     def add_global_buffer(self, data: bytes) -> int:
@@ -247,6 +293,7 @@ class FileWriter:
         for column in self._columns:
             if column.arrays:
                 self._write_pages(column)
+        self._store_zones()
         schema = Schema(tuple(in_file(top) for top in self._schema.fields), self._metadata)
         added = [self._write_aligned(data) for data in self._global_buffers]
         descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
@@ -257,6 +304,22 @@ class FileWriter:
         self._sink.close()
         ids = tuple(leaf.leaf.field.id for leaf in leaves)
         return FileSummary(self.num_rows, size, ids, tuple(range(len(ids))))
+
+    def _store_zones(self) -> None:
+        if self._rows_per_zone is None:
+            return
+        leaves = [leaf for column in self._columns if column.zones is not None for leaf in column.zones.leaves]
+        for key, data in stored_zones(leaves, self._sink.position, self._embed):
+            place = ZonesPlace(self.add_global_buffer(data), self._rows_per_zone)
+            self._metadata[key] = place.serialize()
+
+    def _embed(self, batch: pa.RecordBatch) -> bytes:
+        """Return a batch as a file of the same version."""
+        sink = _Buffer()
+        writer = FileWriter(sink, Schema.from_arrow(batch.schema), version=self._version, rows_per_zone=None)
+        writer.write_batch(batch)
+        writer.finish()
+        return sink.getvalue()
 
     def abort(self) -> None:
         """Leave nothing behind."""

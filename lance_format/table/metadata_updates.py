@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_format.errors import InvalidInputError
+from lance_format.file import names_zones
 from lance_format.table.alter_columns import find_field
 from lance_format.table.operations import UpdateConfig
 from lance_format.table.operations.update_config import MapUpdate
@@ -26,8 +27,18 @@ def update_table_metadata(table: TableVersion, values: Values, *, replace: bool 
 
 
 def update_schema_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
-    """Change entries of the schema's metadata, and commit that; all others go if `replace`."""
-    return table.commit(UpdateConfig(schema_metadata=_as_update(values, replace)))
+    """Change entries of the schema's metadata, and commit that; all others go if `replace`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a key is one of those by which files tell where their statistics are, which writers might then copy.
+    """
+    update = _as_update(values, replace)
+    for key in sorted(update.upserted):
+        if names_zones(key.encode()):
+            raise InvalidInputError(f"the metadata {key!r} says where statistics of a file are, and is no table's")
+    return table.commit(UpdateConfig(schema_metadata=update))
 
 
 def update_field_metadata(table: TableVersion, values: Mapping[str, Values], *, replace: bool = False) -> TableVersion:

@@ -24,7 +24,7 @@ from lance_format.errors import (
     NotSupportedError,
     VersionNotFoundError,
 )
-from lance_format.file import FileWriter
+from lance_format.file import FileWriter, without_zones
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
 from lance_format.table.commit import commit
 from lance_format.table.fragment import FragmentMetadata
@@ -332,6 +332,7 @@ def plan_write(
     _check_merge_schema(merge_schema, mode)
     if current is None or mode == "overwrite":
         lance_schema = Schema.from_arrow(table_schema(schema, file_version))
+        lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
         _check_names(lance_schema.fields)
     else:
         new_fields = plan_new_columns(current, schema, file_version) if merge_schema else ()

@@ -125,6 +125,8 @@ class Cases:
         if chance < 0.1:
             return "bytes", damage_bytes(rng, whole)
         container = copy_container(self._containers[name])
+        if len(container.metadata.global_buffers) > 1 and rng.random() < 0.5:
+            return "statistics", _damage_statistics(rng, container)
         if chance < 0.5:
             return "payload", _damage_payload(rng, container)
         if chance < 0.6:
@@ -203,6 +205,23 @@ def _damage_payload(rng: random.Random, container: Container) -> bytes:
     return container.build()
 
 
+def _damage_statistics(rng: random.Random, container: Container) -> bytes:
+    """Damage a global buffer, or what the schema says of where they are."""
+    if rng.random() < 0.1:
+        metadata = container.descriptor.schema.metadata
+        key = rng.choice(sorted(metadata))
+        metadata[key] = (
+            damage_bytes(rng, metadata[key]) if rng.random() < 0.5 else metadata[rng.choice(sorted(metadata))]
+        )
+        return container.build()
+    buffer = rng.choice(container.metadata.global_buffers[1:])
+    end = buffer.offset + buffer.size
+    # what says where things are is at the end, of Arrow's files as of ours
+    start = max(buffer.offset, end - rng.choice([100, 1000, 10_000]))
+    container.data = damage_bytes(rng, container.data, (start, end))
+    return container.build()
+
+
 def _lie_about_rows(rng: random.Random, container: Container) -> None:
     """Change the rows of the file and of its pages alike, and maybe of their layouts."""
     lie = rng.choice(
@@ -231,6 +250,9 @@ def read_file(data: bytes, rng: random.Random) -> bool:
         indices = column_indices(reader.schema)
         columns = [ColumnProjection(top, indices) for top in reader.schema.fields]
         many = reader.num_rows > _MANY_ROWS
+        for statistics in reader.zone_statistics(columns).values():
+            assert int(statistics.num_rows.sum()) == reader.num_rows
+            _validate(pa.record_batch({"lower": statistics.lower, "upper": statistics.upper}))
         whole = reader.read(columns, 0, reader.num_rows, batch_size=700)
         for count, batch in enumerate(whole):
             _validate(batch)

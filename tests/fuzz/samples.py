@@ -14,8 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 import lance_format
-from lance_format.file import LanceFileReader, LanceFileWriter
+from lance_format.datatypes import Schema
+from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter
+from lance_format.object_store.local import LocalStore
+from lance_format.version import FileVersion
 from tests.arrays import make_array
+from tests.file.counting import CountedFile
 from tests.nested_arrays import RandomValues
 
 VERSIONS = ("2.1", "2.2")
@@ -90,7 +94,26 @@ def make_files(num_rows: int) -> dict[str, bytes]:
                     assert LanceFileReader(path).read_all().to_table().equals(table), f"{name} of {who} in {version}"
                     files[f"{name}; {who}, {version}"] = path.read_bytes()
                     path.unlink()
+            files[f"statistics; ours, {version}"] = _with_statistics(path, num_rows, version)
     return files
+
+
+def _with_statistics(path: Path, num_rows: int, version: str) -> bytes:
+    """Return a file with statistics of many zones, which are most of it."""
+    columns = {
+        str(arrow_type): make_array(arrow_type, num_rows, "some nulls", "small")
+        for arrow_type in (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(20, 3), pa.timestamp("us"))
+    }
+    table = pa.table(columns | {"st": pa.array([{"x": row, "y": f"{row}" * 20} for row in range(num_rows)])})
+    sink = LocalStore().open_writer(str(path))
+    writer = FileWriter(sink, Schema.from_arrow(table.schema), version=FileVersion.parse(version), rows_per_zone=20)
+    writer.write_batch(table.combine_chunks().to_batches()[0])
+    writer.finish()
+    file = CountedFile(path)
+    assert len(file.reader.zone_statistics(file.columns())) == len(columns) + 2
+    data = path.read_bytes()
+    path.unlink()
+    return data
 
 
 def make_table(path: Path) -> None:

@@ -1,0 +1,249 @@
+"""Reading the zones of a file: of the columns that are asked for, from whichever form tells most.
+
+A seed is exact and counts NaN; the embedded file has more columns, and neither (`zone_seeds`, `zone_file`). Of the
+latter only the columns that are needed are read. What is found is checked as far as that is possible, and kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.datatypes import Field
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.expressions.nodes import Path
+from lance_format.expressions.order import compare
+from lance_format.expressions.zones import ZoneStatistics
+from lance_format.file.columns import ColumnProjection, column_indices, is_packed
+from lance_format.file.footer import FileMetadata, TailReader
+from lance_format.file.search_cache import Key, SearchCache
+from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
+from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
+from lance_format.file.zone_seeds import parse_seed
+
+if TYPE_CHECKING:
+    from lance_format.file.reader import FileReader
+
+_MOST_ZONES = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneRequest:
+    """A column whose zones are wanted.
+
+    Parameters
+    ----------
+    path : Path
+        What it is called by whoever asks.
+    column : int
+        Its number in the file.
+    arrow_type : pa.DataType
+        Of its values.
+    """
+
+    path: Path
+    column: int
+    arrow_type: pa.DataType
+
+
+class ZoneReader:
+    """Reads the zones of a file.
+
+    Parameters
+    ----------
+    metadata : FileMetadata
+    tail : TailReader
+    cache : SearchCache
+    key : tuple
+        Of the file in the cache.
+    open_file : callable
+        Opens the embedded file.
+    """
+
+    def __init__(
+        self,
+        metadata: FileMetadata,
+        tail: TailReader,
+        cache: SearchCache,
+        key: Key,
+        open_file: Callable[[RangeReader, SearchCache], FileReader],
+    ) -> None:
+        self._metadata = metadata
+        self._tail = tail
+        self._cache = cache
+        self._key = key
+        self._open_file = open_file
+
+    def read(self, requests: Sequence[ZoneRequest]) -> dict[Path, ZoneStatistics]:
+        """Return the zones of those columns that have them.
+
+        Raises
+        ------
+        CorruptFileError
+            If what the file has of them is malformed, or contradicts itself or the file.
+        """
+        if not self._metadata.zones:
+            return {}
+        keys = {request: (*self._key, "zones", request.column, str(request.arrow_type)) for request in requests}
+        known = {request: self._cache.get(key) for request, key in keys.items()}
+        lacking = [request for request, found in known.items() if found is None]
+        read = self._read(lacking) if lacking else {}
+        for request in lacking:
+            found = known[request] = read.get(request, False)
+            self._cache.put(keys[request], found, _memory_bytes(found))
+        return {request.path: found for request, found in known.items() if isinstance(found, ZoneStatistics)}
+
+    def _read(self, requests: Sequence[ZoneRequest]) -> dict[ZoneRequest, ZoneStatistics]:
+        fields = _stored_leaves(self._metadata.schema.fields)
+        found = self._read_seeds(requests, fields)
+        others = {request: fields[request.column][-1] for request in requests if request not in found}
+        try:
+            return found | self._read_embedded(others)
+        except NotSupportedError:  # of another writer; what cannot be read says nothing
+            return found
+
+    def _read_seeds(
+        self, requests: Sequence[ZoneRequest], fields: Sequence[tuple[Field, ...]]
+    ) -> dict[ZoneRequest, ZoneStatistics]:
+        places: dict[ZoneRequest, ByteRange] = {}
+        for request in requests:
+            path = fields[request.column]
+            value = self._metadata.zones.get(SEED_PREFIX + path[0].name.encode())
+            if value is not None and len(path) == 1:
+                places[request] = self._locate(value)[1]
+        found: dict[ZoneRequest, ZoneStatistics] = {}
+        for request, data in zip(places, self._tail.read(list(places.values())), strict=True):
+            name = ".".join(request.path)
+            with _naming(f"the seed of column {name!r}"):
+                statistics = parse_seed(data, request.arrow_type)
+                if statistics is not None:
+                    found[request] = self._checked(statistics)
+        return found
+
+    def _locate(self, value: bytes) -> tuple[ZonesPlace, ByteRange]:
+        place = ZonesPlace.parse(value)
+        buffers = self._metadata.global_buffers
+        if not 0 < place.buffer < len(buffers):
+            raise CorruptFileError(f"statistics are in global buffer {place.buffer}; the file has {len(buffers)}")
+        return place, buffers[place.buffer]
+
+    def _read_embedded(self, fields: Mapping[ZoneRequest, Field]) -> dict[ZoneRequest, ZoneStatistics]:
+        value = self._metadata.zones.get(STATISTICS_KEY)
+        if value is None or not fields:
+            return {}
+        place, part = self._locate(value)
+        num_zones = -(-self._metadata.num_rows // place.rows_per_zone)
+        num_rows = np.full(min(num_zones, _MOST_ZONES), place.rows_per_zone, np.int64)
+        num_rows[-1:] = self._metadata.num_rows - place.rows_per_zone * (num_zones - 1)
+        with _naming("the statistics"):
+            file = self._open_file(_Part(self._tail, part), self._cache)
+            if file.num_rows != num_zones or num_zones > _MOST_ZONES:
+                raise CorruptFileError(f"there are {file.num_rows} zones of {num_zones}")
+            columns = _structs_of(file, {str(field.id) for field in fields.values()})
+            found: dict[ZoneRequest, ZoneStatistics] = {}
+            for request, field in fields.items():
+                struct = columns.get(str(field.id))
+                if struct is not None:
+                    found[request] = self._checked(_statistics(struct, request.arrow_type, num_rows))
+            return found
+
+    def _checked(self, found: ZoneStatistics) -> ZoneStatistics:
+        """Refuse what cannot be: zones of other rows, more nulls than rows, bounds that are none."""
+        if found.num_rows.sum() != self._metadata.num_rows or (found.num_rows < 0).any():
+            raise CorruptFileError(f"zones have {found.num_rows.sum()} rows; the file has {self._metadata.num_rows}")
+        if (found.num_nulls > found.num_rows).any() or (found.num_nulls < -1).any():
+            raise CorruptFileError("a zone has more nulls than rows, or fewer than none")
+        has_values = pa.array(found.num_nulls < found.num_rows)
+        lower, upper = (_comparable(bound) for bound in (found.lower, found.upper))
+        if pc.any(pc.and_kleene(compare(">", lower, upper), has_values)).as_py():
+            raise CorruptFileError("the lower bound of a zone exceeds the upper one")
+        return found
+
+
+class _Part:
+    """A part of a file, as a file; a `RangeReader`."""
+
+    def __init__(self, tail: TailReader, part: ByteRange) -> None:
+        self.path = f"{tail.source.path}, global buffer at {part.offset}"
+        self.size_bytes = part.size
+        self._tail = tail
+        self._offset = part.offset
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        for wanted in ranges:
+            if wanted.end > self.size_bytes:
+                raise CorruptFileError(f"{wanted.size} bytes at {wanted.offset} are after the end", path=self.path)
+        return self._tail.read([ByteRange(self._offset + wanted.offset, wanted.size) for wanted in ranges])
+
+    def close(self) -> None:
+        """The file around it stays open."""
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say which statistics an error is about."""
+    try:
+        yield
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{what} cannot be read: {error}") from error
+
+
+def _stored_leaves(fields: Sequence[Field], above: tuple[Field, ...] = ()) -> list[tuple[Field, ...]]:
+    """Return the leaves of a file's schema, each with the fields above it, in the order of the file's columns."""
+    leaves = []
+    for field in fields:
+        path = (*above, field)
+        leaves += _stored_leaves(field.children, path) if field.children and not is_packed(field) else [path]
+    return leaves
+
+
+def _structs_of(file: FileReader, names: Container[str]) -> dict[str, pa.StructArray]:
+    """Read those columns of the embedded file that are called so, and of them what is known here."""
+    indices = column_indices(file.schema)
+    projections = []
+    for field in file.schema.fields:
+        known = tuple(child for child in field.children if child.name in (NULL_COUNT, MIN_VALUE, MAX_VALUE))
+        if field.name in names and field.logical_type == "struct" and known:
+            projections.append(ColumnProjection(dataclasses.replace(field, children=known), indices))
+    if not projections:
+        return {}
+    batches = list(file.read(projections, 0, file.num_rows, batch_size=file.num_rows))
+    return {
+        projection.field.name: pa.concat_arrays([batch.column(index) for batch in batches])
+        for index, projection in enumerate(projections)
+    }
+
+
+def _statistics(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt.NDArray[np.int64]) -> ZoneStatistics:
+    """Return what the embedded file says of a column; whatever is missing, or of another type, is not known."""
+    fields = dict(zip((field.name for field in struct.type), struct.flatten(), strict=True))
+    nulls = fields.get(NULL_COUNT)
+    if nulls is None or nulls.type != pa.int64():
+        nulls = pa.nulls(len(struct), pa.int64())
+    num_nulls = pc.fill_null(nulls, -1).to_numpy()
+    lower, upper = (fields.get(name, pa.nulls(len(struct))) for name in (MIN_VALUE, MAX_VALUE))
+    lower, upper = (pa.nulls(len(struct), arrow_type) if x.type != arrow_type else x for x in (lower, upper))
+    if pa.types.is_floating(arrow_type):
+        # nobody counted NaN, which exceeds all other values
+        nan = pa.scalar(np.array(np.nan, arrow_type.to_pandas_dtype())[()], arrow_type)
+        upper = pc.if_else(pa.array(num_nulls < num_rows), nan, upper)
+    return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
+
+
+def _comparable(bounds: pa.Array) -> pa.Array:
+    return bounds.cast(pa.float32()) if pa.types.is_float16(bounds.type) else bounds
+
+
+def _memory_bytes(found: object) -> int:
+    if not isinstance(found, ZoneStatistics):
+        return 0
+    return int(found.lower.nbytes + found.upper.nbytes + found.num_rows.nbytes + found.num_nulls.nbytes)

@@ -1,0 +1,40 @@
+"""The zones of a file that is being written, in all forms in which it stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from lance_format.file.zone_collector import LeafZones
+from lance_format.file.zone_file import serialize_zones
+from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY
+from lance_format.file.zone_seeds import serialize_seed
+
+_WORTHWHILE_BYTES = 64 * 1024
+
+
+def stored_zones(
+    leaves: list[LeafZones], size_bytes: int, write: Callable[[pa.RecordBatch], bytes]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the forms in which the zones of a file are stored, each with the key that the metadata has for it.
+
+    Files of a single zone have none, unless they have 64 KiB and more for each column that has zones: what costs as
+    much to read as its statistics, and may be smaller, is better read.
+
+    Parameters
+    ----------
+    leaves : list of LeafZones
+    size_bytes : int
+        Of all pages of the file.
+    write : callable
+        Makes a Lance file of a batch.
+    """
+    num_zones = len(leaves[0].num_rows) if leaves else 0
+    if num_zones == 0 or (num_zones == 1 and size_bytes < _WORTHWHILE_BYTES * len(leaves)):
+        return
+    for zones in leaves:
+        seed = serialize_seed(zones)
+        if seed is not None:
+            yield SEED_PREFIX + zones.leaf.name.encode(), seed
+    yield STATISTICS_KEY, serialize_zones(leaves, write)

@@ -1,0 +1,216 @@
+"""The least and the greatest value of each zone, a run of consecutive values.
+
+`starts` has an entry more than there are zones: where each starts, and where the last ends. `valid` is empty if no
+value is null. Bounds of zones without a value keep what the caller put there, or are -1 where they are indices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import load_word
+
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Signed = npt.NDArray[Any]
+
+
+@kernel
+def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: Signed, upper: Signed) -> int:
+    """Find the bounds of integers with a sign, or of others as if they had one, with `flip` as the sign bit.
+
+    `lower` has been set to the greatest number, `upper` to the least; they get numbers with a sign, flipped too.
+    """
+    for zone in range(starts.size - 1):
+        highest = np.int64(lower[zone])
+        lowest = np.int64(upper[zone])
+        least = highest
+        greatest = lowest
+        if valid.size:
+            for index in range(starts[zone], starts[zone + 1]):
+                value = np.int64(values[index]) ^ flip
+                least = min(least, value if valid[index] else highest)
+                greatest = max(greatest, value if valid[index] else lowest)
+        else:
+            for index in range(starts[zone], starts[zone + 1]):
+                value = np.int64(values[index]) ^ flip
+                least = min(least, value)
+                greatest = max(greatest, value)
+        lower[zone] = least
+        upper[zone] = greatest
+    return starts.size - 1
+
+
+@kernel
+def bound_floats(
+    values: Signed, valid: Mask, starts: I64, infinity: int, lower: Signed, upper: Signed, num_nan: I64
+) -> int:
+    """Find the bounds of floating-point numbers, given by their bits, as integers that have the same order.
+
+    Bits become such integers, and these become bits, where all but the sign is flipped below zero. NaN is counted and
+    bounds nothing. `infinity` has the bits of the number; `lower` and `upper` have been set as for `bound_integers`.
+    """
+    last_bit = np.uint64(upper.itemsize * 8 - 1)
+    below_sign = np.int64((np.uint64(1) << last_bit) - np.uint64(1))
+    for zone in range(starts.size - 1):
+        highest = np.int64(lower[zone])
+        lowest = np.int64(upper[zone])
+        least = highest
+        greatest = lowest
+        counted = np.int64(0)
+        for index in range(starts[zone], starts[zone + 1]):
+            bits = np.int64(values[index])
+            is_nan = (bits & below_sign) > infinity
+            value = bits ^ ((bits >> np.int64(63)) & below_sign)
+            there = not is_nan
+            if valid.size:
+                there = there & valid[index]
+                is_nan = is_nan & valid[index]
+            counted += np.int64(is_nan)
+            least = min(least, value if there else highest)
+            greatest = max(greatest, value if there else lowest)
+        lower[zone] = least
+        upper[zone] = greatest
+        num_nan[zone] = counted
+    return starts.size - 1
+
+
+@kernel
+def is_less(words: U64, width: int, one: int, other: int) -> bool:
+    """Return whether one signed integer of `width` little-endian words is less than another."""
+    place = width - 1
+    top = np.int64(words[one * width + place])
+    other_top = np.int64(words[other * width + place])
+    if top != other_top:
+        return top < other_top
+    while place > 0:
+        place -= 1
+        if words[one * width + place] != words[other * width + place]:
+            return words[one * width + place] < words[other * width + place]
+    return False
+
+
+@kernel
+def find_wide_bounds(words: U64, width: int, valid: Mask, starts: I64, lower: I64, upper: I64) -> int:
+    """Find the indices of the bounds of signed integers of `width` little-endian words each."""
+    for zone in range(starts.size - 1):
+        least = np.int64(-1)
+        greatest = np.int64(-1)
+        for index in range(starts[zone], starts[zone + 1]):
+            if valid.size and not valid[index]:
+                continue
+            if least < 0:
+                least = index
+                greatest = index
+            elif is_less(words, width, index, least):
+                least = index
+            elif is_less(words, width, greatest, index):
+                greatest = index
+        lower[zone] = least
+        upper[zone] = greatest
+    return starts.size - 1
+
+
+@kernel
+def first_word(data: U8, start: int, size: int) -> np.uint64:
+    """Return the first 8 bytes of a byte string, as a number that orders as they do; zeros follow shorter ones."""
+    if size == 0:
+        return np.uint64(0)
+    if start + 8 <= data.size:
+        word = load_word(data, start)
+        word = ((word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)) | (
+            (word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
+        )
+        word = ((word & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)) | (
+            (word >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+        )
+        word = (word << np.uint64(32)) | (word >> np.uint64(32))
+        if size >= 8:
+            return word
+        return word & (~np.uint64(0) << np.uint64(64 - 8 * size))
+    word = np.uint64(0)
+    for index in range(8):
+        byte = np.uint64(data[start + index]) if index < size else np.uint64(0)
+        word = (word << np.uint64(8)) | byte
+    return word
+
+
+@kernel
+def is_before(data: U8, start: int, size: int, other: int, other_size: int) -> bool:
+    """Return whether a byte string comes before another one."""
+    common = min(size, other_size)
+    place = np.int64(0)
+    while place + 8 <= common and load_word(data, start + place) == load_word(data, other + place):
+        place += 8
+    while place < common and data[start + place] == data[other + place]:
+        place += 1
+    if place < common:
+        return data[start + place] < data[other + place]
+    return size < other_size
+
+
+@kernel
+def find_string_bounds(offsets: Signed, data: U8, valid: Mask, starts: I64, lower: I64, upper: I64) -> int:
+    """Find the indices of the bounds of byte strings, which `offsets` delimit within `data`.
+
+    What begins as both bounds do, as far as these agree in whole words, is mostly told apart from them by its next
+    word. What begins otherwise lies outside.
+    """
+    for zone in range(starts.size - 1):
+        least = np.int64(-1)
+        greatest = np.int64(-1)
+        base = np.int64(0)
+        depth = np.int64(0)
+        least_word = np.uint64(0)
+        greatest_word = np.uint64(0)
+        for index in range(starts[zone], starts[zone + 1]):
+            if valid.size and not valid[index]:
+                continue
+            start = np.int64(offsets[index])
+            size = np.int64(offsets[index + 1]) - start
+            if least < 0:
+                below = True
+                above = True
+            else:
+                agrees = size >= depth
+                place = np.int64(0)
+                while agrees and place < depth:
+                    agrees = load_word(data, start + place) == load_word(data, base + place)
+                    place += 8
+                if agrees:
+                    word = first_word(data, start + depth, size - depth)
+                    if word > least_word and word < greatest_word:
+                        continue
+                    below = word < least_word
+                    above = word > greatest_word
+                    if word == least_word:
+                        other = np.int64(offsets[least])
+                        below = is_before(data, start, size, other, np.int64(offsets[least + 1]) - other)
+                    if word == greatest_word:
+                        other = np.int64(offsets[greatest])
+                        above = is_before(data, other, np.int64(offsets[greatest + 1]) - other, start, size)
+                    if not (below or above):
+                        continue
+                else:
+                    other = np.int64(offsets[least])
+                    below = is_before(data, start, size, other, np.int64(offsets[least + 1]) - other)
+                    above = not below
+            least = index if below else least
+            greatest = index if above else greatest
+            base = np.int64(offsets[least])
+            other = np.int64(offsets[greatest])
+            shorter = min(np.int64(offsets[least + 1]) - base, np.int64(offsets[greatest + 1]) - other)
+            depth = np.int64(0)
+            while depth + 8 <= shorter and load_word(data, base + depth) == load_word(data, other + depth):
+                depth += 8
+            least_word = first_word(data, base + depth, np.int64(offsets[least + 1]) - base - depth)
+            greatest_word = first_word(data, other + depth, np.int64(offsets[greatest + 1]) - other - depth)
+        lower[zone] = least
+        upper[zone] = greatest
+    return starts.size - 1
