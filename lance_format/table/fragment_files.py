@@ -5,6 +5,7 @@ Rows are *physical* rows here, those of the data files, deleted or not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.expressions import Path
+from lance_format.expressions.zones import ZoneStatistics
 from lance_format.extension_types import storage_of
 from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
@@ -106,6 +109,28 @@ class FragmentFiles:
         ]
         yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
 
+    def zone_statistics(self, schema: Schema) -> dict[Path, ZoneStatistics]:
+        """Return what the data files say of columns, zone by zone; see `FileReader.zone_statistics`.
+
+        Columns that no file holds are null. Of those whose fields lie in several files nothing is said: in which rows
+        a struct is null, no file knows alone.
+
+        Parameters
+        ----------
+        schema : Schema
+        """
+        parts = self._parts(schema)
+        num_parts = Counter(part.projection.field.id for held in parts.values() for part in held)
+        found: dict[Path, ZoneStatistics] = {}
+        for file, held in parts.items():
+            whole = [part.projection for part in held if num_parts[part.projection.field.id] == 1]
+            if whole:
+                found |= self.reader(file).zone_statistics(whole)
+        for field in schema.fields:
+            if field.id not in num_parts and field.nullable:
+                found |= _all_null(field, (), self._fragment.physical_rows)
+        return found
+
     def _side_by_side(
         self, schema: Schema, parts: _Parts, streams: Sequence[_Stream], num_rows: int, batch_size: int
     ) -> Iterator[pa.RecordBatch]:
@@ -179,6 +204,20 @@ class FragmentFiles:
             source.close()
             raise
         return reader
+
+
+def _all_null(field: Field, above: Path, num_rows: int) -> dict[Path, ZoneStatistics]:
+    """Return what is known of a column, and of the fields below it, that is null in so many rows; 0 if unknown."""
+    if not num_rows:
+        return {}
+    path = (*above, field.name)
+    count = np.array([num_rows], np.int64)
+    bounds = pa.nulls(1, field.to_storage().type)
+    found = {path: ZoneStatistics(count, count, bounds, bounds, exact=False)}
+    if field.logical_type == "struct":
+        for child in field.children:
+            found |= _all_null(child, path, num_rows)
+    return found
 
 
 def _tail_bytes(file: DataFile, size_bytes: int) -> int:

@@ -84,6 +84,15 @@ class RowRanges:
         borders = [0, *(np.flatnonzero(self.certain[1:] != self.certain[:-1]) + 1).tolist(), self.starts.size]
         return [self._slice(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
 
+    def with_certainty_of(self, num_rows: int) -> RowRanges:
+        """Return the ranges in which fewer certain rows in a row than so many are not, unless all are."""
+        if self.certain.all() or not self.certain.any():
+            return self
+        firsts = np.flatnonzero(np.diff(self.certain, prepend=not self.certain[0]))
+        lengths = np.add.reduceat(self.stops - self.starts, firsts)
+        enough = np.repeat(lengths >= num_rows, np.diff(np.append(firsts, len(self))))
+        return RowRanges(self.starts, self.stops, self.certain & enough)._joined()
+
     def intersect(self, other: RowRanges) -> RowRanges:
         """Return the rows that are in both; certain if they are so in one."""
         if not len(self) or not len(other):

@@ -24,6 +24,7 @@ from lance_format.table.row_ranges import RowRanges
 from lance_format.table.scan_metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
+from lance_format.table.zone_pruning import prune
 
 DEFAULT_BATCH_SIZE = 8192
 _TUNING = {
@@ -286,7 +287,10 @@ class LanceScanner:
                     meter.rows_scanned += ranges.num_rows
                     found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
                 else:
-                    found = materialise(self._stages, fragment, ranges, window, meter.pace)
+                    wanted = prune(projection, files, ranges, scan.physical_rows())
+                    if not len(wanted):
+                        continue
+                    found = materialise(self._stages, fragment, wanted, window, meter.pace)
                 for batch, rows in meter.metered(found):
                     yield projection.complete(batch, rows), rows
             if window.is_over and projection.filter is not None:

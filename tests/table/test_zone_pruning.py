@@ -1,0 +1,140 @@
+"""Rows that statistics rule out are not read, and where they settle the filter it is not computed."""
+
+from __future__ import annotations
+
+import functools
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lance_format
+from lance_format import expressions
+from tests.expressions.birds import make_table
+from tests.expressions.predicates import predicate
+from tests.table.counting import counted
+
+
+@pytest.fixture(scope="module")
+def evolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two fragments without a column, and one with it."""
+    path = tmp_path_factory.mktemp("pruning") / "t"
+    rows = pa.table({"id": range(40_000), "text": [f"text {row * 7919}" for row in range(40_000)]})
+    dataset = lance_format.write_dataset(rows, path, max_rows_per_file=20_000)
+    pair = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    dataset.add_columns(pa.schema([pa.field("later", pa.int64()), pa.field("pair", pair)]))
+    later = pa.array(range(20_000))
+    pairs = pa.array([{"a": row, "b": "x"} for row in range(20_000)], pair)
+    dataset.insert(rows.slice(0, 20_000).append_column("later", later).append_column("pair", pairs))
+    return path
+
+
+@pytest.mark.parametrize("predicate", ["later = 5", "pair.a < 10 AND later >= 0", "pair IS NOT NULL", "later > 19000"])
+def test_fragments_without_a_column_are_not_read(evolved: Path, predicate: str) -> None:
+    dataset, store = counted(evolved)
+    scanner = dataset.scanner(["id", "text"], predicate)
+    found = scanner.to_table()
+    assert found.num_rows
+    assert len(store.opened) == 1
+    assert scanner.metrics is not None
+    assert scanner.metrics.rows_skipped >= 40_000
+    assert found.equals(dataset.to_table(["id", "text"], filter=f"({predicate}) OR length(text) < 0"))
+
+
+@pytest.mark.parametrize(
+    "predicate", ["later IS NULL", "pair.b IS NULL OR later < 0", "later IS NULL AND pair IS NULL"]
+)
+def test_fragments_without_a_column_all_match(evolved: Path, predicate: str) -> None:
+    dataset, store = counted(evolved)
+    assert dataset.count_rows(predicate) == 40_000
+    assert len(store.opened) == 1, "the fragment that has the column"
+    assert dataset.to_table(["id"], filter=predicate, limit=10, offset=19_995)["id"].to_pylist() == [
+        *range(19_995, 20_005)
+    ]
+
+
+@pytest.fixture(scope="module")
+def clustered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three fragments that are clustered by different columns, with deleted rows and a column in a file of its own."""
+    path = tmp_path_factory.mktemp("clustered") / "t"
+    birds = pa.concat_tables([make_table(seed) for seed in range(5)])
+    rng = np.random.default_rng(3)
+    for column in ("i32", "s", "ts"):
+        rows = birds.take(rng.integers(0, len(birds), 30_000))
+        rows = rows.take(pc.sort_indices(rows, [(column, "ascending")]))
+        dataset = lance_format.write_dataset(rows, path, mode="append" if column != "i32" else "create")
+    dataset.add_columns({"doubled": "cast(f32 as double) * 2"})
+    dataset.delete("i16 > 15 OR d = date '1970-01-02'")
+    return path
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_no_predicate_loses_a_row(clustered: Path, seed: int) -> None:
+    dataset = lance_format.dataset(clustered)
+    rng = random.Random(seed)
+    for _ in range(4):
+        text = predicate(rng, depth=rng.randint(0, 2))
+        try:
+            found = dataset.scanner(["i64"], text, with_row_address=True).to_table()
+        except lance_format.InvalidInputError:  # some row has no value; a zone that is left out hides that
+            continue
+        expected = []
+        for rows in everything(clustered):
+            try:
+                mask = expressions.filter_mask(expressions.as_expression(text, rows.schema), rows)
+            except lance_format.InvalidInputError:
+                break
+            expected += rows["_rowaddr"].filter(mask).to_pylist()
+        else:
+            assert found["_rowaddr"].to_pylist() == expected, text
+
+
+@functools.cache
+def everything(path: Path) -> list[pa.RecordBatch]:
+    """Read a table without a filter."""
+    return list(lance_format.dataset(path).scanner(with_row_address=True, batch_size=30_000).to_batches())
+
+
+@pytest.mark.parametrize(
+    ("predicate", "most"),
+    [
+        ("id = 77777", 8192),
+        ("id BETWEEN 50000 AND 60000", 3 * 8192),
+        ("pair.a IN (3, 160000)", 2 * 8192),
+        ("id < 0", 0),
+    ],
+)
+def test_zones_that_cannot_match_are_not_read(tmp_path: Path, predicate: str, most: int) -> None:
+    num_rows = 200_000
+    pairs = pa.array([{"a": row} for row in range(num_rows)])
+    texts = [f"text {row * 7919 % 1_000_003}" for row in range(num_rows)]
+    rows = pa.table({"id": range(num_rows), "pair": pairs, "text": texts})
+    lance_format.write_dataset(rows, tmp_path / "t", max_rows_per_file=100_000)
+    dataset, store = counted(tmp_path / "t")
+    dataset.to_table(["text"])
+    whole = store.drain()
+    dataset, store = counted(tmp_path / "t")
+    scanner = dataset.scanner(["text"], predicate)
+    assert scanner.to_table().equals(rows.filter(expressions_mask(predicate, rows)).select(["text"]))
+    assert scanner.metrics is not None
+    assert scanner.metrics.rows_scanned <= most
+    assert scanner.metrics.bytes_read == store.drain() < whole / 2
+
+
+def expressions_mask(text: str, rows: pa.Table) -> pa.BooleanArray:
+    batch = rows.combine_chunks().to_batches()[0]
+    return expressions.filter_mask(expressions.as_expression(text, batch.schema), batch)
+
+
+def test_a_filter_that_zones_settle_is_not_computed(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(200_000), "text": [f"text {row}" for row in range(200_000)]})
+    lance_format.write_dataset(rows, tmp_path / "t")
+    dataset, store = counted(tmp_path / "t")
+    assert dataset.count_rows("id >= 100000") == 100_000
+    assert store.drain() < 150_000, "one zone of the column, and the end of the file"
