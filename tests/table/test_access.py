@@ -82,7 +82,7 @@ def test_fields_below_a_column_are_read_alone(tmp_path: Path) -> None:
     expected = pa.table({"a.x": range(20_000)})
     assert dataset.to_table(["a.x"]).equals(expected)
     assert _drain(store) < whole / 5
-    assert dataset.to_table(["a.x"], filter="a.y.w >= 0").equals(expected)
+    assert dataset.to_table(["a.x"], filter="a.y.w % 7 >= 0").equals(expected)
     assert whole / 5 < _drain(store) < whole / 1.5
     dataset.take([7], ["a.x"])
     assert _drain(store) < 3000
