@@ -26,6 +26,7 @@ from lance_format.table.operations import (
     Update,
     UpdateConfig,
 )
+from lance_format.table.operations.operation import fragment_ids
 from lance_format.table.transaction import Transaction
 
 
@@ -127,6 +128,13 @@ def _index_after_index(own: CreateIndex, committed: CreateIndex) -> Verdict:
     """The later one would silently replace the other."""
     mine = {index.name for index in own.new_indices} | {index.name for index in own.removed_indices}
     return _retry_if(any(index.name in mine for index in (*committed.new_indices, *committed.removed_indices)))
+
+
+def _index_on_update(index: CreateIndex, update: Update) -> Verdict:
+    """The values that an index knows may have been replaced in place; of a struct, perhaps, that only it is named."""
+    changed = fragment_ids(update.updated_fragments)
+    in_place = bool(update.fields_modified) or not update.rewrites_rows
+    return _retry_if(in_place and any(new.covers_any(changed) for new in index.new_indices))
 
 
 def _index_on_fields(index: CreateIndex, replacement: DataReplacement) -> Verdict:
@@ -273,7 +281,7 @@ MATRIX: dict[str, dict[str, Rule]] = {
     "create_index": {
         "append": _YES,
         "delete": _YES,
-        "update": _YES,
+        "update": _index_on_update,
         "overwrite": _NO,
         "rewrite": _index_on_fragments,
         "merge": _YES,

@@ -19,8 +19,9 @@ class CreateIndex(FragmentDefaults):
     Parameters
     ----------
     new_indices : tuple of IndexMetadata
-        Those of the same name that are there make room, unless they are to stay beside the new ones.
+        Parts of one index, old and new ones, have the same name.
     removed_indices : tuple of IndexMetadata
+        What the new ones take the place of, or what is dropped.
     """
 
     name: ClassVar[str] = "create_index"
@@ -43,8 +44,9 @@ class CreateIndex(FragmentDefaults):
         message.create_index.removed_indices.extend(index.message for index in self.removed_indices)
 
     def apply(self, current: Manifest) -> Manifest:
-        """See `Operation`."""
-        names = {index.name for index in self.new_indices}
-        removed = {index.uuid for index in self.removed_indices}
-        kept = [index for index in current.indices if index.name not in names and index.uuid not in removed]
-        return dataclasses.replace(current, indices=(*kept, *self.new_indices))
+        """See `Operation`; of a column that was dropped meanwhile there is no index."""
+        field_ids = {field.id for field in current.schema.walk()}
+        new = [index for index in self.new_indices if index.is_system or field_ids.issuperset(index.fields)]
+        gone = {index.uuid for index in (*self.removed_indices, *self.new_indices)}
+        kept = [index for index in current.indices if index.uuid not in gone]
+        return dataclasses.replace(current, indices=(*kept, *new))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,6 +12,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
 from lance_format.table.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.fragment_list import FragmentList
+from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import fragment_ids, retain_indices
 from lance_format.table.row_lineage import add_rows, touch_rows, without_lineage
@@ -79,6 +81,23 @@ class Merge:
         for fragment in current.fragments:
             if fragment.physical_rows not in (0, after[fragment.id].physical_rows):
                 raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
+        indices = tuple(_uncover(index, current.fragments, after) for index in current.indices)
         fragments = FragmentList(touch_rows(current, self.fragments))
-        state = dataclasses.replace(current, fragments=fragments, schema=self.schema)
+        state = dataclasses.replace(current, fragments=fragments, schema=self.schema, indices=indices)
         return retain_indices(add_rows(state, (without_lineage(fragment) for fragment in self.new_fragments)))
+
+
+def _uncover(
+    index: IndexMetadata, before: Sequence[FragmentMetadata], after: Mapping[int, FragmentMetadata]
+) -> IndexMetadata:
+    """Take the fragments out of an index that have its values in other files than before."""
+    covered = index.fragment_ids
+    if covered is None or index.is_system:
+        return index
+    fields = frozenset(index.fields)
+    changed = {x.id for x in before if x.id in covered and _files_of(x, fields) != _files_of(after[x.id], fields)}
+    return index.with_fragments(set(covered) - changed) if changed else index
+
+
+def _files_of(fragment: FragmentMetadata, fields: frozenset[int]) -> list[tuple[str, int | None]]:
+    return [(file.name, file.base_id) for file in fragment.files if not fields.isdisjoint(file.fields)]

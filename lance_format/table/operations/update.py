@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -81,12 +82,13 @@ class Update:
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
         kept = current.fragments.changed(self.updated_fragments, self.removed_fragment_ids)
-        indices = tuple(self._uncover(index) for index in current.indices)
+        modified = {node.id for x in current.schema.walk() if x.id in self.fields_modified for node in x.walk()}
+        indices = tuple(self._uncover(index, modified) for index in current.indices)
         state = dataclasses.replace(current, fragments=kept, indices=indices)
         return retain_indices(add_rows(state, self.new_fragments))
 
-    def _uncover(self, index: IndexMetadata) -> IndexMetadata:
+    def _uncover(self, index: IndexMetadata, modified: Set[int]) -> IndexMetadata:
         """Take the fragments whose values changed in place out of an index on these values."""
-        if index.fragment_ids is None or self.fields_modified.isdisjoint(index.fields):
+        if index.fragment_ids is None or modified.isdisjoint(index.fields):
             return index
         return index.with_fragments(set(index.fragment_ids) - fragment_ids(self.updated_fragments))
