@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lance_format.table.lance_fragment import LanceFragment
     from lance_format.table.ordered_scan import ColumnOrdering
     from lance_format.table.raw_commit import LanceOperation
+    from lance_format.table.scalar_indices import IndexConfig
     from lance_format.table.scan_metrics import ScanMetrics
     from lance_format.table.scan_tasks import ScanTask
     from lance_format.table.scanner import LanceScanner
@@ -60,6 +61,7 @@ __all__ = [
     "DatasetNotFoundError",
     "FileVersion",
     "FragmentMetadata",
+    "IndexConfig",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
@@ -87,6 +89,7 @@ _LAZY = {
     "BlobFile": "lance_format.file.blob_file",
     "ColumnOrdering": "lance_format.table.ordered_scan",
     "FragmentMetadata": "lance_format.table.fragment",
+    "IndexConfig": "lance_format.table.scalar_indices",
     "LanceDataset": "lance_format.table.dataset",
     "LanceFragment": "lance_format.table.lance_fragment",
     "LanceOperation": "lance_format.table.raw_commit",

@@ -163,6 +163,16 @@ class IndexSection(_message.Message):
     indices: _containers.RepeatedCompositeFieldContainer[IndexMetadata]
     def __init__(self, indices: _Optional[_Iterable[_Union[IndexMetadata, _Mapping]]] = ...) -> None: ...
 
+class ZoneMapIndexDetails(_message.Message):
+    __slots__ = ("rows_per_zone", "use_seeds", "has_null_bitmap")
+    ROWS_PER_ZONE_FIELD_NUMBER: _ClassVar[int]
+    USE_SEEDS_FIELD_NUMBER: _ClassVar[int]
+    HAS_NULL_BITMAP_FIELD_NUMBER: _ClassVar[int]
+    rows_per_zone: int
+    use_seeds: bool
+    has_null_bitmap: bool
+    def __init__(self, rows_per_zone: _Optional[int] = ..., use_seeds: bool = ..., has_null_bitmap: bool = ...) -> None: ...
+
 class ExternalFile(_message.Message):
     __slots__ = ("path", "offset", "size")
     PATH_FIELD_NUMBER: _ClassVar[int]

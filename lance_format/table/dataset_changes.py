@@ -28,6 +28,7 @@ from lance_format.table.metadata_updates import (
 from lance_format.table.operations import Restore
 from lance_format.table.optimize import DatasetOptimizer
 from lance_format.table.projection import Filter
+from lance_format.table.scalar_indices import IndexConfig, create_scalar_index
 from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.update_rows import update_rows
 from lance_format.table.write_data import write_data
@@ -210,11 +211,42 @@ pa.RecordBatch
         """Whether it has any index."""
         return any(not index.is_system for index in self._table.manifest.indices)
 
+    def create_scalar_index(
+        self,
+        column: str,
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        train: bool = True,
+    ) -> None:
+        """Make an index of a column, by which scans find rows without reading the others.
+
+        Parameters
+        ----------
+        column : str
+            Its name, or the dotted path of a field below structs.
+        index_type : {"ZONEMAP"} or IndexConfig
+            An `IndexConfig`, ours or pylance's, has parameters as well.
+        name : str, optional
+            That of the column with `_idx` if not given.
+        replace : bool
+            Whether an index of that name makes room; else it is an error that there is one.
+        train : bool
+            Whether it covers the fragments that there are; else none before `optimize.optimize_indices()`.
+
+        Raises
+        ------
+        NotSupportedError
+            If it is to be of another kind, or of a column of blobs or of nothing but nulls.
+        """
+        self._change(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
+
     def list_indices(self) -> list[dict[str, Any]]:
         """Describe every index, or part of one: `name`, `type`, `uuid`, `fields`, `version`, `fragment_ids`.
 
-        Indices are made by pylance. All operations here keep to what they promise: an index never covers a fragment
-        whose rows it does not know.
+        All operations, and those of pylance, keep to what indices promise: none covers a fragment whose rows it does
+        not know.
         """
         manifest = self._table.manifest
         return [describe_index(index, manifest.schema) for index in manifest.indices if not index.is_system]

@@ -42,6 +42,7 @@ class DatasetReads(ScanMethods):
         blob_handling: str | None = None,
         order_by: OrderBy | None = None,
         scan_stats_callback: MetricsCallback | None = None,
+        use_scalar_index: bool | None = None,
         **tuning: Any,
     ) -> LanceScanner:
         """Say which rows and columns to read.
@@ -74,6 +75,8 @@ class DatasetReads(ScanMethods):
         scan_stats_callback : callable, optional
             Called with the `ScanMetrics` of every scan when it ends: requests and bytes of data files, fragments and
             rows looked at and skipped. What it raises is logged.
+        use_scalar_index : bool, optional
+            Whether to leave out the rows that ZONEMAP indices say cannot match the filter, as is done if not given.
         **tuning
             Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
             and of no effect.
@@ -99,6 +102,7 @@ class DatasetReads(ScanMethods):
             with_row_address=bool(with_row_address),
             blob_handling=blob_handling,
             scan_stats_callback=scan_stats_callback,
+            use_scalar_index=use_scalar_index is not False,
         )
 
     def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:

@@ -20,7 +20,7 @@ def describe_index(index: IndexMetadata, schema: Schema) -> dict[str, Any]:
         "name": index.name,
         "type": kind or "Unknown",
         "uuid": index.uuid,
-        "fields": [path for field_id in index.fields if (path := _path_of(schema.fields, field_id)) is not None],
+        "fields": [".".join(field.name for field in path) for x in index.fields if (path := path_of(schema.fields, x))],
         "version": index.dataset_version,
         "fragment_ids": None if index.fragment_ids is None else set(index.fragment_ids),
         "base_id": None,
@@ -42,11 +42,10 @@ def drop_index(table: TableVersion, name: str) -> TableVersion:
     return table.commit(CreateIndex((), dropped))
 
 
-def _path_of(siblings: tuple[Field, ...], field_id: int) -> str | None:
+def path_of(siblings: tuple[Field, ...], field_id: int) -> tuple[Field, ...]:
+    """Return the fields on the way to the one of an id, which comes last; none if there is no such field."""
     for field in siblings:
-        if field.id == field_id:
-            return field.name
-        below = _path_of(field.children, field_id)
-        if below is not None:
-            return f"{field.name}.{below}"
-    return None
+        below = () if field.id == field_id else path_of(field.children, field_id)
+        if below or field.id == field_id:
+            return (field, *below)
+    return ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from lance_format.table.compaction import CompactionMetrics, CompactionOptions, compact_files
+from lance_format.table.scalar_indices import optimize_indices
 from lance_format.table.table_version import TableVersion
 
 if TYPE_CHECKING:
@@ -42,3 +44,28 @@ class DatasetOptimizer:
 
         self._dataset._change(attempt)
         return metrics
+
+    def optimize_indices(
+        self,
+        *,
+        index_names: Collection[str] | None = None,
+        num_indices_to_merge: int | None = None,
+        retrain: bool = False,
+    ) -> None:
+        """Let ZONEMAP indices cover the fragments that were added or rewritten since; indices of other kinds stay.
+
+        Parameters
+        ----------
+        index_names : collection of str, optional
+            Which; all if not given.
+        num_indices_to_merge : int, optional
+            How many parts of each index, the last ones, become one with what is new; 1 if not given. With 0 there is
+            one part more afterwards.
+        retrain : bool
+            Whether to make the indices anew from all rows, of one part each.
+        """
+        self._dataset._change(
+            lambda table: optimize_indices(
+                table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
+            )
+        )

@@ -13,6 +13,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import to_sql
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_list import FragmentList
+from lance_format.table.fragment_pruning import prune_fragments
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.json_columns import with_text
 from lance_format.table.late_materialisation import Pace, Stages, materialise
@@ -37,7 +38,6 @@ _TUNING = {
     "fast_search",
     "io_buffer_size",
     "late_materialization",
-    "use_scalar_index",
     "disable_scoring_autoprojection",
 }
 _UNSUPPORTED = {
@@ -73,6 +73,8 @@ class LanceScanner:
         What columns of blobs are read as.
     scan_stats_callback : callable, optional
         Called with the `ScanMetrics` of every scan when it ends.
+    use_scalar_index : bool
+        Whether to leave out what indices say that the filter does not match.
 
     Raises
     ------
@@ -94,6 +96,7 @@ class LanceScanner:
         with_row_address: bool = False,
         blob_handling: str | None = None,
         scan_stats_callback: MetricsCallback | None = None,
+        use_scalar_index: bool = True,
     ) -> None:
         self._table = table
         self._callback = scan_stats_callback
@@ -104,6 +107,7 @@ class LanceScanner:
         stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
         self._projection = plan_projection(stored, columns, filter, extra=extra)
         self._stages = Stages.of(self._projection)
+        self._use_scalar_index = use_scalar_index
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -232,8 +236,11 @@ class LanceScanner:
 
     def _whole(self) -> Iterator[FragmentRanges]:
         """Return the rows that may be wanted of all fragments."""
-        for scan in map(self._scan, self._lookup.fragments(self._fragments)):
-            yield scan, self._selected(scan)
+        pruned = self._pruned
+        fragments = self._fragments.changed(removed={x for x, rows in pruned.items() if not len(rows)})
+        for scan in map(self._scan, self._lookup.fragments(fragments)):
+            wanted, known = self._selected(scan), pruned.get(scan.fragment.id)
+            yield scan, wanted if known is None else wanted.intersect(known)
 
     def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
         """Return those among the rows of a task."""
@@ -251,6 +258,13 @@ class LanceScanner:
 
     def _selected(self, scan: FragmentScan) -> RowRanges:
         return self._lookup.rows(scan, self._places.get(scan.fragment.id, 0))
+
+    @cached_property
+    def _pruned(self) -> Mapping[int, RowRanges]:
+        """Return the rows that may match in those fragments of which indices say that others cannot."""
+        if not self._use_scalar_index or self._projection.filter is None:
+            return {}
+        return prune_fragments(self._table, self._projection.filter, self._fragments)
 
     @cached_property
     def _lookup(self) -> RowLookup:

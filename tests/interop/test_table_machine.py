@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance.indices
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -308,15 +309,22 @@ class TableMachine(RuleBasedStateMachine):
         del self.branches[name], self.starts[name]
         self.table = self.branches.get(self.table.name, self.branches["main"])
 
-    @rule(kind=st.sampled_from(["BTREE", "ZONEMAP", "BITMAP"]), data=st.data())
+    @rule(kind=st.sampled_from(["BTREE", "BITMAP"]), data=st.data())
     def create_index(self, kind: str, data: st.DataObject) -> None:
         column = data.draw(st.sampled_from(sorted(self.columns.keys() & {"k", "v", "s"})))
         self.open("pylance").create_scalar_index(column, kind)
         self.landed()
 
-    @rule()
-    def optimize_indices(self) -> None:
-        self.open("pylance").optimize.optimize_indices()
+    @rule(library=some_library, rows_per_zone=st.sampled_from([1, 8, 8192]), data=st.data())
+    def create_zone_map(self, library: str, rows_per_zone: int, data: st.DataObject) -> None:
+        column = data.draw(st.sampled_from(sorted(self.columns.keys() & {"k", "v", "s"})))
+        config = lance.indices.IndexConfig("ZONEMAP", {"rows_per_zone": rows_per_zone, "use_seeds": rows_per_zone > 1})
+        self.open(library).create_scalar_index(column, config)
+        self.landed()
+
+    @rule(library=some_library, num_to_merge=st.sampled_from([None, 0, 2]))
+    def optimize_indices(self, library: str, num_to_merge: int | None) -> None:
+        self.open(library).optimize.optimize_indices(num_indices_to_merge=num_to_merge)
         self.landed()
 
     @rule(predicate=some_predicate)

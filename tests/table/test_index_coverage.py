@@ -43,7 +43,9 @@ def index(name: str, *fragments: int, fields: tuple[int, ...] = (0,)) -> IndexMe
 
 def table(*indices: IndexMetadata) -> Manifest:
     created = first_manifest(FIELDS, STABLE)
-    return dataclasses.replace(created, version=3, fragments=FragmentList((ONE, TWO)), max_fragment_id=2, indices=indices)
+    return dataclasses.replace(
+        created, version=3, fragments=FragmentList((ONE, TWO)), max_fragment_id=2, indices=indices
+    )
 
 
 def with_file(file: DataFile, field: int) -> Any:

@@ -1,0 +1,153 @@
+"""Zone maps: what the values of a column are in stretches of the rows of fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+NullRows: TypeAlias = Mapping[int, bytes]
+"""The places of null rows in fragments that have some, by fragment id, as a 32-bit Roaring bitmap each."""
+
+DEFAULT_ROWS_PER_ZONE = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Zones:
+    """Stretches of the rows of fragments, and what their values are.
+
+    Parameters
+    ----------
+    fragment_ids, starts, lengths : int64[num_zones]
+        The physical rows `start <= row < start + length` of a fragment. Rows that were deleted when the zone was made
+        may be among them, and are not counted by what follows.
+    null_counts, nan_counts : int64[num_zones]
+    lower, upper : pa.Array
+        The least and the greatest value of each zone, NaN left out of the least; null where there is none, or none is
+        known.
+    """
+
+    fragment_ids: Numbers
+    starts: Numbers
+    lengths: Numbers
+    null_counts: Numbers
+    nan_counts: Numbers
+    lower: pa.Array
+    upper: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.fragment_ids)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that they take."""
+        numbers = (self.fragment_ids, self.starts, self.lengths, self.null_counts, self.nan_counts)
+        return sum(array.nbytes for array in numbers) + int(self.lower.nbytes + self.upper.nbytes)
+
+    @classmethod
+    def empty(cls, value_type: pa.DataType) -> Zones:
+        """Return no zones."""
+        none = np.zeros(0, np.int64)
+        bounds = pa.array([], value_type)
+        return cls(none, none, none, none, none, bounds, bounds)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Zones]) -> Zones:
+        """Return the zones of several, one at least, of one type."""
+        return cls(
+            np.concatenate([part.fragment_ids for part in parts]),
+            np.concatenate([part.starts for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+            np.concatenate([part.null_counts for part in parts]),
+            np.concatenate([part.nan_counts for part in parts]),
+            pa.concat_arrays([part.lower for part in parts]),
+            pa.concat_arrays([part.upper for part in parts]),
+        )
+
+    def take(self, places: Numbers) -> Zones:
+        """Return some zones, by their places."""
+        chosen = pa.array(places)
+        return Zones(
+            self.fragment_ids[places],
+            self.starts[places],
+            self.lengths[places],
+            self.null_counts[places],
+            self.nan_counts[places],
+            self.lower.take(chosen),
+            self.upper.take(chosen),
+        )
+
+    def of_fragments(self, fragment_ids: Numbers) -> Zones:
+        """Return the zones of some fragments."""
+        return self.take(np.flatnonzero(np.isin(self.fragment_ids, fragment_ids)))
+
+    def in_order(self) -> Zones:
+        """Return the zones by fragment and first row."""
+        before = (self.fragment_ids[:-1], self.starts[:-1])
+        after = (self.fragment_ids[1:], self.starts[1:])
+        if ((before[0] < after[0]) | ((before[0] == after[0]) & (before[1] <= after[1]))).all():
+            return self
+        return self.take(np.lexsort((self.starts, self.fragment_ids)))
+
+
+def has_bounds(value_type: pa.DataType) -> bool:
+    """Tell whether zones of a type have a least and a greatest value; all other zones only count nulls."""
+    return any(
+        is_such(value_type)
+        for is_such in (
+            pa.types.is_boolean,
+            pa.types.is_integer,
+            pa.types.is_floating,
+            pa.types.is_decimal,
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_temporal,
+        )
+    )
+
+
+def comparable(values: pa.Array) -> pa.Array:
+    """Return values of a type with bounds as values that Arrow compares and aggregates, in the same order."""
+    if pa.types.is_float16(values.type):
+        return values.cast(pa.float32())
+    return values.cast(pa.int64()) if pa.types.is_duration(values.type) else values
+
+
+def fragments_in_order(zones: Zones, fragment_ids: Numbers, physical_rows: Numbers, *, placed: bool) -> Numbers:
+    """Return the fragments whose zones say for sure where their values are.
+
+    Updating an index may leave zones of a fragment beside those of its rewritten column. And early releases of the
+    reference neither counted deleted rows in the first rows of zones, nor told fragments apart whose ids do not follow
+    each other; their indices show by zones that do not fill the fragment.
+
+    Parameters
+    ----------
+    zones : Zones
+        In order.
+    fragment_ids, physical_rows : int64[num_fragments]
+        All fragments that have zones, and how many rows they have; 0 where that is unknown.
+    placed : bool
+        Whether an index is too young to have such zones.
+    """
+    ids, first, counts = np.unique(zones.fragment_ids, return_index=True, return_counts=True)
+    if not ids.size:
+        return ids
+    ends = zones.starts + zones.lengths
+    follows = np.ones(len(zones), np.bool_)
+    follows[1:] = (zones.fragment_ids[1:] != zones.fragment_ids[:-1]) | (zones.starts[1:] >= ends[:-1])
+    apart = np.logical_and.reduceat(follows, first)
+    order = np.argsort(fragment_ids)
+    rows = physical_rows[order[np.searchsorted(fragment_ids, ids, sorter=order)]]
+    sure = apart & (rows > 0) & (ends[first + counts - 1] <= rows)
+    if not placed:
+        sure &= np.add.reduceat(zones.lengths, first) == rows
+    found: Numbers = ids[sure]
+    return found

@@ -1,0 +1,139 @@
+"""Finding the zones of a column: its live rows are read, fragment by fragment and in order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyroaring
+
+from lance_format.datatypes import Field, Schema
+from lance_format.extension_types import storage_of
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.table_version import TableVersion
+from lance_format.table.zone_map import NullRows, Numbers, Zones, comparable, has_bounds
+
+_BATCH_ROWS = 64 * 1024
+_AGGREGATES = {"start": "min", "end": "max", "nulls": "sum", "nans": "sum", "lower": "min", "upper": "max"}
+
+
+def train_zones(
+    table: TableVersion, path: Sequence[Field], fragments: Iterable[FragmentMetadata], rows_per_zone: int
+) -> tuple[Zones, NullRows]:
+    """Find the zones of a column.
+
+    A zone is of as many live rows that follow each other, as the reference has it, or of the last rows of a fragment.
+
+    Parameters
+    ----------
+    table : TableVersion
+    path : sequence of Field
+        The column, and the fields that lead to a field below it.
+    fragments : iterable of FragmentMetadata
+        Of the table.
+    rows_per_zone : int
+
+    Returns
+    -------
+    Zones
+        In the order of the fragments.
+    NullRows
+    """
+    value_type = path[-1].to_arrow_type()
+    schema = Schema((_alone(path),), {})
+    parts, null_rows = [Zones.empty(value_type)], {}
+    for fragment in fragments:
+        scan = table.scan(fragment, schema)
+        training = _Training(value_type, rows_per_zone)
+        for batch, offsets in scan.read(0, scan.num_rows(), batch_size=_BATCH_ROWS):
+            training.add(_values(batch.column(0), [field.name for field in path[1:]]), offsets)
+        parts.append(training.finish(fragment.id))
+        if training.null_rows:
+            null_rows[fragment.id] = training.null_rows.serialize()
+    return Zones.concatenate(parts), null_rows
+
+
+def _alone(path: Sequence[Field]) -> Field:
+    """Return the first field with nothing below it but what leads to the last."""
+    if len(path) == 1:
+        return path[0]
+    return dataclasses.replace(path[0], children=(_alone(path[1:]),))
+
+
+def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
+    """Return a field below structs; where one of these is null, so is the field."""
+    for name in names:
+        array = pc.struct_field(array, name)
+    return storage_of(array)
+
+
+class _Training:
+    """The zones of one fragment, while its rows are read."""
+
+    def __init__(self, value_type: pa.DataType, rows_per_zone: int) -> None:
+        self._value_type = value_type
+        self._rows_per_zone = rows_per_zone
+        self._num_rows = 0
+        self._parts: list[pa.Table] = []
+        self.null_rows = pyroaring.BitMap()
+
+    def add(self, values: pa.Array, offsets: Numbers) -> None:
+        """Take the next rows, and their places in the fragment."""
+        is_null = pc.is_null(values)
+        self.null_rows.update(offsets[is_null.to_numpy(zero_copy_only=False)].astype(np.uint32))
+        columns = {
+            "zone": pa.array(np.arange(self._num_rows, self._num_rows + len(values)) // self._rows_per_zone),
+            "start": pa.array(offsets),
+            "end": pa.array(offsets + 1),
+            "nulls": is_null.cast(pa.int64()),
+            "nans": pa.array(np.zeros(len(values), np.int64)),
+        }
+        if pa.types.is_floating(self._value_type):
+            is_nan = pc.fill_null(pc.is_nan(values), False)
+            columns["nans"] = is_nan.cast(pa.int64())
+            values = pc.if_else(is_nan, pa.scalar(None, values.type), values)
+        if has_bounds(self._value_type):
+            columns["lower"] = columns["upper"] = comparable(values)
+        self._num_rows += len(values)
+        self._parts.append(_by_zone(pa.table(columns)))
+
+    def finish(self, fragment_id: int) -> Zones:
+        """Return the zones of all rows."""
+        if not self._parts:
+            return Zones.empty(self._value_type)
+        found = _by_zone(pa.concat_tables(self._parts)).combine_chunks()
+        starts, ends, nulls, nans = (found[name].to_numpy() for name in ("start", "end", "nulls", "nans"))
+        if has_bounds(self._value_type):
+            lower, upper = (_joined(found[name]) for name in ("lower", "upper"))
+        else:
+            lower = upper = pa.nulls(len(found), self._value_type)
+        if pa.types.is_floating(self._value_type):
+            lower, upper = _total_order(lower, upper, nans)
+        lower, upper = (bounds.cast(self._value_type) for bounds in (lower, upper))
+        return Zones(np.full(len(found), fragment_id), starts, ends - starts, nulls, nans, lower, upper)
+
+
+def _by_zone(rows: pa.Table) -> pa.Table:
+    """Return what rows, or parts of zones, make of zones; these stay in order."""
+    wanted = [(name, how) for name, how in _AGGREGATES.items() if name in rows.column_names]
+    found = rows.group_by("zone", use_threads=False).aggregate(wanted)
+    return found.rename_columns({f"{name}_{how}": name for name, how in wanted})
+
+
+def _joined(bounds: pa.ChunkedArray) -> pa.Array:
+    return bounds.chunk(0) if bounds.num_chunks == 1 else pa.concat_arrays(bounds.chunks)
+
+
+def _total_order(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
+    """Return bounds of numbers that hold as well for those who tell -0.0 from 0.0, and take NaN for the greatest.
+
+    The reference gives a zone of nothing but NaN no minimum, and then does not find NaN to exceed a number.
+    """
+    zero, negative_zero, nan = (pa.scalar(value, lower.type) for value in (0.0, -0.0, np.nan))
+    lower = pc.if_else(pc.equal(lower, zero), negative_zero, lower)
+    upper = pc.if_else(pc.equal(upper, zero), zero, upper)
+    has_nan = pa.array(nan_counts > 0)
+    return pc.if_else(pc.and_(has_nan, lower.is_null()), nan, lower), pc.if_else(has_nan, nan, upper)
