@@ -21,6 +21,7 @@ from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
 from lance_format.file.zone_places import names_zones, without_zones
+from lance_format.file.zone_seeds import Seed
 
 __all__ = [
     "BlobFile",
@@ -39,6 +40,7 @@ __all__ = [
     "ReaderResults",
     "PageSizes",
     "SearchCache",
+    "Seed",
     "StoredBlobs",
     "as_given",
     "column_indices",

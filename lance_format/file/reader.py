@@ -29,6 +29,7 @@ from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_collector import has_order
 from lance_format.file.zone_reading import ZoneReader, ZoneRequest
+from lance_format.file.zone_seeds import Seed
 from lance_format.version import FileVersion
 
 _MAX_WINDOWS_AHEAD = 4
@@ -309,18 +310,36 @@ class FileReader:
         CorruptFileError
             If the statistics are malformed, or contradict themselves or the file.
         """
-        requests = []
-        for projection in columns:
-            with self._locating(projection.field.name):
-                for leaf in leaves_of(describe(projection.field)):
-                    number = projection.column_indices.get(leaf.field.id, -1)
-                    if 0 <= number < self.num_columns and has_order(leaf):
-                        path = tuple(part.name for part in leaf.path)
-                        requests.append(ZoneRequest(path, number, leaf.arrow_type))
+        requests = [request for projection in columns for request in self._zone_requests(projection)]
         try:
             return self._zones.read(requests)
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, self._source.path) from error
+
+    def seed(self, column: ColumnProjection, rows_per_zone: int) -> Seed | None:
+        """Return what the file stores of a column for zone map indices, if it does, of zones of so many rows.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is malformed, or contradicts itself or the file.
+        """
+        try:
+            found = [self._zones.read_seed(request, rows_per_zone) for request in self._zone_requests(column)]
+        except (CorruptFileError, NotSupportedError) as error:
+            raise locate(error, self._source.path) from error
+        return found[0] if len(found) == 1 else None
+
+    def _zone_requests(self, column: ColumnProjection) -> list[ZoneRequest]:
+        """Return which leaves of a column may have zones."""
+        requests = []
+        with self._locating(column.field.name):
+            for leaf in leaves_of(describe(column.field)):
+                number = column.column_indices.get(leaf.field.id, -1)
+                if 0 <= number < self.num_columns and has_order(leaf):
+                    path = tuple(part.name for part in leaf.path)
+                    requests.append(ZoneRequest(path, number, leaf.arrow_type))
+        return requests
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return a global buffer; 0 is the file descriptor.

@@ -28,7 +28,7 @@ from lance_format.file.footer import FileMetadata, TailReader
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
 from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
-from lance_format.file.zone_seeds import parse_seed
+from lance_format.file.zone_seeds import Seed, parse_seed
 
 if TYPE_CHECKING:
     from lance_format.file.reader import FileReader
@@ -102,6 +102,19 @@ class ZoneReader:
             self._cache.put(keys[request], found, _memory_bytes(found))
         return {request.path: found for request, found in known.items() if isinstance(found, ZoneStatistics)}
 
+    def read_seed(self, request: ZoneRequest, rows_per_zone: int) -> Seed | None:
+        """Return the seed of a column, if there is one, of zones of so many rows.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is malformed, or contradicts itself or the file.
+        """
+        found = self._find_seed(_stored_leaves(self._metadata.schema.fields)[request.column])
+        if found is None or found[0].rows_per_zone != rows_per_zone:
+            return None
+        return self._parse_seed(self._tail.read([found[1]])[0], request)
+
     def _read(self, requests: Sequence[ZoneRequest]) -> dict[ZoneRequest, ZoneStatistics]:
         fields = _stored_leaves(self._metadata.schema.fields)
         found = self._read_seeds(requests, fields)
@@ -116,18 +129,27 @@ class ZoneReader:
     ) -> dict[ZoneRequest, ZoneStatistics]:
         places: dict[ZoneRequest, ByteRange] = {}
         for request in requests:
-            path = fields[request.column]
-            value = self._metadata.zones.get(SEED_PREFIX + path[0].name.encode())
-            if value is not None and len(path) == 1:
-                places[request] = self._locate(value)[1]
+            place = self._find_seed(fields[request.column])
+            if place is not None:
+                places[request] = place[1]
         found: dict[ZoneRequest, ZoneStatistics] = {}
         for request, data in zip(places, self._tail.read(list(places.values())), strict=True):
-            name = ".".join(request.path)
-            with _naming(f"the seed of column {name!r}"):
-                statistics = parse_seed(data, request.arrow_type)
-                if statistics is not None:
-                    found[request] = self._checked(statistics)
+            seed = self._parse_seed(data, request)
+            if seed is not None:
+                found[request] = seed.statistics
         return found
+
+    def _find_seed(self, path: tuple[Field, ...]) -> tuple[ZonesPlace, ByteRange] | None:
+        value = self._metadata.zones.get(SEED_PREFIX + path[0].name.encode())
+        return None if value is None or len(path) > 1 else self._locate(value)
+
+    def _parse_seed(self, data: bytes, request: ZoneRequest) -> Seed | None:
+        name = ".".join(request.path)
+        with _naming(f"the seed of column {name!r}"):
+            seed = parse_seed(data, request.arrow_type)
+            if seed is not None:
+                self._checked(seed.statistics)
+            return seed
 
     def _locate(self, value: bytes) -> tuple[ZonesPlace, ByteRange]:
         place = ZonesPlace.parse(value)

@@ -7,6 +7,8 @@ the number of rows that its zones have but for the last:
 
     │ min │ max │ null_count: u32 │ nan_count: u32 │ zone_length: u64 │
 
+The reference adds to the metadata of the IPC file which rows are null (`seed_null_bitmap`): a Roaring bitmap, as text.
+
 `min` and `max` are of the column's type: null where all values are null or NaN, except that `max` is NaN wherever NaN
 occurs. The reference believes them without a look at the column, so that they are exact or not written at all.
 """
@@ -15,18 +17,60 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyroaring
 
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.zone_collector import LONGEST_BOUND, LeafZones, is_text, to_arrow
 
+_NULL_ROWS = b"seed_null_bitmap"
 _COUNTS: Mapping[str, pa.DataType] = {"null_count": pa.uint32(), "nan_count": pa.uint32(), "zone_length": pa.uint64()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seed:
+    """What a seed says.
+
+    Parameters
+    ----------
+    statistics : ZoneStatistics
+    num_nan : int64[num_zones]
+    null_rows_text : bytes, optional
+        As stored; None if the seed does not say which rows are null.
+    """
+
+    statistics: ZoneStatistics
+    num_nan: npt.NDArray[np.int64]
+    null_rows_text: bytes | None
+
+    def null_rows(self) -> bytes | None:
+        """Return the places of null rows as a 32-bit Roaring bitmap; None if the seed does not tell.
+
+        Raises
+        ------
+        CorruptFileError
+            If these are not as many as the zones count.
+        """
+        num_nulls = int(self.statistics.num_nulls.sum())
+        if not num_nulls:
+            return pyroaring.BitMap().serialize()
+        if self.null_rows_text is None:
+            return None
+        try:
+            content = bytes.fromhex(self.null_rows_text.decode("ascii"))
+            rows = pyroaring.BitMap.deserialize(content)
+        except (ValueError, IndexError) as error:
+            raise CorruptFileError(f"the bitmap of null rows is malformed: {error}") from error
+        if len(rows) != num_nulls or rows.max() >= self.statistics.num_rows.sum():
+            raise CorruptFileError(f"the bitmap of null rows has {len(rows)} of {num_nulls} rows")
+        return content
 
 
 def serialize_seed(zones: LeafZones) -> bytes | None:
@@ -54,7 +98,7 @@ def serialize_seed(zones: LeafZones) -> bytes | None:
     return out.getvalue()
 
 
-def parse_seed(data: bytes, arrow_type: pa.DataType) -> ZoneStatistics | None:
+def parse_seed(data: bytes, arrow_type: pa.DataType) -> Seed | None:
     """Read the seed of a column.
 
     Parameters
@@ -65,7 +109,7 @@ def parse_seed(data: bytes, arrow_type: pa.DataType) -> ZoneStatistics | None:
 
     Returns
     -------
-    ZoneStatistics or None
+    Seed or None
         None if it is of values of another type.
 
     Raises
@@ -95,7 +139,8 @@ def parse_seed(data: bytes, arrow_type: pa.DataType) -> ZoneStatistics | None:
         upper = pc.if_else(pa.array(num_nan > 0), nan, upper)
     has_value = pa.array(num_nulls < num_rows)
     missing = pc.and_(has_value, pc.or_(lower.is_null(), upper.is_null()))
-    return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=not pc.any(missing).as_py())
+    statistics = ZoneStatistics(num_rows, num_nulls, lower, upper, exact=not pc.any(missing).as_py())
+    return Seed(statistics, num_nan, (table.schema.metadata or {}).get(_NULL_ROWS))
 
 
 def _counts(column: pa.ChunkedArray, name: str) -> npt.NDArray[np.int64]:

@@ -62,7 +62,7 @@ class DatasetOptimizer:
             How many parts of each index, the last ones, become one with what is new; 1 if not given. With 0 there is
             one part more afterwards.
         retrain : bool
-            Whether to make the indices anew from all rows, of one part each.
+            Whether to make the indices anew for all fragments, of one part each.
         """
         self._dataset._change(
             lambda table: optimize_indices(

@@ -46,8 +46,9 @@ class IndexConfig:
         "ZONEMAP".
     parameters : mapping of str to object
         `rows_per_zone`, 8192 if not given: the fewer, the less is read to no avail, and the larger the index.
-        `use_seeds`: whether pylance, too, is to put the zones of new rows into the data files that it writes, so that
-        it need not read them to update the index; if not given, where values have more than 8 bytes.
+        `use_seeds`: whether to update the index by what data files store of their zones, even where that leaves open
+        which rows are null, and whether pylance, too, is to store it in the files that it writes; if not given, where
+        values have more than 8 bytes.
     """
 
     index_type: str
@@ -144,44 +145,54 @@ def optimize_indices(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The content of a part of an index: the fragments that it covers, their zones, and their null rows."""
+    """The content of a part of an index: the fragments that it covers, their zones, and their null rows if known."""
 
     fragment_ids: frozenset[int]
     zones: Zones
-    null_rows: NullRows
+    null_rows: NullRows | None
 
     @classmethod
     def trained(
-        cls, table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata], rows_per_zone: int
+        cls,
+        table: TableVersion,
+        path: Sequence[Field],
+        fragments: Sequence[FragmentMetadata],
+        rows_per_zone: int,
+        *,
+        any_seeds: bool = False,
     ) -> _Part:
-        zones, null_rows = train_zones(table, path, fragments, rows_per_zone)
+        zones, null_rows = train_zones(table, path, fragments, rows_per_zone, any_seeds=any_seeds)
         return cls(frozenset(fragment.id for fragment in fragments), zones, null_rows)
 
     @classmethod
     def stored(cls, table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> _Part:
         """Return what can be kept of a part."""
         loaded = load_zones(table, index, value_type)
-        null_rows = None
-        if loaded is not None:
-            with open_zone_map(table, index, value_type) as file:
-                null_rows = file.read_null_rows()
-        if loaded is None or null_rows is None:
+        if loaded is None:
             return cls(frozenset(), Zones.empty(value_type), {})
+        with open_zone_map(table, index, value_type) as file:
+            null_rows = file.read_null_rows()
         zones = loaded.of(table, index)
         kept = frozenset(zones.fragment_ids.tolist())
-        return cls(kept, zones, {x: rows for x, rows in null_rows.items() if x in kept})
+        return cls(kept, zones, _of_fragments(null_rows, kept))
 
     def without(self, fragment_ids: Set[int]) -> _Part:
         """Return what there is of other fragments."""
         left = self.fragment_ids - fragment_ids
         zones = self.zones.of_fragments(np.array(sorted(left), np.int64))
-        return _Part(left, zones, {x: rows for x, rows in self.null_rows.items() if x in left})
+        return _Part(left, zones, _of_fragments(self.null_rows, left))
 
     @classmethod
     def merged(cls, parts: Sequence[_Part]) -> _Part:
-        null_rows = {x: rows for part in parts for x, rows in part.null_rows.items()}
+        null_rows: dict[int, bytes] | None = {}
+        for part in parts:
+            null_rows = None if null_rows is None or part.null_rows is None else {**null_rows, **part.null_rows}
         zones = Zones.concatenate([part.zones for part in parts]).in_order()
         return cls(frozenset[int]().union(*(part.fragment_ids for part in parts)), zones, null_rows)
+
+
+def _of_fragments(null_rows: NullRows | None, fragment_ids: Set[int]) -> NullRows | None:
+    return null_rows and {x: rows for x, rows in null_rows.items() if x in fragment_ids}
 
 
 def _update(
@@ -213,7 +224,7 @@ def _update(
         contents.append(_Part.stored(table, index, value_type).without(known))
         known |= contents[-1].fragment_ids
     lacking = [fragment for fragment in fragments if fragment.id not in known]
-    contents.append(_Part.trained(table, path, lacking, rows_per_zone))
+    contents.append(_Part.trained(table, path, lacking, rows_per_zone, any_seeds=details[-1].use_seeds))
     return _write_part(draft, name, path[-1], details[-1], _Part.merged(contents)), merged
 
 
@@ -228,7 +239,11 @@ def _write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, 
     table, identity = draft.table, uuids.uuid4()
     path = f"{table.root}/{INDICES_DIRECTORY}/{identity}/{ZONE_MAP_FILE}"
     draft.paths.append(path)
-    size = write_zone_map(table.store.open_writer(path), part.zones, part.null_rows, details.rows_per_zone, STABLE)
+    zones = part.zones
+    if part.null_rows is None:
+        columns = table.manifest.fragments.columns
+        zones = zones.filling(columns.ids, columns.physical_rows)
+    size = write_zone_map(table.store.open_writer(path), zones, part.null_rows, details.rows_per_zone, STABLE)
     return new_index(
         name,
         field.id,
@@ -236,6 +251,7 @@ def _write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, 
         uuid=identity,
         version=table.manifest.version,
         fragment_ids=part.fragment_ids,
+        knows_null_rows=part.null_rows is not None,
         size_bytes=size,
     )
 

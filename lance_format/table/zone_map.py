@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -87,6 +88,24 @@ class Zones:
         """Return the zones of some fragments."""
         return self.take(np.flatnonzero(np.isin(self.fragment_ids, fragment_ids)))
 
+    def filling(self, fragment_ids: Numbers, physical_rows: Numbers) -> Zones:
+        """Return zones, which are in order, as such without gaps: rows between them have been deleted.
+
+        Parameters
+        ----------
+        fragment_ids, physical_rows : int64[num_fragments]
+            Of their fragments, and perhaps of others.
+        """
+        if not len(self):
+            return self
+        order = np.argsort(fragment_ids)
+        ends = physical_rows[order[np.searchsorted(fragment_ids, self.fragment_ids, sorter=order)]]
+        ends = np.maximum(ends, self.starts + self.lengths)  # Tables of early releases do not say how many there are.
+        is_first = np.diff(self.fragment_ids, prepend=-1) != 0
+        starts = np.where(is_first, 0, self.starts)
+        lengths = np.where(np.append(is_first[1:], True), ends, np.append(starts[1:], 0)) - starts
+        return dataclasses.replace(self, starts=starts, lengths=lengths)
+
     def in_order(self) -> Zones:
         """Return the zones by fragment and first row."""
         before = (self.fragment_ids[:-1], self.starts[:-1])
@@ -121,12 +140,15 @@ def comparable(values: pa.Array) -> pa.Array:
     return values.cast(pa.int64()) if pa.types.is_duration(values.type) else values
 
 
-def fragments_in_order(zones: Zones, fragment_ids: Numbers, physical_rows: Numbers, *, placed: bool) -> Numbers:
+def fragments_in_order(
+    zones: Zones, fragment_ids: Numbers, physical_rows: Numbers, num_deleted_rows: Numbers, *, placed: bool
+) -> Numbers:
     """Return the fragments whose zones say for sure where their values are.
 
-    Updating an index may leave zones of a fragment beside those of its rewritten column. And early releases of the
-    reference neither counted deleted rows in the first rows of zones, nor told fragments apart whose ids do not follow
-    each other; their indices show by zones that do not fill the fragment.
+    What lies between zones had been deleted when they were made, and still is. Updating an index may leave zones of a
+    fragment beside those of its rewritten column. And early releases of the reference neither counted deleted rows in
+    the first rows of zones, nor told fragments apart whose ids do not follow each other; their indices show by zones
+    that do not fill the fragment.
 
     Parameters
     ----------
@@ -134,6 +156,8 @@ def fragments_in_order(zones: Zones, fragment_ids: Numbers, physical_rows: Numbe
         In order.
     fragment_ids, physical_rows : int64[num_fragments]
         All fragments that have zones, and how many rows they have; 0 where that is unknown.
+    num_deleted_rows : int64[num_fragments]
+        How many of these are deleted; -1 where that is unknown.
     placed : bool
         Whether an index is too young to have such zones.
     """
@@ -145,9 +169,10 @@ def fragments_in_order(zones: Zones, fragment_ids: Numbers, physical_rows: Numbe
     follows[1:] = (zones.fragment_ids[1:] != zones.fragment_ids[:-1]) | (zones.starts[1:] >= ends[:-1])
     apart = np.logical_and.reduceat(follows, first)
     order = np.argsort(fragment_ids)
-    rows = physical_rows[order[np.searchsorted(fragment_ids, ids, sorter=order)]]
+    places = order[np.searchsorted(fragment_ids, ids, sorter=order)]
+    rows = physical_rows[places]
+    missing = np.where(num_deleted_rows < 0, physical_rows, num_deleted_rows)[places] if placed else 0
     sure = apart & (rows > 0) & (ends[first + counts - 1] <= rows)
-    if not placed:
-        sure &= np.add.reduceat(zones.lengths, first) == rows
+    sure &= np.add.reduceat(zones.lengths, first) >= rows - missing
     found: Numbers = ids[sure]
     return found

@@ -6,9 +6,9 @@
 | `null_count`, `nan_count` | uint32 |
 | `fragment_id`, `zone_start`, `zone_length` | uint64: physical rows of a fragment |
 
-The metadata of its schema say how many rows a zone has at most (`rows_per_zone`) and, but for files of early releases,
-which global buffer tells the null rows (`null_bitmap`): for each fragment with null rows its id and the size of a
-Roaring bitmap of their places, which follows.
+The metadata of its schema say how many rows a zone has at most (`rows_per_zone`) and, unless they are
+unknown of some fragment or the file is one of early releases, which global buffer tells the null rows (`null_bitmap`):
+for each fragment with null rows its id and the size of a Roaring bitmap of their places, which follows.
 
     u32 fragments │ u32 fragment id │ u32 size │ bitmap │ u32 fragment id │ …
 
@@ -197,7 +197,7 @@ class ZoneMapFile:
 
 
 def write_zone_map(
-    sink: RangeWriter, zones: Zones, null_rows: NullRows, rows_per_zone: int, version: FileVersion
+    sink: RangeWriter, zones: Zones, null_rows: NullRows | None, rows_per_zone: int, version: FileVersion
 ) -> int:
     """Write the file of an index.
 
@@ -206,7 +206,8 @@ def write_zone_map(
     sink : RangeWriter
         Closed afterwards, aborted after an exception.
     zones : Zones
-    null_rows : mapping of int to bytes
+    null_rows : mapping of int to bytes, optional
+        None if they are unknown.
     rows_per_zone : int
     version : FileVersion
 
@@ -227,8 +228,9 @@ def write_zone_map(
     try:
         writer = FileWriter(sink, Schema.from_arrow(schema), version=version)
         writer.write_batch(batch)
-        number = writer.add_global_buffer(_serialize_null_rows(null_rows))
-        writer.add_schema_metadata(_NULL_BITMAP.decode(), str(number))
+        if null_rows is not None:
+            number = writer.add_global_buffer(_serialize_null_rows(null_rows))
+            writer.add_schema_metadata(_NULL_BITMAP.decode(), str(number))
         return writer.finish().size_bytes
     except BaseException:
         sink.abort()

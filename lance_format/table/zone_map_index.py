@@ -63,13 +63,13 @@ class ZoneMapDetails:
         try:
             message.ParseFromString(index.message.index_details.value)
         except DecodeError:
-            _LOGGER.debug("index %r is not used: its details are malformed", index.name)
+            _LOGGER.info("index %r is not used: its details are malformed", index.name)
             return None
         known = table_pb2.ZoneMapIndexDetails()
         known.CopyFrom(message)
         known.DiscardUnknownFields()
         if known.ByteSize() != message.ByteSize() or index.message.index_version > _INDEX_VERSION:
-            _LOGGER.debug("index %r is not used: a newer release has written it", index.name)
+            _LOGGER.info("index %r is not used: a newer release has written it", index.name)
             return None
         return cls(message.rows_per_zone or DEFAULT_ROWS_PER_ZONE, message.use_seeds)
 
@@ -82,6 +82,7 @@ def new_index(
     uuid: uuids.UUID,
     version: int,
     fragment_ids: Iterable[int],
+    knows_null_rows: bool,
     size_bytes: int,
 ) -> IndexMetadata:
     """Return what a manifest is to say of an index whose file has been written.
@@ -97,6 +98,8 @@ def new_index(
         The version of the table that it was made from.
     fragment_ids : iterable of int
         Which it covers.
+    knows_null_rows : bool
+        Whether its file tells which rows are null.
     size_bytes : int
         Of its file.
     """
@@ -111,7 +114,7 @@ def new_index(
         files=[table_pb2.IndexFile(path=ZONE_MAP_FILE, size_bytes=size_bytes)],
     )
     stored = table_pb2.ZoneMapIndexDetails(
-        rows_per_zone=details.rows_per_zone, use_seeds=details.use_seeds, has_null_bitmap=True
+        rows_per_zone=details.rows_per_zone, use_seeds=details.use_seeds, has_null_bitmap=knows_null_rows
     )
     message.index_details.type_url = _TYPE_URL
     message.index_details.value = stored.SerializeToString(deterministic=True)
@@ -138,7 +141,11 @@ class LoadedZones:
         columns = table.manifest.fragments.columns
         places = np.flatnonzero(np.isin(columns.ids, np.array(index.fragment_ids or (), np.int64)))
         zones = self.zones.of_fragments(columns.ids[places])
-        sure = fragments_in_order(zones, columns.ids[places], columns.physical_rows[places], placed=self.placed)
+        facts = (columns.ids[places], columns.physical_rows[places], columns.num_deleted_rows[places])
+        sure = fragments_in_order(zones, *facts, placed=self.placed)
+        num_ignored = np.unique(zones.fragment_ids).size - sure.size
+        if num_ignored:
+            _LOGGER.info("index %r is not used for %d fragments: its zones are not theirs", index.name, num_ignored)
         return zones if sure.size == places.size else zones.of_fragments(sure)
 
 
@@ -194,7 +201,7 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
                 file.read_zones(_most_zones(table, file.rows_per_zone), _MAX_BYTES), file.knows_null_rows
             )
     except (NotSupportedError, TooLargeError) as error:
-        _LOGGER.debug("index %r is not used: %s", index.name, error)
+        _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
     except CorruptFileError as error:
         raise CorruptFileError(f"index {index.name!r}: {error.what}", path=error.path, offset=error.offset) from error

@@ -1,9 +1,10 @@
-"""Finding the zones of a column: its live rows are read, fragment by fragment and in order."""
+"""Finding the zones of a column, fragment by fragment: in the seeds of its data files, or by reading its live rows."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,10 @@ import pyroaring
 
 from lance_format.datatypes import Field, Schema
 from lance_format.extension_types import storage_of
+from lance_format.file import Seed
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_files import FragmentFiles
+from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.table_version import TableVersion
 from lance_format.table.zone_map import NullRows, Numbers, Zones, comparable, has_bounds
 
@@ -20,12 +24,33 @@ _BATCH_ROWS = 64 * 1024
 _AGGREGATES = {"start": "min", "end": "max", "nulls": "sum", "nans": "sum", "lower": "min", "upper": "max"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is known of one fragment.
+
+    Parameters
+    ----------
+    zones : Zones
+    null_rows : bytes, optional
+        A 32-bit Roaring bitmap; None if it is unknown.
+    """
+
+    zones: Zones
+    null_rows: bytes | None
+
+
 def train_zones(
-    table: TableVersion, path: Sequence[Field], fragments: Iterable[FragmentMetadata], rows_per_zone: int
-) -> tuple[Zones, NullRows]:
+    table: TableVersion,
+    path: Sequence[Field],
+    fragments: Iterable[FragmentMetadata],
+    rows_per_zone: int,
+    *,
+    any_seeds: bool = False,
+) -> tuple[Zones, NullRows | None]:
     """Find the zones of a column.
 
-    A zone is of as many live rows that follow each other, as the reference has it, or of the last rows of a fragment.
+    A zone is of as many live rows that follow each other, as the reference has it, or of the last rows of a fragment;
+    zones of seeds are of physical rows.
 
     Parameters
     ----------
@@ -35,25 +60,60 @@ def train_zones(
     fragments : iterable of FragmentMetadata
         Of the table.
     rows_per_zone : int
+    any_seeds : bool
+        Whether seeds will do that do not say which rows are null, though some are.
 
     Returns
     -------
     Zones
         In the order of the fragments.
-    NullRows
+    NullRows or None
+        None if it is unknown which rows are null.
     """
     value_type = path[-1].to_arrow_type()
     schema = Schema((_alone(path),), {})
-    parts, null_rows = [Zones.empty(value_type)], {}
+    parts, null_rows, all_known = [Zones.empty(value_type)], {}, True
     for fragment in fragments:
         scan = table.scan(fragment, schema)
-        training = _Training(value_type, rows_per_zone)
-        for batch, offsets in scan.read(0, scan.num_rows(), batch_size=_BATCH_ROWS):
-            training.add(_values(batch.column(0), [field.name for field in path[1:]]), offsets)
-        parts.append(training.finish(fragment.id))
-        if training.null_rows:
-            null_rows[fragment.id] = training.null_rows.serialize()
-    return Zones.concatenate(parts), null_rows
+        with scan.open() as files:
+            found = _harvested(scan, files, path, rows_per_zone) if len(path) == 1 else None
+            if found is None or (found.null_rows is None and not any_seeds):
+                found = _trained(scan, files, path, rows_per_zone)
+        parts.append(found.zones)
+        all_known &= found.null_rows is not None
+        if found.null_rows is not None and pyroaring.BitMap.deserialize(found.null_rows):
+            null_rows[fragment.id] = found.null_rows
+    return Zones.concatenate(parts), null_rows if all_known else None
+
+
+def _harvested(scan: FragmentScan, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found | None:
+    """Return what the data file of a column stores for indices; None if that is nothing, or not of such zones."""
+    held = [(file, part) for file, parts in files.parts(scan.schema).items() for part in parts]
+    if len(held) != 1:
+        return None
+    ((file, part),) = held
+    seed = files.reader(file).seed(part.projection, rows_per_zone)
+    if seed is None or not seed.statistics.exact or seed.statistics.lower.type != path[-1].to_arrow_type():
+        return None
+    return _Found(_zones_of(seed, scan.fragment.id), seed.null_rows())
+
+
+def _zones_of(seed: Seed, fragment_id: int) -> Zones:
+    found = seed.statistics
+    lengths, lower, upper = found.num_rows, found.lower, found.upper
+    if pa.types.is_floating(lower.type):
+        bounds = _total_order(comparable(lower), comparable(upper), seed.num_nan)
+        lower, upper = (bound.cast(lower.type) for bound in bounds)
+    ids = np.full(found.num_zones, fragment_id)
+    return Zones(ids, np.cumsum(lengths) - lengths, lengths, found.num_nulls, seed.num_nan, lower, upper)
+
+
+def _trained(scan: FragmentScan, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found:
+    training = _Training(path[-1].to_arrow_type(), rows_per_zone)
+    names = [field.name for field in path[1:]]
+    for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
+        training.add(_values(batch.column(0), names), offsets)
+    return _Found(training.finish(scan.fragment.id), training.null_rows.serialize())
 
 
 def _alone(path: Sequence[Field]) -> Field:

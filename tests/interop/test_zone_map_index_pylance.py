@@ -12,6 +12,7 @@ from typing import Any
 
 import lance
 import lance.indices
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,8 +20,10 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
 import lance_format
+from lance_format import CorruptFileError
 from lance_format.table.index_metadata import IndexMetadata
 from tests.arrays import FLAT_TYPES, make_array
+from tests.interop.test_zone_maps_pylance import data_file, without_pages
 
 LIBRARIES: dict[str, Any] = {"ours": lance_format, "pylance": lance}
 NAN, INF = math.nan, math.inf
@@ -126,6 +129,76 @@ def test_pylance_orders_numbers_by_ours(tmp_path: Path, rows_per_zone: int) -> N
         for value in ("0.0", "-0.0", "1.5", "2.0", "cast('NaN' as double)", "cast('inf' as double)"):
             found = found_by(tmp_path, f"f {operator} {value}")
             assert all(ids == found["pylance, without index"] for ids in found.values()), (operator, value, found)
+
+
+@pytest.mark.parametrize("use_seeds", [True, False])
+@pytest.mark.parametrize("made_by", sorted(LIBRARIES))
+@pytest.mark.parametrize("nulls", [0.0, 0.1])
+def test_what_data_files_store_need_not_be_read(tmp_path: Path, made_by: str, nulls: float, use_seeds: bool) -> None:
+    """Their pages are not touched if their seeds tell all that the index does, or if it was made to use seeds."""
+    lance_format.write_dataset(clustered(0, 10, nulls), tmp_path).create_scalar_index(
+        "f", config(8192, use_seeds=use_seeds)
+    )
+    LIBRARIES[made_by].write_dataset(clustered(10, 30_000, nulls), str(tmp_path), mode="append")
+    lance_format.dataset(tmp_path).delete("id > 8150 and id < 8250 or id = 10")
+    path = data_file(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(without_pages(path))
+    table = lance_format.dataset(tmp_path)
+    if use_seeds or (made_by == "ours" and not nulls):
+        table.optimize.optimize_indices()
+    else:
+        with pytest.raises(CorruptFileError):
+            table.optimize.optimize_indices()
+        path.write_bytes(whole)
+        table.optimize.optimize_indices()
+    path.write_bytes(whole)
+    (index,) = indices_of(tmp_path).values()
+    assert list(index.fragment_ids or ()) == [0, 1]
+    for predicate in ("f = 20000.0", "f is null", "f is not null", "f > 29990.0", "not (f < 29000.0)", "f < 100.0"):
+        found = found_by(tmp_path, predicate)
+        assert all(ids == found["pylance, without index"] for ids in found.values()), predicate
+    plan = lance.dataset(str(tmp_path)).scanner(filter="f = 20000.0", columns=["id"]).analyze_plan()
+    assert "@f_idx(ZoneMap)" in plan
+    assert "fragments_scanned=1," in plan
+    before = index.uuid
+    lance_format.write_dataset(clustered(40_000, 10, 0.0), tmp_path, mode="append")
+    lance_format.dataset(tmp_path).optimize.optimize_indices()
+    (index,) = indices_of(tmp_path).values()
+    assert index.uuid != before
+    assert found_by(tmp_path, "f >= 29999.0")["ours, with index"][-11:] == [30_009, *range(40_000, 40_010)]
+    lance.dataset(str(tmp_path)).validate()
+
+
+@pytest.mark.parametrize("made_by", sorted(LIBRARIES))
+@pytest.mark.parametrize("nulls", [0.0, 0.1])
+def test_indices_updated_by_seeds_are_those_of_pylance(tmp_path: Path, made_by: str, nulls: float) -> None:
+    path = tmp_path / "ours"
+    lance_format.write_dataset(clustered(0, 10, 0.0), path).create_scalar_index("f", config(8192, use_seeds=True))
+    LIBRARIES[made_by].write_dataset(clustered(10, 30_000, nulls), str(path), mode="append")
+    shutil.copytree(path, tmp_path / "pylance")
+    found = {}
+    for name, library in LIBRARIES.items():
+        library.dataset(str(tmp_path / name)).optimize.optimize_indices()
+        (index,) = indices_of(tmp_path / name).values()
+        reader = LanceFileReader(str(tmp_path / name / "_indices" / index.uuid / "zonemap.lance"))
+        rows = reader.read_all().to_table()
+        place = (rows.schema.metadata or {}).get(b"null_bitmap")
+        found[name] = (
+            rows,
+            None if place is None else reader.read_global_buffer(int(place)),
+            index.message.index_details,
+        )
+    assert found["ours"][0].equals(found["pylance"][0])
+    if nulls:  # Where there are none, no bitmap is needed to know it.
+        assert found["ours"][1:] == found["pylance"][1:]
+
+
+def clustered(start: int, count: int, nulls: float) -> pa.Table:
+    places = np.arange(start, start + count)
+    missing = np.random.default_rng(start).random(count) < nulls
+    missing[-1] = False
+    return pa.table({"id": places, "f": pa.array(places.astype(np.float64), mask=missing)})
 
 
 def table_of(rng: random.Random, count: int) -> pa.Table:

@@ -60,13 +60,13 @@ _FILTERS = [
 ]
 
 
-def _data_file(path: Path) -> Path:
+def data_file(path: Path) -> Path:
     """Return the only data file of the last fragment."""
     (data_file,) = lance.dataset(str(path)).get_fragments()[-1].data_files()
     return path / "data" / data_file.path
 
 
-def _without_pages(path: Path) -> bytes:
+def without_pages(path: Path) -> bytes:
     """Return the bytes of a file with nonsense in the place of its pages."""
     data = bytearray(path.read_bytes())
     reader = LanceFileReader(path)
@@ -84,9 +84,9 @@ def test_an_index_takes_in_our_fragments_by_their_seeds_alone(tmp_path: Path, ve
     for column in ("i", "f", "s", "d", "ts"):
         table.create_scalar_index(column, IndexConfig("zonemap", {"use_seeds": True}))
     lance_format.write_dataset(second, tmp_path / "a", mode="append")
-    path = _data_file(tmp_path / "a")
+    path = data_file(tmp_path / "a")
     whole = path.read_bytes()
-    path.write_bytes(_without_pages(path))
+    path.write_bytes(without_pages(path))
     lance.dataset(str(tmp_path / "a")).optimize.optimize_indices()
     path.write_bytes(whole)
 
@@ -138,7 +138,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, Path]:
     for name in table.schema.names:
         dataset.create_scalar_index(name, IndexConfig("zonemap", {"use_seeds": True}))
     lance.write_dataset(table, path, mode="append")
-    return table, _data_file(path)
+    return table, data_file(path)
 
 
 def test_our_seeds_are_those_of_pylance(tmp_path: Path, seeded: tuple[pa.Table, Path]) -> None:
