@@ -8,8 +8,8 @@ unknown. No data file is opened.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,42 @@ from lance_format.expressions import BoundExpression, Path
 from lance_format.expressions.pruning import ZoneVerdicts, classify
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.table.fragment_list import FragmentList
+from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.row_ranges import RowRanges
 from lance_format.table.table_version import TableVersion
 from lance_format.table.zone_map import Numbers, Zones, has_bounds
-from lance_format.table.zone_map_index import load_zones
+from lance_format.table.zone_map_index import ZoneMapDetails, load_zones
 
 _LOGGER = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class PrunedFragments:
+    """What indices say of a filter.
+
+    Parameters
+    ----------
+    ranges : mapping of int to RowRanges
+        By fragment id the rows that may match: no ranges if there are none. All rows of fragments that are not named
+        may.
+    num_indices, num_parts, num_zones : int
+        Where the filter was looked up.
+    """
+
+    ranges: Mapping[int, RowRanges] = field(default_factory=dict)
+    num_indices: int = 0
+    num_parts: int = 0
+    num_zones: int = 0
+
+
+def usable_indices(table: TableVersion, predicate: BoundExpression | None) -> list[str]:
+    """Return the names of the indices in which a filter can be looked up."""
+    return list(dict.fromkeys(index.name for found in _usable(table, predicate).values() for index in found.parts))
+
+
 def prune_fragments(
     table: TableVersion, predicate: BoundExpression, fragments: FragmentList | None = None
-) -> dict[int, RowRanges]:
+) -> PrunedFragments:
     """Find the rows that a filter need not look at.
 
     Parameters
@@ -41,12 +66,6 @@ def prune_fragments(
     fragments : FragmentList, optional
         Of the table; all if not given.
 
-    Returns
-    -------
-    dict of int to RowRanges
-        By fragment id the rows that may match: no ranges if there are none. All rows of fragments that are not named
-        may.
-
     Raises
     ------
     CorruptFileError
@@ -54,22 +73,49 @@ def prune_fragments(
     DatasetNotFoundError
         If it is gone.
     """
-    if all(index.fragment_ids is None for index in table.manifest.indices):
-        return {}
+    usable = _usable(table, predicate)
+    if not usable:
+        return PrunedFragments()
     layout = _Layout.of(table.manifest.fragments if fragments is None else fragments)
-    known = {}
-    for path in predicate.columns:
-        field = _find(table.manifest.schema.fields, path)
-        statistics = None if field is None else _statistics(table, field, layout)
+    known: dict[Path, ZoneStatistics] = {}
+    used: list[IndexMetadata] = []
+    for path, found in usable.items():
+        statistics, parts = _statistics(table, found, layout)
         if statistics is not None:
             known[path] = statistics
+            used += parts
     if not known:
-        return {}
-    found = layout.split(classify(predicate, known, layout.num_rows))
-    dropped = sum(not len(ranges) for ranges in found.values())
+        return PrunedFragments()
+    ranges = layout.split(classify(predicate, known, layout.num_rows))
+    dropped = sum(not len(rows) for rows in ranges.values())
     _LOGGER.debug(
-        "indices leave out %d of %d fragments, and parts of %d", dropped, len(layout.ids), len(found) - dropped
+        "indices leave out %d of %d fragments, and parts of %d", dropped, len(layout.ids), len(ranges) - dropped
     )
+    num_zones = sum(statistics.num_zones for statistics in known.values())
+    return PrunedFragments(ranges, len({index.name for index in used}), len(used), num_zones)
+
+
+@dataclass(frozen=True, slots=True)
+class _Usable:
+    """A column of a filter, and the parts of indices that know it."""
+
+    value_type: pa.DataType
+    parts: tuple[IndexMetadata, ...]
+
+
+def _usable(table: TableVersion, predicate: BoundExpression | None) -> dict[Path, _Usable]:
+    """Return what there is to look up, without reading anything."""
+    parts = [
+        index
+        for index in table.manifest.indices
+        if index.fragment_ids is not None and ZoneMapDetails.parse(index) is not None
+    ]
+    found: dict[Path, _Usable] = {}
+    for path in () if predicate is None or not parts else predicate.columns:
+        column = _find(table.manifest.schema.fields, path)
+        mine = () if column is None else tuple(index for index in parts if index.fields == (column.id,))
+        if column is not None and mine:
+            found[path] = _Usable(column.to_arrow_type(), mine)
     return found
 
 
@@ -125,26 +171,27 @@ def _ranges(bounds: Numbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
 
 def _find(siblings: Sequence[Field], path: Path) -> Field | None:
     """Return the stored field of a path, if the zones of its index can be used; of JSON the text is compared."""
-    field = next((field for field in siblings if field.name == path[0]), None)
-    if field is None or (len(path) > 1 and field.logical_type != "struct"):
+    found = next((sibling for sibling in siblings if sibling.name == path[0]), None)
+    if found is None or (len(path) > 1 and found.logical_type != "struct"):
         return None
     if len(path) > 1:
-        return _find(field.children, path[1:])
-    if field.children or field.logical_type == "json" or b"lance-encoding:blob" in field.metadata:
+        return _find(found.children, path[1:])
+    if found.children or found.logical_type == "json" or b"lance-encoding:blob" in found.metadata:
         return None
-    value_type = field.to_arrow_type()
-    return field if has_bounds(value_type) or pa.types.is_fixed_size_binary(value_type) else None
+    value_type = found.to_arrow_type()
+    return found if has_bounds(value_type) or pa.types.is_fixed_size_binary(value_type) else None
 
 
-def _statistics(table: TableVersion, field: Field, layout: _Layout) -> ZoneStatistics | None:
-    """Return what the indices of a column know of all rows; None if that is nothing."""
+def _statistics(
+    table: TableVersion, column: _Usable, layout: _Layout
+) -> tuple[ZoneStatistics | None, list[IndexMetadata]]:
+    """Return what the indices of a column know of all rows, and which parts of them do; None if that is nothing."""
     left = np.ones(layout.ids.size, np.bool_)
-    parts = []
-    for index in table.manifest.indices:
-        covered = index.fragment_ids
-        if index.fields != (field.id,) or covered is None or not np.isin(layout.ids[left], np.array(covered)).any():
+    parts, used = [], []
+    for index in column.parts:
+        if not np.isin(layout.ids[left], np.array(index.fragment_ids)).any():
             continue
-        loaded = load_zones(table, index, field.to_arrow_type())
+        loaded = load_zones(table, index, column.value_type)
         if loaded is None:
             continue
         zones = loaded.of(table, index)
@@ -153,8 +200,9 @@ def _statistics(table: TableVersion, field: Field, layout: _Layout) -> ZoneStati
         known = np.flatnonzero((layout.ids[places] == zones.fragment_ids) & left[places])
         if known.size:
             parts.append(zones.take(known))
+            used.append(index)
             left[places[known]] = False
-    return _laid_out(Zones.concatenate(parts).in_order(), layout, left) if parts else None
+    return (_laid_out(Zones.concatenate(parts).in_order(), layout, left) if parts else None), used
 
 
 def _laid_out(zones: Zones, layout: _Layout, unknown: npt.NDArray[np.bool_]) -> ZoneStatistics:

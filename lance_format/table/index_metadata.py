@@ -24,7 +24,8 @@ FRAGMENT_REUSE_INDEX = "__lance_frag_reuse"
 MEM_WAL_INDEX = "__lance_mem_wal"
 """Not an index of a column: the state of write-ahead logs."""
 
-_SYSTEM_INDICES = frozenset({FRAGMENT_REUSE_INDEX, MEM_WAL_INDEX})
+SYSTEM_INDICES = frozenset({FRAGMENT_REUSE_INDEX, MEM_WAL_INDEX})
+"""Names that indices of columns cannot have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class IndexMetadata:
     @property
     def is_system(self) -> bool:
         """Whether it is about the table rather than a column."""
-        return self.name in _SYSTEM_INDICES
+        return self.name in SYSTEM_INDICES
 
     def covers_any(self, fragment_ids: Iterable[int]) -> bool:
         """Whether it covers one of some fragments; so far as it does not say, it may."""

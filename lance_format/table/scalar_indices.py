@@ -19,7 +19,7 @@ from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.alter_columns import find_field
 from lance_format.table.fragment import FragmentMetadata
-from lance_format.table.index_metadata import IndexMetadata
+from lance_format.table.index_metadata import SYSTEM_INDICES, IndexMetadata
 from lance_format.table.indices import path_of
 from lance_format.table.naming import INDICES_DIRECTORY
 from lance_format.table.operations import CreateIndex
@@ -91,8 +91,10 @@ def create_scalar_index(
     _check_indexable(path, column)
     details = _parse_config(index_type, path[-1])
     name = f"{column}_idx" if name is None else name
+    if not name or name in SYSTEM_INDICES:
+        raise InvalidInputError(f"an index cannot be called {name!r}; choose another name")
     former = tuple(index for index in table.manifest.indices if index.name == name)
-    if former and (not replace or former[0].is_system):
+    if former and not replace:
         raise InvalidInputError(f"there is an index {name!r} already; choose another name, or replace it")
     with Draft(table, str(uuids.uuid4())) as draft:
         fragments = table.manifest.fragments if train else ()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lance_format.object_store import ReadCounter
+from lance_format.table.fragment_pruning import PrunedFragments
 from lance_format.table.late_materialisation import Pace, Stages
 from lance_format.table.open_fragment import Rows
 
@@ -25,7 +26,8 @@ class ScanMetrics:
     bytes_read : int
         Of data files, their footers and payloads of blobs included.
     indices_loaded, parts_loaded, index_comparisons : int
-        0: scans use no index.
+        The indices that the filter was looked up in, from memory or not, parts of them, and zones. What was read for
+        that is not counted elsewhere.
     files_opened : int
     fragments, fragments_scanned : int
         What there was, of the table or of a task, and of how many of these any row was looked at.
@@ -82,7 +84,8 @@ class ScanMetrics:
         return (
             f"fragments={self.fragments_scanned} of {self.fragments}, rows={self.rows_scanned} of {self.rows}"
             f" (skipped {self.rows_skipped}), returned={self.rows_returned}, files={self.files_opened},"
-            f" requests={self.requests}, bytes={self.bytes_read}, seconds={self.seconds:.3f}"
+            f" requests={self.requests}, bytes={self.bytes_read}, indices={self.indices_loaded},"
+            f" seconds={self.seconds:.3f}"
         )
 
 
@@ -99,11 +102,14 @@ class ScanMeter:
         Of the scan.
     num_fragments, num_rows : int
         What there is.
+    pruned : PrunedFragments
+        What indices said.
     """
 
     pace: Pace
     num_fragments: int
     num_rows: int
+    pruned: PrunedFragments = field(default_factory=PrunedFragments)
     reads: ReadCounter = field(default_factory=ReadCounter)
     fragments_scanned: int = 0
     rows_scanned: int = 0
@@ -131,6 +137,9 @@ class ScanMeter:
             rows_scanned=rows_scanned,
             rows_returned=self.rows_returned,
             seconds=time.perf_counter() - self.started,
+            indices_loaded=self.pruned.num_indices,
+            parts_loaded=self.pruned.num_parts,
+            index_comparisons=self.pruned.num_zones,
         )
 
 

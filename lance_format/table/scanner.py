@@ -13,7 +13,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import to_sql
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_list import FragmentList
-from lance_format.table.fragment_pruning import prune_fragments
+from lance_format.table.fragment_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.json_columns import with_text
 from lance_format.table.late_materialisation import Pace, Stages, materialise
@@ -139,6 +139,9 @@ class LanceScanner:
             Whether to add the types of the columns, and to look for the fragments and rows that the filter names.
         """
         lines = describe_plan(self._stages, self.filter_text, self._limit, self._offset, verbose=verbose)
+        indices = usable_indices(self._table, self._projection.filter) if self._use_scalar_index else []
+        if indices:
+            lines.append(f"indices: {', '.join(indices)}")
         if verbose:
             ranges = [found for _, found in self._whole() if len(found)]
             lines.append(f"fragments: {len(ranges)} of {len(self._fragments)}")
@@ -180,7 +183,10 @@ class LanceScanner:
     def matching(self) -> Iterator[Rows]:
         """Read the rows that pass the filter and the window, with all columns that the result is made of."""
         num_rows = int(self._fragments.columns.physical_rows.sum())
-        yield from self._read(self._whole(), Window(self._offset, self._limit), len(self._fragments), num_rows)
+        window = Window(self._offset, self._limit)
+        meter = ScanMeter(Pace.start(self._batch_size, window), len(self._fragments), num_rows)
+        meter.pruned = self._pruned
+        yield from self._read(self._whole(), window, meter)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
@@ -231,12 +237,13 @@ class LanceScanner:
         window = Window(0, None if self._projection.filter is None else self._limit)
         num_rows = sum(stop - start for _, start, stop in task.ranges)
         num_fragments = len({fragment_id for fragment_id, _, _ in task.ranges})
-        for batch, _ in self._read(self._ranges_of(task), window, num_fragments, num_rows):
+        meter = ScanMeter(Pace.start(self._batch_size, window), num_fragments, num_rows)
+        for batch, _ in self._read(self._ranges_of(task), window, meter):
             yield self._projection.apply(batch)
 
     def _whole(self) -> Iterator[FragmentRanges]:
         """Return the rows that may be wanted of all fragments."""
-        pruned = self._pruned
+        pruned = self._pruned.ranges
         fragments = self._fragments.changed(removed={x for x, rows in pruned.items() if not len(rows)})
         for scan in map(self._scan, self._lookup.fragments(fragments)):
             wanted, known = self._selected(scan), pruned.get(scan.fragment.id)
@@ -260,10 +267,10 @@ class LanceScanner:
         return self._lookup.rows(scan, self._places.get(scan.fragment.id, 0))
 
     @cached_property
-    def _pruned(self) -> Mapping[int, RowRanges]:
-        """Return the rows that may match in those fragments of which indices say that others cannot."""
+    def _pruned(self) -> PrunedFragments:
+        """Return what indices say of the filter."""
         if not self._use_scalar_index or self._projection.filter is None:
-            return {}
+            return PrunedFragments()
         return prune_fragments(self._table, self._projection.filter, self._fragments)
 
     @cached_property
@@ -279,11 +286,8 @@ class LanceScanner:
             if len(wanted):
                 yield scan, wanted
 
-    def _read(
-        self, fragments: Iterable[FragmentRanges], window: Window, num_fragments: int, num_rows: int
-    ) -> Iterator[Rows]:
-        """Read ranges of physical rows, and tell in the end what that took, of so many fragments and rows."""
-        meter = ScanMeter(Pace.start(self._batch_size, window), num_fragments, num_rows)
+    def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+        """Read ranges of physical rows, and tell in the end what that took."""
         try:
             yield from self._read_fragments(fragments, window, meter)
         finally:
