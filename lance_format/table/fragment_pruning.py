@@ -35,13 +35,15 @@ class PrunedFragments:
 
     Parameters
     ----------
+    excluded : frozenset of int
+        The ids of fragments without a row that may match.
     ranges : mapping of int to RowRanges
-        By fragment id the rows that may match: no ranges if there are none. All rows of fragments that are not named
-        may.
+        By fragment id the rows that may match, of fragments of which some may, and others may not.
     num_indices, num_parts, num_zones : int
         Where the filter was looked up.
     """
 
+    excluded: frozenset[int] = frozenset()
     ranges: Mapping[int, RowRanges] = field(default_factory=dict)
     num_indices: int = 0
     num_parts: int = 0
@@ -86,13 +88,10 @@ def prune_fragments(
             used += parts
     if not known:
         return PrunedFragments()
-    ranges = layout.split(classify(predicate, known, layout.num_rows))
-    dropped = sum(not len(rows) for rows in ranges.values())
-    _LOGGER.debug(
-        "indices leave out %d of %d fragments, and parts of %d", dropped, len(layout.ids), len(ranges) - dropped
-    )
+    excluded, ranges = layout.split(classify(predicate, known, layout.num_rows))
+    _LOGGER.debug("indices leave out %d of %d fragments, parts of %d", len(excluded), len(layout.ids), len(ranges))
     num_zones = sum(statistics.num_zones for statistics in known.values())
-    return PrunedFragments(ranges, len({index.name for index in used}), len(used), num_zones)
+    return PrunedFragments(excluded, ranges, len({index.name for index in used}), len(used), num_zones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +147,18 @@ class _Layout:
         """How many rows they have."""
         return int(self.first_rows[-1])
 
-    def split(self, verdicts: ZoneVerdicts) -> dict[int, RowRanges]:
-        """Return the fragments of which some rows cannot match, and the rows that may."""
+    def split(self, verdicts: ZoneVerdicts) -> tuple[frozenset[int], dict[int, RowRanges]]:
+        """Return the fragments of which no rows may match, and those of which some may, with these."""
         if not self.ids.size:
-            return {}
+            return frozenset(), {}
         zones = np.searchsorted(verdicts.boundaries, self.first_rows)
         counts = np.add.reduceat(verdicts.may_match, zones[:-1], dtype=np.int64)
-        found = dict.fromkeys(self.ids[counts == 0].tolist(), RowRanges.of([]))
+        found = {}
         for place in np.flatnonzero((counts > 0) & (counts < np.diff(zones))).tolist():
             part = slice(zones[place], zones[place + 1])
             bounds = verdicts.boundaries[part.start : part.stop + 1] - self.first_rows[place]
             found[int(self.ids[place])] = _ranges(bounds, verdicts.may_match[part])
-        return found
+        return frozenset(self.ids[counts == 0].tolist()), found
 
 
 def _ranges(bounds: Numbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
@@ -189,7 +188,7 @@ def _statistics(
     left = np.ones(layout.ids.size, np.bool_)
     parts, used = [], []
     for index in column.parts:
-        if not np.isin(layout.ids[left], np.array(index.fragment_ids)).any():
+        if not np.isin(layout.ids[left], index.covered_ids()).any():
             continue
         loaded = load_zones(table, index, column.value_type)
         if loaded is None:

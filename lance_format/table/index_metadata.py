@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyroaring
 from google.protobuf.message import DecodeError
 
@@ -66,6 +68,10 @@ class IndexMetadata:
     def is_system(self) -> bool:
         """Whether it is about the table rather than a column."""
         return self.name in SYSTEM_INDICES
+
+    def covered_ids(self) -> npt.NDArray[np.int64]:
+        """Return the fragments that it covers, ascending; none if it does not say."""
+        return np.array(() if self.fragment_ids is None else self.fragment_ids.to_array(), np.int64)
 
     def covers_any(self, fragment_ids: Iterable[int]) -> bool:
         """Whether it covers one of some fragments; so far as it does not say, it may."""

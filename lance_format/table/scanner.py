@@ -243,10 +243,10 @@ class LanceScanner:
 
     def _whole(self) -> Iterator[FragmentRanges]:
         """Return the rows that may be wanted of all fragments."""
-        pruned = self._pruned.ranges
-        fragments = self._fragments.changed(removed={x for x, rows in pruned.items() if not len(rows)})
+        pruned = self._pruned
+        fragments = self._fragments.changed(removed=pruned.excluded)
         for scan in map(self._scan, self._lookup.fragments(fragments)):
-            wanted, known = self._selected(scan), pruned.get(scan.fragment.id)
+            wanted, known = self._selected(scan), pruned.ranges.get(scan.fragment.id)
             yield scan, wanted if known is None else wanted.intersect(known)
 
     def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:

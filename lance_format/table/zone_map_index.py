@@ -139,7 +139,7 @@ class LoadedZones:
     def of(self, table: TableVersion, index: IndexMetadata) -> Zones:
         """Return the zones of the fragments that the part covers, and whose zones can be relied on."""
         columns = table.manifest.fragments.columns
-        places = np.flatnonzero(np.isin(columns.ids, np.array(index.fragment_ids or (), np.int64)))
+        places = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
         zones = self.zones.of_fragments(columns.ids[places])
         facts = (columns.ids[places], columns.physical_rows[places], columns.num_deleted_rows[places])
         sure = fragments_in_order(zones, *facts, placed=self.placed)

@@ -164,7 +164,8 @@ class _Training:
         """Return the zones of all rows."""
         if not self._parts:
             return Zones.empty(self._value_type)
-        found = _by_zone(pa.concat_tables(self._parts)).combine_chunks()
+        found = self._parts[0] if len(self._parts) == 1 else _by_zone(pa.concat_tables(self._parts))
+        found = found.combine_chunks()
         starts, ends, nulls, nans = (found[name].to_numpy() for name in ("start", "end", "nulls", "nans"))
         if has_bounds(self._value_type):
             lower, upper = (_joined(found[name]) for name in ("lower", "upper"))

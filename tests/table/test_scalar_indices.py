@@ -40,7 +40,10 @@ def zones_of(table: TableVersion, index: IndexMetadata) -> Zones:
 def pruned(table: lance_format.LanceDataset, predicate: str) -> dict[int, list[tuple[int, int]]]:
     """Return the rows that may match, by fragment; fragments that may match as a whole are left out."""
     bound = as_expression(predicate, table._table.manifest.schema.to_storage())
-    return {fragment_id: ranges.pairs() for fragment_id, ranges in prune_fragments(table._table, bound).ranges.items()}
+    found = prune_fragments(table._table, bound)
+    ranges = {fragment_id: ranges.pairs() for fragment_id, ranges in found.ranges.items()}
+    assert all(ranges.values())
+    return {fragment_id: [] for fragment_id in found.excluded} | ranges
 
 
 def test_one_read_finds_the_fragments(tmp_path: Path) -> None:
@@ -131,7 +134,7 @@ def test_parts(tmp_path: Path) -> None:
         table.optimize.optimize_indices(num_indices_to_merge=0)
     assert [ids for _, ids in parts(tmp_path)] == [[0, 1, 2, 3, 4], [5], [6], [7]]
     assert {index["name"] for index in table.list_indices()} == {"numbers"}
-    expected = {fragment_id: [] for fragment_id in range(8)} | {6: [(0, 10)]}
+    expected: dict[int, list[tuple[int, int]]] = {fragment_id: [] for fragment_id in range(8)} | {6: [(0, 10)]}
     assert pruned(table, "a = 123") == expected
     table.optimize.optimize_indices(num_indices_to_merge=2)
     assert [ids for _, ids in parts(tmp_path)] == [[0, 1, 2, 3, 4], [5], [6, 7]]
