@@ -214,7 +214,7 @@ def table_of(rng: random.Random, count: int) -> pa.Table:
         "id": [rng.randrange(2**40) for _ in numbers],
         "i": [some(n) for n in numbers],
         "f": [some(rng.choice([n / 4, n / 4, n / 4, NAN, -0.0, 0.0, INF, -INF])) for n in numbers],
-        "s": [some(rng.choice(["", "é", "z", "𝄞"]) + f"{n:03}") for n in numbers],
+        "s": [some(rng.choice(["", "é", "z", "𝄞"]) + f"{n:03}" + "x" * rng.choice([0, 0, 0, 1000])) for n in numbers],
         "d": [some(days + datetime.timedelta(n * 50)) for n in numbers],
         "t": [some(n * 10**6 - 4 * 10**7) for n in numbers],
         "n": [some(decimal.Decimal(n - 60) / 4) for n in numbers],
@@ -252,9 +252,11 @@ def predicate_of(rng: random.Random, depth: int = 2) -> str:
         "n": f"cast({(number - 60) / 4} as decimal(12, 2))",
         "p.x": f"{number}",
     }
-    operator = rng.choice(["=", "<", "<=", ">", ">=", "!=", "is null", "is not null", "in", "between"])
+    operator = rng.choice(["=", "<", "<=", ">", ">=", "!=", "is null", "is not null", "in", "between", "like"])
     if operator.startswith("is"):
         return f"{column} {operator}"
+    if operator == "like":
+        return f"s like '{values['s'][1:-3]}%'"
     if operator == "in":
         return f"{column} in ({values[column]})"
     if operator == "between":
@@ -295,6 +297,9 @@ def found_by(path: Path, predicate: str) -> dict[str, list[int]]:
                 LIBRARIES[library].dataset(str(path)).scanner(columns=["id"], filter=predicate, use_scalar_index=used)
             )
             found[f"{library}, {'with' if used else 'without'} index"] = scanner.to_table()["id"].to_pylist()
+    scanner = lance_format.dataset(path).scanner(columns=["id"], filter=predicate)
+    batches = [batch for task in scanner.plan_tasks() for batch in scanner.read_task(task)]
+    found["ours, by tasks"] = [row for batch in batches for row in batch["id"].to_pylist()]
     return found
 
 
