@@ -78,6 +78,19 @@ def _cases(path: str) -> list[tuple[str, Run]]:
     ]
 
 
+def _indexed_cases(path: str) -> list[tuple[str, Run]]:
+    lance.dataset(path).create_scalar_index("a", "ZONEMAP")
+    opened = {library: library.dataset(path) for library in (lance_format, lance)}
+    return [
+        ("a row by an index", lambda library: opened[library].to_table(filter="a = 77")),
+        ("a row by an index, opened anew", lambda library: library.dataset(path).to_table(filter="a = 77")),
+        (
+            "a row without the index",
+            lambda library: opened[library].scanner(filter="a = 77", use_scalar_index=False).to_table(),
+        ),
+    ]
+
+
 def _stale_append(path: str, version: int) -> None:
     table = lance_format.dataset(path, max(version, 1))._table
     identity = str(uuid.uuid4())
@@ -109,6 +122,7 @@ def main() -> None:
         path = str(Path(directory) / "t")
         _many_fragments(path, arguments.fragments)
         _print(f"{arguments.fragments} fragments", _cases(path))
+        _print(f"{arguments.fragments} fragments", _indexed_cases(path))
     with tempfile.TemporaryDirectory() as directory:
         path = str(Path(directory) / "t")
         _many_versions(path, arguments.versions)
