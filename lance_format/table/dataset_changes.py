@@ -213,7 +213,7 @@ pa.RecordBatch
 
     def create_scalar_index(
         self,
-        column: str,
+        column: str | Sequence[str],
         index_type: str | IndexConfig,
         name: str | None = None,
         *,
@@ -224,8 +224,8 @@ pa.RecordBatch
 
         Parameters
         ----------
-        column : str
-            Its name, or the dotted path of a field below structs.
+        column : str or sequence of str
+            Its name, or the dotted path of a field below structs; one of them.
         index_type : {"ZONEMAP"} or IndexConfig
             An `IndexConfig`, ours or pylance's, has parameters as well.
         name : str, optional

@@ -57,7 +57,7 @@ class IndexConfig:
 
 def create_scalar_index(
     table: TableVersion,
-    column: str,
+    column: str | Sequence[str],
     index_type: str | IndexConfig,
     name: str | None = None,
     *,
@@ -69,8 +69,8 @@ def create_scalar_index(
     Parameters
     ----------
     table : TableVersion
-    column : str
-        Its name, or the dotted path of a field below structs.
+    column : str or sequence of str
+        Its name, or the dotted path of a field below structs; one of them.
     index_type : str or IndexConfig
         "ZONEMAP", in either form, or what has the attributes of an `IndexConfig`.
     name : str, optional
@@ -87,6 +87,10 @@ def create_scalar_index(
     NotSupportedError
         If it is to be of another kind, or of a column of which there are no zones.
     """
+    names = [column] if isinstance(column, str) else list(column)
+    if len(names) != 1 or not isinstance(names[0], str):
+        raise InvalidInputError(f"column is {column!r}; an index is of one, whose name is needed")
+    column = names[0]
     path = find_field(table.manifest.schema, column)
     _check_indexable(path, column)
     details = _parse_config(index_type, path[-1])

@@ -151,6 +151,7 @@ def test_parts(tmp_path: Path) -> None:
     ("column", "kind", "options", "error", "message"),
     [
         ("b", "ZONEMAP", {}, InvalidInputError, "'b'"),
+        (["a", "n"], "ZONEMAP", {}, InvalidInputError, "of one"),
         ("a", "BTREE", {}, NotSupportedError, "BTREE"),
         ("a", None, {}, InvalidInputError, "IndexConfig"),
         ("a", IndexConfig("ZONEMAP", {"rows_per_zone": 0}), {}, InvalidInputError, "rows_per_zone is 0"),
@@ -166,7 +167,7 @@ def test_parts(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_indexed(
-    tmp_path: Path, column: str, kind: Any, options: dict[str, Any], error: type[Exception], message: str
+    tmp_path: Path, column: str | list[str], kind: Any, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     fields = [("a", pa.int64()), ("n", pa.null()), ("l", pa.list_(pa.int64()))]
     blob = pa.field("blob", pa.large_binary(), metadata={BLOB_KEY: b"true"})
@@ -198,7 +199,7 @@ def test_what_cannot_be_updated(tmp_path: Path, options: dict[str, Any], message
 def test_an_index_takes_the_place_of_one_of_its_name(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.create_scalar_index("a", "ZONEMAP", "i")
-    table.create_scalar_index("s", TEN, "i")
+    table.create_scalar_index(["s"], TEN, "i")
     assert [index["fields"] for index in table.list_indices()] == [["s"]]
     assert pruned(table, "a = 3") == {}
     assert pruned(table, "s = 'row 99'")[0] == []
