@@ -12,6 +12,7 @@ option                    for   value
 `metadata_columns`        read  of `_rowid`, `_rowaddr`, `_fragid`, `_row_created_at_version`,
                                 `_row_last_updated_at_version` and `_rowoffset` those to add, separated by commas
 `filter`                  read  which rows to read, as SQL: `id > 5 AND name LIKE 'o%'`; all by default
+`split_size_bytes`        read  how much of the table's files a task reads, about; 134217728 by default
 `batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
 `blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)

@@ -56,6 +56,8 @@ class LanceOptions:
         Columns of what the table knows of every row, to be read after the others.
     filter : str, optional
         Which rows to read, in the SQL of `lance_format`; None is all.
+    split_size_bytes : int, optional
+        How much of the table's files a task reads, about.
     batch_size : int, optional
         The most rows in a batch that is handed to Spark.
     file_format_version : str, optional
@@ -82,6 +84,7 @@ class LanceOptions:
     columns: tuple[str, ...] | None = None
     metadata_columns: tuple[str, ...] = ()
     filter: str | None = None
+    split_size_bytes: int | None = None
     batch_size: int | None = None
     file_format_version: str | None = None
     max_row_per_file: int | None = None
@@ -244,6 +247,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "columns": _parse_columns,
     "metadata_columns": _parse_metadata_columns,
     "filter": _parse_text,
+    "split_size_bytes": _parse_count(_MAX_INT64),
     "batch_size": _parse_count(_MAX_BATCH_ROWS),
     "blob_handling": _parse_choice(_BLOB_HANDLINGS),
     "file_format_version": _parse_text,

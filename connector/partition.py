@@ -1,4 +1,4 @@
-"""What one read task is given: a fragment of the table."""
+"""What one read task is given: some ranges of rows of some fragments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
+from lance_format import ScanTask
+
 
 @dataclass(frozen=True)
-class FragmentPartition(InputPartition):
-    """One fragment, read whole by one task.
+class ScanPartition(InputPartition):
+    """A part of a scan, read by one task.
 
     Parameters
     ----------
-    fragment_id : int
+    task : ScanTask
         Within the version that the reader has fixed.
     """
 
-    fragment_id: int
+    task: ScanTask

@@ -8,6 +8,7 @@ option                   value
 `__lance.snapshot`       `[uri, version]`: the table that Spark has seen, whatever has been committed since
 `__lance.predicate`      the rows wanted, as `connector.pushdown` describes
 `__lance.limit`          how many rows each partition has to yield at most
+`__lance.parallelism`    how many tasks can run at a time
 ======================== ============================================================================================
 """
 
@@ -23,6 +24,7 @@ from lance_format.expressions import Expression
 SNAPSHOT = "__lance.snapshot"
 PREDICATE = "__lance.predicate"
 LIMIT = "__lance.limit"
+PARALLELISM = "__lance.parallelism"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +39,24 @@ class Pushed:
         Which rows are read; None is all.
     limit : int, optional
         How many rows of a partition suffice.
+    parallelism : int, optional
+        How many tasks can run at a time; None if that is not known.
     """
 
     snapshot: tuple[str, int] | None = None
     predicate: Expression | None = None
     limit: int | None = None
+    parallelism: int | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Pushed:
         """Find what was pushed among options, whose names may be in any case."""
         given = {name.lower(): value for name, value in options.items()}
-        snapshot, predicate, limit = (given.get(name) for name in (SNAPSHOT, PREDICATE, LIMIT))
+        names = (SNAPSHOT, PREDICATE, LIMIT, PARALLELISM)
+        snapshot, predicate, limit, parallelism = (given.get(name) for name in names)
         return cls(
             None if snapshot is None else tuple(json.loads(snapshot)),
             None if predicate is None else parse_predicate(predicate),
             None if limit is None else int(limit),
+            None if parallelism is None else int(parallelism),
         )

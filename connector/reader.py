@@ -1,4 +1,4 @@
-"""The read side: fixes a version on the driver, then reads one fragment a task.
+"""The read side: fixes a version on the driver, then reads some ranges of rows a task.
 
 Spark refuses a reader that has `pushFilters` while `spark.sql.python.filterPushdown.enabled` is off, which is the
 default, and does not tell the data source whether it is on. What does tell is the worker that plans the read: Spark
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -20,14 +19,17 @@ import lance_format
 from connector.batches import split, to_spark
 from connector.compatibility import check_readable
 from connector.options import LanceOptions
-from connector.partition import FragmentPartition
+from connector.partition import ScanPartition
 from connector.pushed import Pushed
 from connector.types import to_exchange_schema
-from lance_format import CommitConflictError
+from lance_format import CommitConflictError, LanceDataset, LanceScanner
 from lance_format.expressions import conjunction, parse
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _DEFAULT_BATCH_ROWS = 65_536
+_DEFAULT_SPLIT_SIZE_BYTES = 128 * 1024 * 1024
+_DEFAULT_PARALLELISM = 16
+"""How many tasks a scan should have that does not learn how many can run at a time."""
 
 
 def create_reader(options: LanceOptions, schema: StructType, pushed: Pushed) -> LanceReader:
@@ -74,46 +76,45 @@ class LanceReader(DataSourceReader):
         terms = tuple(term for term in (asked, pushed.predicate) if term is not None)
         self._filter = conjunction(terms) if terms else None
         self._limit = pushed.limit
-        dataset.scanner(filter=self._filter, **self._projection())  # so that what is wrong with a filter is said here
+        self._split_size_bytes = options.split_size_bytes or _DEFAULT_SPLIT_SIZE_BYTES
+        self._min_tasks = pushed.parallelism or _DEFAULT_PARALLELISM
+        self._scanner(dataset)  # so that what is wrong with a filter is said here
 
     def partitions(self) -> Sequence[InputPartition]:
-        """List the fragments that have rows left; if there is none, Spark makes an empty partition of its own.
+        """Divide the scan into tasks of about the same size; if there is none, Spark makes an empty partition.
 
-        Where some rows suffice and no filter may drop any, no more fragments are read than have them.
+        Where some rows suffice and no filter may drop any, no more are read.
         """
-        partitions: list[InputPartition] = []
-        left = self._limit if self._filter is None else None
-        for fragment in lance_format.dataset(self._path, version=self._version).get_fragments():
-            num_rows = fragment.metadata.num_rows
-            if left is not None and left <= 0:
-                break
-            if num_rows != 0:
-                partitions.append(FragmentPartition(fragment.fragment_id))
-                left = None if left is None else left - (num_rows or 0)
-        return partitions
+        tasks = self._scanner(self._open()).plan_tasks(self._split_size_bytes, min_tasks=self._min_tasks)
+        return [ScanPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Read one fragment, in batches of exactly the schema that Spark expects."""
-        if not isinstance(partition, FragmentPartition):
+        """Read one task, in batches of exactly the schema that Spark expects."""
+        if not isinstance(partition, ScanPartition):
             return
         schema = to_exchange_schema(self._schema)
-        dataset = lance_format.dataset(self._path, version=self._version)
-        fragment = dataset.get_fragment(partition.fragment_id)
-        if fragment is None:
-            raise CommitConflictError(
-                f"version {self._version} of {self._path} has no fragment {partition.fragment_id} any more: "
-                "the table was replaced while it was read; run the query again"
-            )
-        for batch in fragment.to_batches(filter=self._filter, limit=self._limit, **self._projection()):
+        dataset = self._open()
+        for fragment_id in {fragment_id for fragment_id, _, _ in partition.task.ranges}:
+            if dataset.get_fragment(fragment_id) is None:
+                raise CommitConflictError(
+                    f"version {self._version} of {self._path} has no fragment {fragment_id} any more: "
+                    "the table was replaced while it was read; run the query again"
+                )
+        for batch in self._scanner(dataset).read_task(partition.task):
             for part in split(batch, self._batch_rows):
                 yield to_spark(part, schema)
 
-    def _projection(self) -> dict[str, Any]:
-        return {
-            "columns": to_exchange_schema(self._schema),
-            "batch_size": self._batch_rows,
-            "blob_handling": self._blob_handling,
-        }
+    def _open(self) -> LanceDataset:
+        return lance_format.dataset(self._path, version=self._version)
+
+    def _scanner(self, dataset: LanceDataset) -> LanceScanner:
+        return dataset.scanner(
+            to_exchange_schema(self._schema),
+            self._filter,
+            self._limit,
+            batch_size=self._batch_rows,
+            blob_handling=self._blob_handling,
+        )
 
 
 class PushdownLanceReader(LanceReader):
