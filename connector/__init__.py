@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connector.data_source import LanceDataSource
+from connector.planner import install
 
 if TYPE_CHECKING:  # Importing it takes as long as all the rest, on every query that is planned.
     from pyspark.sql import SparkSession
@@ -15,9 +16,11 @@ _PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("lance")` known to a session, and let Spark push filters to it.
+    """Make `format("lance")` known to a session, and let Spark push to tables what they can do.
 
-    Sessions find the data source without this; what they lack then is filter pushdown, which Spark has off by default.
+    `connector.planner` says what that is. Sessions find the data source without this, but then every query reads all
+    rows of all columns. So it does in a session whose planner is out of reach, as through Spark Connect, or where
+    `spark.lance.planner.enabled` is `false`.
 
     Parameters
     ----------
@@ -25,3 +28,4 @@ def register(spark: SparkSession) -> None:
     """
     spark.dataSource.register(LanceDataSource)
     spark.conf.set(_PUSHDOWN_SETTING, "true")
+    install(spark)

@@ -60,21 +60,24 @@ that cannot look for it, and turns filter pushdown on.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import MutableMapping
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from connector.options import LanceOptions
+from connector.planner.answers import ASK, SCHEMA, describe, in_schema
 from connector.pushed import Pushed
 from connector.reader import create_reader
 from connector.row_columns import ROW_FIELDS
 from connector.snapshot import open_snapshot
 from connector.types import to_spark_schema
 from connector.writer import LanceWriter
-from lance_format import InvalidInputError
+from lance_format import InvalidInputError, LanceDataset
 
 
 class LanceDataSource(DataSource):
@@ -111,14 +114,26 @@ class LanceDataSource(DataSource):
         NotSupportedError
             If a column's type cannot be read.
         """
+        given = {name.lower(): value for name, value in self.options.items()}
+        if ASK in given:
+            seen = given.get(SCHEMA)
+            return in_schema(self.describe(None if seen is None else StructType.fromJson(json.loads(seen))))
+        dataset = open_snapshot(self._parsed_options)
+        self._snapshot = (dataset.uri, dataset.version)
+        return self._infer_schema(dataset)
+
+    def describe(self, schema: StructType | None) -> dict[str, Any]:
+        """Return what the planner bridge has to know; see `connector.planner.answers`.
+
+        Parameters
+        ----------
+        schema : StructType, optional
+            The columns that Spark sees; inferred if not given.
+        """
         options = self._parsed_options
         dataset = open_snapshot(options)
-        self._snapshot = (dataset.uri, dataset.version)
-        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
-        _check_columns(options, stored.names)
-        if options.columns is not None:
-            stored = pa.schema([stored.field(column) for column in options.columns])
-        return StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
+        seen = self._infer_schema(dataset) if schema is None else schema
+        return describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
@@ -134,6 +149,14 @@ class LanceDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
         return LanceWriter(self._parsed_options, schema, overwrite)
+
+    def _infer_schema(self, dataset: LanceDataset) -> StructType:
+        options = self._parsed_options
+        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        _check_columns(options, stored.names)
+        if options.columns is not None:
+            stored = pa.schema([stored.field(column) for column in options.columns])
+        return StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
 
     @cached_property
     def _parsed_options(self) -> LanceOptions:

@@ -22,7 +22,11 @@ from connector.row_columns import ROW_FIELDS
 from connector.timestamps import parse_timestamp
 from lance_format import InvalidInputError
 
+TIME_ZONE = "__lance.time_zone"
+"""The time zone of the session, which the planner bridge adds."""
+
 _SPARK_INTERNAL_PREFIX = "__"
+_TIMESTAMP = "timestamp"
 _SEVERAL_PATHS = "paths"
 _MAX_ROWS_PER_FILE = 2**31 - 1
 _MAX_BATCH_ROWS = 2**31 - 1
@@ -125,6 +129,8 @@ class LanceOptions:
             column_option = _parse_column_option(name, value)
             if column_option is not None:
                 column_options.append(column_option)
+            elif name == _TIMESTAMP:
+                parsed[name] = parse_timestamp(name, value, given.get(TIME_ZONE))
             elif name in _SPELLINGS:
                 spelling = _SPELLINGS[name]
                 parsed[_ATTRIBUTES.get(spelling, spelling)] = _PARSERS[spelling](spelling, value)
@@ -243,7 +249,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "version": _parse_count(_MAX_INT64),
     "tag": _parse_text,
     "branch": _parse_text,
-    "timestamp": parse_timestamp,
+    _TIMESTAMP: parse_timestamp,
     "columns": _parse_columns,
     "metadata_columns": _parse_metadata_columns,
     "filter": _parse_text,

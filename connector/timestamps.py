@@ -1,7 +1,7 @@
 """Timestamps as options give them: as SQL writes them, with a time zone, or as microseconds since 1970.
 
 Spark tells a data source neither the session's time zone nor any other setting, so that a timestamp without one could
-only be guessed at.
+only be guessed at. The planner bridge does tell it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MICROSECONDS = re.compile(r"[0-9]{1,19}")
 _EXAMPLES = "'2026-01-31 12:00:00 Europe/Berlin' or '2026-01-31 12:00:00+01:00'"
 
 
-def parse_timestamp(name: str, value: str) -> datetime.datetime:
+def parse_timestamp(name: str, value: str, zone: str | None = None) -> datetime.datetime:
     """Return the time that the value of an option stands for.
 
     Parameters
@@ -25,6 +25,8 @@ def parse_timestamp(name: str, value: str) -> datetime.datetime:
     name : str
         Of the option, for messages.
     value : str
+    zone : str, optional
+        That of the session, for values without one.
 
     Returns
     -------
@@ -39,6 +41,8 @@ def parse_timestamp(name: str, value: str) -> datetime.datetime:
     text = value.strip()
     try:
         found = _read(text)
+        if found.tzinfo is None and zone is not None:
+            found = found.replace(tzinfo=_zone(zone))
         if found.tzinfo is not None:
             return found.astimezone(datetime.UTC)
     except (ValueError, OverflowError, zoneinfo.ZoneInfoNotFoundError) as error:
@@ -57,6 +61,12 @@ def _read(text: str) -> datetime.datetime:
         return _EPOCH + datetime.timedelta(microseconds=int(text))
     time, _, zone = text.rpartition(" ")
     if zone[:1].isalpha():
-        region = zoneinfo.ZoneInfo("UTC" if zone == "Z" else zone)
-        return datetime.datetime.fromisoformat(time).replace(tzinfo=region)
+        return datetime.datetime.fromisoformat(time).replace(tzinfo=_zone(zone))
     return datetime.datetime.fromisoformat(time + zone if zone[:1] in ("+", "-") else text)
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    """Return a time zone by its region, or by its offset as Spark may spell that: `+01:00`."""
+    if name[:1] in ("+", "-"):
+        return datetime.datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or datetime.UTC
+    return zoneinfo.ZoneInfo("UTC" if name == "Z" else name)

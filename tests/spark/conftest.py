@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from connector.planner import install
+
 ROOT = Path(__file__).parents[2]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+PLANNER = "spark.lance.planner.enabled"
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.timeType.enabled", "true")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.lance.planner.enabled", "false")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
@@ -38,11 +43,34 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(params=["false", "true"], ids=["pushdown off", "pushdown on"])
+@pytest.fixture(params=["off", "filters", "planner"], ids=["pushdown off", "pushdown on", "planner"])
 def pushdown(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    spark.conf.set(PUSHDOWN, request.param)
+    """Each way in which Spark plans reads."""
+    if request.param == "planner":
+        with planning(spark):
+            yield request.param
+        return
+    spark.conf.set(PUSHDOWN, str(request.param == "filters").lower())
     yield request.param
     spark.conf.unset(PUSHDOWN)
+
+
+@pytest.fixture
+def planner(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return a session with the planner bridge."""
+    with planning(spark):
+        yield spark
+
+
+@contextlib.contextmanager
+def planning(spark: SparkSession) -> Iterator[None]:
+    """Let the planner bridge plan."""
+    spark.conf.set(PLANNER, "true")
+    assert install(spark)
+    try:
+        yield
+    finally:
+        spark.conf.set(PLANNER, "false")
 
 
 @pytest.fixture

@@ -1,0 +1,153 @@
+"""What Python answers to the planner bridge: of a table as a whole, and of one scan.
+
+The same answers reach it in two ways. In the driver's own Python process `Answers` is called back through py4j, which
+takes a millisecond. Where that is out of reach, Spark forks a worker, as it does to infer the schema of any Python data
+source: `LanceDataSource.schema` then returns the answer as metadata of the schema's only field.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructField, StructType
+
+from connector.pushdown import filterable_columns
+from lance_format import LanceDataset
+
+ASK = "__lance.ask"
+SCHEMA = "__lance.schema"
+_TEXT_BYTES = 20
+"""How long a value is taken for at least whose type does not say it; what Spark assumes of strings."""
+_ARROW_BATCH_ROWS = 10_000
+"""For readers that yield rows, which is not what ours do."""
+
+
+def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_handling: str) -> dict[str, Any]:
+    """Return what a planner has to know of a version of a table.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    schema : StructType
+        The columns that Spark sees.
+    exact : bool
+        Whether all rows of the table are read, unless Spark says otherwise.
+    blob_handling : str
+    """
+    visible = dataset.scanner(blob_handling=blob_handling).projected_schema
+    described = dataset.scanner(blob_handling="blobs_descriptions").projected_schema
+    plain = [field for field in visible if described.field(field.name).type == field.type]
+    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+    num_rows = [fragment.num_rows for fragment in fragments]
+    rows = sum(count or 0 for count in num_rows)
+    data_bytes = sum(file.size_bytes or 0 for fragment in fragments for file in fragment.files)
+    return {
+        "schema": schema.json(),
+        "snapshot": json.dumps([dataset.uri, dataset.version]),
+        "name": f"{dataset.uri} version {dataset.version}",
+        "rows": rows,
+        "exact": exact and None not in num_rows,
+        "sizes": _column_bytes(visible, rows, data_bytes),
+        "filterable": filterable_columns(pa.schema(plain), schema),
+    }
+
+
+def _column_bytes(schema: pa.Schema, rows: int, data_bytes: int) -> dict[str, int]:
+    """Return about how many bytes each column has: those of a fixed width exactly, the others share the rest."""
+    widths = {field.name: _width(field.type) for field in schema}
+    sizes = {name: rows * width for name, width in widths.items() if width is not None}
+    others = [name for name, width in widths.items() if width is None]
+    rest = max(data_bytes - sum(sizes.values()), 0)
+    return {**sizes, **{name: max(rest // len(others), rows * _TEXT_BYTES) for name in others}}
+
+
+def _width(arrow_type: pa.DataType) -> int | None:
+    """Return the bytes of a value, None if they differ from value to value."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _width(arrow_type.storage_type)
+    if pa.types.is_fixed_size_list(arrow_type):
+        item = _width(arrow_type.value_type)
+        return None if item is None else item * arrow_type.list_size
+    if pa.types.is_struct(arrow_type):
+        widths = [_width(field.type) for field in arrow_type]
+        return sum(width or 0 for width in widths) if None not in widths else None
+    try:
+        return (int(arrow_type.bit_width) + 7) // 8
+    except ValueError:
+        return None
+
+
+def in_schema(answer: Mapping[str, Any]) -> StructType:
+    """Return an answer in the form of a schema, which is all that a forked worker can return."""
+    return StructType([StructField("answer", StringType(), metadata={"answer": json.dumps(answer)})])
+
+
+class Answers:
+    """Answers questions in the driver's Python process: a `java.util.function.Function` of JSON to JSON.
+
+    What goes wrong is only counted as no answer, because a worker is asked then, whose errors Spark knows to show.
+    """
+
+    def apply(self, question: str) -> str:
+        """Answer one question."""
+        try:
+            asked = json.loads(question)
+            answer = _ANSWERS[asked["ask"]](asked["options"], asked["schema"])
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        return json.dumps(answer)
+
+    class Java:
+        """What py4j wants to know."""
+
+        implements = ["java.util.function.Function"]
+
+
+def _describe(options: dict[str, str], schema: str | None) -> dict[str, Any]:
+    answer: dict[str, Any] = _data_source(options).describe(None if schema is None else _parse_schema(schema))
+    return answer
+
+
+def _plan(options: dict[str, str], schema: str) -> dict[str, Any]:
+    """Do what Spark's worker does to plan a read: pickle the function that tasks run, and the partitions."""
+    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
+
+    columns, out = _parse_schema(schema), io.BytesIO()
+    write_read_func_and_partitions(
+        out,
+        reader=_data_source(options).reader(columns),
+        data_source=_data_source({}),
+        schema=columns,
+        max_arrow_batch_size=_ARROW_BATCH_ROWS,
+        binary_as_bytes=True,
+    )
+    out.seek(0)
+    function = _read_text(out)
+    return {"function": function, "partitions": [_read_text(out) for _ in range(_read_int(out))]}
+
+
+_ANSWERS = {"describe": _describe, "plan": _plan}
+
+
+def _data_source(options: dict[str, str]) -> Any:
+    from connector.data_source import LanceDataSource  # which imports this module
+
+    return LanceDataSource({name.lower(): value for name, value in options.items()})
+
+
+def _parse_schema(text: str) -> StructType:
+    return StructType.fromJson(json.loads(text))
+
+
+def _read_int(stream: io.BytesIO) -> int:
+    return int.from_bytes(stream.read(4), "big")
+
+
+def _read_text(stream: io.BytesIO) -> str:
+    """Read bytes that their length goes before, and return them as text."""
+    return base64.b64encode(stream.read(_read_int(stream))).decode()

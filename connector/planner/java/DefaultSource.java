@@ -1,0 +1,69 @@
+package lance;
+
+import java.net.URI;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * What Spark finds for format("lance") and USING lance once this class is visible to the driver: it looks for a class
+ * "lance.DefaultSource" before it looks for a Python data source "lance". Where the planner is turned off, it answers as
+ * Spark's own wrapper of the Python data source does.
+ *
+ * Janino compiles these classes, so they are plain: no lambdas, no generics.
+ */
+public class DefaultSource implements TableProvider {
+  private final PythonDataSourceV2 plain = Python.source();
+  private Facts facts;
+
+  static boolean enabled() {
+    return "true".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString("spark.lance.planner.enabled", "true"));
+  }
+
+  public boolean supportsExternalMetadata() { return true; }
+  public Transform[] inferPartitioning(CaseInsensitiveStringMap options) { return new Transform[0]; }
+
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    if (!enabled()) return plain.inferSchema(options);
+    facts = Facts.of(declared(options.asCaseSensitiveMap()), null);
+    return facts.schema();
+  }
+
+  public Table getTable(StructType schema, Transform[] partitioning, Map options) {
+    if (!enabled()) return plain.getTable(schema, partitioning, options);
+    return new LanceTable(schema, declared(options), facts != null && schema.equals(facts.schema()) ? facts : null);
+  }
+
+  /**
+   * The options of a read or write, and what a timestamp among them needs to be understood. Of a table that a catalog knows (CREATE TABLE t USING lance OPTIONS (...) LOCATION ...)
+   * they come with a prefix among its properties, and the path as an escaped URI.
+   */
+  private static Map declared(Map given) {
+    Map options = new HashMap(given);
+    options.put("__lance.time_zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
+    if (!given.containsKey(TableCatalog.PROP_PROVIDER)) return options;
+    options.keySet().removeAll(given.keySet());
+    for (Iterator names = given.keySet().iterator(); names.hasNext(); ) {
+      String name = (String) names.next();
+      if (name.startsWith(TableCatalog.OPTION_PREFIX)) {
+        options.put(name.substring(TableCatalog.OPTION_PREFIX.length()), given.get(name));
+      }
+    }
+    String path = (String) given.get("path");
+    if (path != null) {
+      // The writer of CREATE TABLE is given it as it was declared.
+      path = (path.matches("[a-z0-9]+:/\\S*") ? new Path(URI.create(path)) : new Path(path)).toString();
+      options.put("path", path.startsWith("file:/") ? path.substring("file:".length()) : path);
+    }
+    return options;
+  }
+}

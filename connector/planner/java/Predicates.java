@@ -1,0 +1,158 @@
+package lance;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Cast;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType$;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Spark's predicates as lists that connector/pushdown.py reads; its docstring describes them. Null stands for what Python
+ * would not evaluate exactly as Spark does.
+ */
+final class Predicates {
+  private static final Set OPERATORS = new HashSet(Arrays.asList(new String[] {
+      "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "NOT", "IS_NULL", "IS_NOT_NULL", "STARTS_WITH", "ENDS_WITH",
+      "CONTAINS", "ALWAYS_TRUE", "ALWAYS_FALSE"}));
+  private static final Set TEXT_OPERATORS =
+      new HashSet(Arrays.asList(new String[] {"STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
+  private static final List WHOLE_NUMBERS =
+      Arrays.asList(new Class[] {ByteType.class, ShortType.class, IntegerType.class, LongType.class});
+  private static final int[] DIGITS = {3, 5, 10, 19};
+
+  private final Facts facts;
+
+  Predicates(Facts facts) { this.facts = facts; }
+
+  List encode(Expression e) {
+    if (e instanceof NamedReference) return column((NamedReference) e);
+    if (e instanceof Literal) return literal((Literal) e);
+    if (e instanceof Cast) return cast((Cast) e);
+    if (!(e instanceof GeneralScalarExpression)) return null;
+    String operator = ((GeneralScalarExpression) e).name();
+    if (operator.equals("IN")) return in(e.children());
+    return OPERATORS.contains(operator) ? node(operator, e.children()) : null;
+  }
+
+  private List node(String operator, Expression[] operands) {
+    List form = new ArrayList();
+    form.add(operator);
+    for (int i = 0; i < operands.length; i++) {
+      List operand = encode(operands[i]);
+      if (operand == null || i == 1 && TEXT_OPERATORS.contains(operator) && !isText(operand)) return null;
+      form.add(operand);
+    }
+    return form;
+  }
+
+  /** Whether a pattern is one text for all rows. */
+  private static boolean isText(List form) {
+    return form.get(0).equals("LITERAL") && form.get(1).equals("string") && form.get(2) != null;
+  }
+
+  private List column(NamedReference reference) {
+    List path = Arrays.asList(reference.fieldNames());
+    if (!facts.isFilterable(path)) return null;
+    List form = new ArrayList();
+    form.add("COLUMN");
+    form.addAll(path);
+    return form;
+  }
+
+  private static List literal(Literal literal) {
+    String type = typeName(literal.dataType());
+    if (type == null || !isWritable(literal.value())) return null;
+    return Arrays.asList(new Object[] {"LITERAL", type, value(literal.value())});
+  }
+
+  private List in(Expression[] operands) {
+    List operand = encode(operands[0]);
+    if (operand == null || operands.length < 2) return null;
+    String type = null;
+    List values = new ArrayList();
+    for (int i = 1; i < operands.length; i++) {
+      List constant = operands[i] instanceof Literal ? literal((Literal) operands[i]) : null;
+      if (constant == null || type != null && !type.equals(constant.get(1))) return null;
+      type = (String) constant.get(1);
+      values.add(constant.get(2));
+      Object value = ((Literal) operands[i]).value();
+      // Spark looks zeros up by their bits where there are many constants, and compares them where there are few.
+      if (isFraction(value) && ((Number) value).doubleValue() == 0) return null;
+    }
+    return Arrays.asList(new Object[] {"IN", operand, type, values});
+  }
+
+  /** Casts to types that hold every value of the operand's. */
+  private List cast(Cast cast) {
+    List operand = encode(cast.expression());
+    DataType from = cast.expressionDataType();
+    if (operand == null || from == null || !holds(cast.dataType(), from)) return null;
+    return Arrays.asList(new Object[] {"CAST", typeName(cast.dataType()), operand});
+  }
+
+  private static boolean holds(DataType to, DataType from) {
+    int source = WHOLE_NUMBERS.indexOf(from.getClass().getSuperclass());
+    if (source < 0) source = WHOLE_NUMBERS.indexOf(from.getClass());
+    int target = WHOLE_NUMBERS.indexOf(to.getClass().getSuperclass());
+    if (target < 0) target = WHOLE_NUMBERS.indexOf(to.getClass());
+    if (source >= 0 && target >= 0) return source <= target;
+    if (source >= 0 && to instanceof DoubleType) return source < 3;
+    if (source >= 0 && to instanceof FloatType) return source < 2;
+    if (from instanceof FloatType) return to instanceof DoubleType;
+    if (from instanceof DateType) return to instanceof TimestampNTZType;
+    if (!(to instanceof DecimalType)) return false;
+    DecimalType decimal = (DecimalType) to;
+    if (source >= 0) return decimal.precision() - decimal.scale() >= DIGITS[source];
+    if (!(from instanceof DecimalType)) return false;
+    DecimalType given = (DecimalType) from;
+    return decimal.scale() >= given.scale()
+        && decimal.precision() - decimal.scale() >= given.precision() - given.scale();
+  }
+
+  /** Spark's name of a type of constants that Python takes, null for others: collated strings and intervals are some. */
+  private static String typeName(DataType type) {
+    if (type.equals(StringType$.MODULE$)) return "string";
+    boolean known = type instanceof BooleanType || type instanceof ByteType || type instanceof ShortType
+        || type instanceof IntegerType || type instanceof LongType || type instanceof FloatType
+        || type instanceof DoubleType || type instanceof DecimalType || type instanceof BinaryType
+        || type instanceof DateType || type instanceof TimestampType || type instanceof TimestampNTZType
+        || type instanceof NullType || type.simpleString().startsWith("time(");
+    return known ? type.simpleString() : null;
+  }
+
+  private static boolean isFraction(Object value) { return value instanceof Float || value instanceof Double; }
+
+  /** Whether text can carry a value: strings that are no UTF-8 cannot be written as JSON. */
+  private static boolean isWritable(Object value) {
+    return !(value instanceof UTF8String) || UTF8String.fromString(value.toString()).equals(value);
+  }
+
+  private static Object value(Object value) {
+    if (value == null || value instanceof Boolean) return value;
+    if (value instanceof byte[]) return Base64.getEncoder().encodeToString((byte[]) value);
+    // A float in its shortest digits is another number once it is a double.
+    return value instanceof Float ? Double.toString(((Float) value).doubleValue()) : value.toString();
+  }
+}

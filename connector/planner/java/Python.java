@@ -1,0 +1,81 @@
+package lance;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Function;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Questions to Python. The driver's own Python process answers them through py4j, in a millisecond; where it does not, a
+ * Python worker is forked as Spark does for any Python data source, which also raises the errors that Spark raises.
+ */
+public final class Python {
+  public static final String NAME = "lance";
+  static final ObjectMapper JSON = new ObjectMapper();
+
+  /** Takes a question as JSON and returns the answer as JSON; null where the driver has no Python process. */
+  public static volatile Function callback;
+
+  private Python() {}
+
+  static PythonDataSourceV2 source() {
+    PythonDataSourceV2 source = new PythonDataSourceV2();
+    source.setShortName(NAME);
+    return source;
+  }
+
+  /** Returns null if the driver's Python process does not answer; what is wrong, a worker will say. */
+  static Map askDriver(String what, Map options, StructType schema) {
+    Function driver = callback;
+    if (driver == null) return null;
+    Map question = new LinkedHashMap();
+    question.put("ask", what);
+    question.put("options", options);
+    question.put("schema", schema == null ? null : schema.json());
+    try {
+      Map answer = parse((String) driver.apply(json(question)));
+      return answer.containsKey("error") ? null : answer;
+    } catch (RuntimeException e) {
+      return null;
+    }
+  }
+
+  static Map askWorker(String what, Map options, StructType schema) {
+    Map all = new HashMap(options);
+    all.put("__lance.ask", what);
+    if (schema != null) all.put("__lance.schema", schema.json());
+    PythonDataSourceCreationResult answer =
+        source().getOrCreateDataSourceInPython(NAME, new CaseInsensitiveStringMap(all), scala.Option.empty());
+    return parse(answer.schema().fields()[0].metadata().getString("answer"));
+  }
+
+  /** Options of which those of the second map win, whatever the case of their names. */
+  static Map merged(Map base, Map more) {
+    Map all = new TreeMap(String.CASE_INSENSITIVE_ORDER);
+    all.putAll(base);
+    all.putAll(more);
+    return all;
+  }
+
+  static String json(Object value) {
+    try {
+      return JSON.writeValueAsString(value);
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static Map parse(String text) {
+    try {
+      return (Map) JSON.readValue(text, Map.class);
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}

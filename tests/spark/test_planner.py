@@ -1,0 +1,370 @@
+"""What Spark's planner pushes to tables through the bridge, in DataFrames and SQL, and what it gets back."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import logging
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chispa import assert_df_equality
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import lance_format
+from connector.planner import answers, install, install_here
+from tests.spark.conftest import PLANNER, append, load, overwrite
+
+
+@pytest.fixture
+def table(planner: SparkSession, path: str) -> str:
+    """Two fragments of 500 rows, each in order."""
+    numbers = planner.range(0, 1000, 1, 2).selectExpr(
+        "id",
+        "CAST(id AS string) AS text",
+        "id % 10 AS digit",
+        "IF(id % 7 = 0, NULL, named_struct('x', id, 'a.b', named_struct('y', 'y' || id, 'z', 1))) AS s",
+    )
+    append(numbers, path)
+    return path
+
+
+def plan(df: DataFrame) -> str:
+    return str(df._jdf.queryExecution().executedPlan().toString())
+
+
+def scan_line(df: DataFrame) -> str:
+    (line,) = [line for line in plan(df).splitlines() if "BatchScan" in line]
+    return line
+
+
+class TestColumns:
+    def test_those_that_a_query_needs(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table).select("text")
+        assert "reads: struct<text:string>" in scan_line(df)
+        assert sorted(row.text for row in df.collect())[:3] == ["0", "1", "10"]
+
+    def test_fields_of_structs(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table).selectExpr("s.`a.b`.y", "id").where("id BETWEEN 6 AND 8")
+        assert "struct<id:bigint,s:struct<a.b:struct<y:string>>>" in scan_line(df)
+        assert sorted(df.collect(), key=str) == [("y6", 6), ("y8", 8), (None, 7)]
+
+    def test_none_for_the_number_of_rows(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table).where("digit = 3").selectExpr("count(*) AS n")
+        assert "reads: struct<>" in scan_line(df)
+        assert df.collect() == [(100,)]
+
+    def test_of_a_join_with_itself(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table)
+        joined = df.where("id < 5").join(df.where("id > 2").withColumnRenamed("text", "other"), "id")
+        assert sorted((row.id, row.text, row.other) for row in joined.collect()) == [(3, "3", "3"), (4, "4", "4")]
+
+
+class TestFilters:
+    @pytest.mark.parametrize(
+        ("condition", "pushed"),
+        [
+            ("id = 3 OR text = '7'", "(id = 3) OR (text = '7')"),
+            ("s.`a.b`.y = 'y9'", "s.`a.b`.y = 'y9'"),
+            ("text LIKE '99%' AND NOT digit IN (1, 2)", "NOT (digit IN (1, 2))"),
+            ("s IS NULL AND ID < 20", "id < 20"),
+            ("text <=> '5'", "text"),
+            ("_rowid = 4294967300", "_rowid = 4294967300"),
+        ],
+    )
+    def test_are_evaluated_by_the_reader(self, planner: SparkSession, table: str, condition: str, pushed: str) -> None:
+        df = load(planner, table).where(condition)
+        shown = plan(df)
+        assert pushed in shown
+        if "s IS NULL" not in condition:
+            assert "Filter (" not in shown
+        with plainly(planner):
+            expected = load(planner, table, metadata_columns="_rowid").where(condition).select(df.columns)
+            assert_df_equality(df, expected, ignore_row_order=True, ignore_nullable=True)
+            assert expected.count() > 0
+
+    def test_what_is_not_exactly_the_same_is_left_to_spark(self, planner: SparkSession, path: str) -> None:
+        stored = pa.table(
+            {
+                "at": pa.array([1_000_000_001, 1_000_001_000], pa.timestamp("ns")),
+                "text": ["a", "B"],
+            }
+        )
+        lance_format.write_dataset(stored, path)
+        found = load(planner, path)
+        rounded = "at = TIMESTAMP_NTZ'1970-01-01 00:00:01'"
+        assert found.where(rounded).count() == 1
+        assert "filters: [at IS NOT NULL" not in scan_line(found.where(rounded))
+        assert "filters: []" in scan_line(found.where("text COLLATE UTF8_LCASE = 'b'"))
+        assert found.where("text COLLATE UTF8_LCASE = 'b'").count() == 1
+        assert "filters: [text IS NOT NULL]" in scan_line(found.where("length(text) = 1"))
+
+    def test_queries_of_one_data_frame_do_not_share_them(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table)
+        assert df.where("id = 3").count() == 1
+        assert df.count() == 1000
+        assert df.where("id < 3").union(df.where("id > 997")).count() == 5
+
+    def test_thousands_of_values(self, planner: SparkSession, table: str) -> None:
+        values = [*range(0, 5000, 2)]
+        df = load(planner, table).where(f.col("id").isin(values))
+        assert "..." in scan_line(df)
+        assert df.count() == 500
+
+    def test_on_cached_frames_and_views(self, planner: SparkSession, table: str) -> None:
+        cached = load(planner, table).where("digit = 1").cache()
+        assert cached.count() == 100
+        assert cached.where("id < 50").count() == 5
+        assert load(planner, table).where("id < 50").count() == 50
+        cached.unpersist()
+        planner.sql(f"CREATE OR REPLACE TEMP VIEW numbers USING lance OPTIONS (path '{table}')")
+        assert "filters: [id IS NOT NULL, id < 10]" in scan_line(planner.sql("SELECT text FROM numbers WHERE id < 10"))
+        assert planner.sql("SELECT count(*) FROM numbers WHERE id < 10").collect() == [(10,)]
+
+
+class TestLimits:
+    def test_are_known_to_the_reader(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table).limit(5)
+        assert "limit: 5" in scan_line(df)
+        assert df.count() == 5
+        assert df.rdd.getNumPartitions() == 1
+        assert load(planner, table).where("id > 700").limit(400).count() == 299
+
+    def test_leave_out_rows(self, table: str) -> None:
+        assert planned(table, limit=5) == [[(0, 0, 5)]]
+        assert planned(table, limit=501) == [[(0, 0, 500), (1, 0, 1)]]
+        whole = [[(0, 0, 500), (1, 0, 500)]]
+        assert planned(table, limit=5, predicate='[">",["COLUMN","id"],["LITERAL","bigint","1"]]') == whole
+
+
+class TestTasks:
+    def test_follow_the_size_asked_for_and_what_can_run_at_a_time(self, planner: SparkSession, path: str) -> None:
+        append(
+            planner.range(0, 600_000, 1, 2).selectExpr("id", "hash(id) AS code", "reverse(md5(string(id))) AS t"), path
+        )
+        assert len(planned(path, parallelism=1)) == 1
+        assert len(planned(path, parallelism=4)) == 4
+        assert len(planned(path, parallelism=1, split_size_bytes=2_000_000)) > 4
+        df = load(planner, path, split_size_bytes=2_000_000)
+        assert df.rdd.getNumPartitions() > 4
+        assert df.selectExpr("count(id)", "sum(id)").collect() == [(600_000, 599_999 * 300_000)]
+        assert [row.id for row in df.select("id").where("id % 100000 = 0").collect()] == [*range(0, 600_000, 100_000)]
+
+
+class TestCounts:
+    def test_come_from_the_manifest(self, planner: SparkSession, table: str) -> None:
+        lance_format.dataset(table).delete("id < 10")
+        for file in Path(table, "data").iterdir():
+            file.rename(file.with_suffix(".gone"))
+        df = load(planner, table)
+        assert df.count() == 990
+        planner.sql(f"CREATE OR REPLACE TEMP VIEW numbers USING lance OPTIONS (path '{table}')")
+        assert planner.sql("SELECT count(*), count(1) + 1 FROM numbers").collect() == [(990, 991)]
+        assert "LocalTableScan" in plan(df.groupBy().count())
+
+    def test_of_some_rows_do_not(self, planner: SparkSession, table: str) -> None:
+        assert load(planner, table, filter="digit = 2").count() == 100
+        assert load(planner, table).groupBy("digit").count().count() == 10
+        assert load(planner, table).limit(3).count() == 3
+        assert load(planner, table).selectExpr("count(s)", "count(DISTINCT digit)").collect() == [(857, 10)]
+
+
+class TestStatistics:
+    def test_small_tables_are_broadcast(self, planner: SparkSession, table: str, tmp_path: Path) -> None:
+        small = str(tmp_path / "small.lance")
+        append(planner.range(10).withColumnRenamed("id", "digit"), small)
+        joined = load(planner, table).join(load(planner, small), "digit")
+        assert "BroadcastHashJoin" in plan(joined)
+        assert joined.count() == 1000
+
+    def test_follow_the_columns(self, planner: SparkSession, table: str) -> None:
+        columns = (["id"], ["id", "digit"], ["id", "digit", "text"])
+        plans = [load(planner, table).select(*names)._jdf.queryExecution().optimizedPlan() for names in columns]
+        sizes = [int(optimized.stats().sizeInBytes()) for optimized in plans]
+        assert sizes == [16_000, 24_000, 44_000]
+
+    def test_values_without_a_width_share_the_bytes_of_the_files(self, path: str) -> None:
+        rows = pa.table({"id": range(100), "text": ["x" * 5000 + str(n) for n in range(100)], "v": [[1.0, 2.0]] * 100})
+        rows = rows.cast(pa.schema([("id", pa.int64()), ("text", pa.string()), ("v", pa.list_(pa.float32(), 2))]))
+        written = lance_format.write_dataset(rows, path, column_encoding={"text": {"compression": "none"}})
+        sizes = answers.describe(written, load_schema(path), exact=True, blob_handling="all_binary")["sizes"]
+        assert (sizes["id"], sizes["v"]) == (800, 800)
+        assert 500_000 < sizes["text"] < 520_000
+
+
+class TestMetadataColumns:
+    NAMES = ("_rowid", "_rowaddr", "_fragid", "_row_created_at_version", "_row_last_updated_at_version")
+
+    def test_are_hidden_until_named(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table)
+        assert df.columns == ["id", "text", "digit", "s"]
+        found = df.select("id", *self.NAMES).where("id IN (1, 501)").orderBy("id")
+        assert found.collect() == [(1, 1, 1, 0, 1, 1), (501, 2**32 + 1, 2**32 + 1, 1, 1, 1)]
+        assert df.where("_fragid = 1").count() == 500
+
+    def test_in_sql(self, planner: SparkSession, table: str) -> None:
+        planner.sql(f"CREATE TABLE numbered USING lance LOCATION '{table}'")
+        try:
+            assert planner.sql("SELECT max(_rowaddr) FROM numbered WHERE _fragid = 0").collect() == [(499,)]
+        finally:
+            planner.sql("DROP TABLE numbered")
+
+    def test_columns_of_the_table_go_before(self, planner: SparkSession, path: str) -> None:
+        append(planner.sql("SELECT 5 AS _fragid"), path)
+        assert load(planner, path).select("_fragid").collect() == [(5,)]
+        assert load(planner, path, metadata_columns="_rowid").select("_rowid").collect() == [(0,)]
+
+
+class TestCatalogTables:
+    @pytest.fixture(autouse=True)
+    def drop(self, planner: SparkSession) -> Iterator[None]:
+        yield
+        planner.sql("DROP TABLE IF EXISTS birds")
+
+    def test_options_and_paths_reach_reader_and_writer(self, planner: SparkSession, path: str) -> None:
+        path = f"{path} of birds"
+        planner.sql(
+            f"CREATE TABLE birds (id long, name string) USING lance OPTIONS (path '{path}', max_row_per_file 2)"
+            " TBLPROPERTIES (owner_team = 'zoo') COMMENT 'all of them'"
+        )
+        planner.sql("INSERT INTO birds SELECT id, 'owl' FROM range(0, 5, 1, 1)")
+        assert len(lance_format.dataset(path).get_fragments()) == 3
+        assert planner.sql("SELECT count(*), max(id) FROM birds").collect() == [(5, 4)]
+        planner.sql("INSERT OVERWRITE birds VALUES (7, 'emu')")
+        assert planner.table("birds").collect() == [(7, "emu")]
+        assert planner.sql("SELECT count(*) FROM birds WITH (version = 1)").collect() == [(5,)]
+
+    def test_columns_are_those_of_the_table_at_the_location(self, planner: SparkSession, table: str) -> None:
+        planner.sql(f"CREATE TABLE birds USING lance LOCATION '{table}'")
+        assert planner.table("birds").columns == ["id", "text", "digit", "s"]
+        assert planner.table("birds").where("digit = 4").count() == 100
+
+    def test_tables_of_the_warehouse(self, planner: SparkSession) -> None:
+        planner.sql("CREATE TABLE birds USING lance AS SELECT 1 AS id")
+        planner.sql("INSERT INTO birds VALUES (2)")
+        assert planner.sql("SELECT sum(id) FROM birds").collect() == [(3,)]
+        planner.sql("DROP TABLE birds")
+        planner.range(4).write.format("lance").saveAsTable("birds")
+        assert planner.table("birds").count() == 4
+
+
+class TestVersions:
+    def test_a_data_frame_keeps_to_its_version(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table)
+        overwrite(planner.range(3), table)
+        assert df.count() == 1000
+        assert df.where("digit = 1").count() == 100
+        assert load(planner, table).count() == 3
+
+    def test_timestamps_are_of_the_time_zone_of_the_session(self, planner: SparkSession, table: str) -> None:
+        overwrite(planner.range(3), table)
+        future = (datetime.datetime.now() + datetime.timedelta(days=2)).strftime("%Y-%m-%d %H:%M:%S")
+        assert load(planner, table, timestamp=future).count() == 3
+        with pytest.raises(PySparkException, match="VersionNotFoundError"):
+            load(planner, table, timestamp="2020-01-31")
+
+
+def test_equal_scans_run_once(planner: SparkSession, table: str) -> None:
+    counts = load(planner, table).where("id > 10").groupBy("digit").count()
+    again = load(planner, table).where("id > 10").groupBy("digit").count()
+    joined = counts.hint("merge").join(again.withColumnRenamed("count", "n"), "digit")
+    assert joined.where("n = count").count() == 10
+    joined.collect()
+    assert "ReusedExchange" in plan(joined)
+
+
+def test_errors_are_those_of_the_library(planner: SparkSession, path: str) -> None:
+    with pytest.raises(PySparkException, match="there is no Lance table at"):
+        load(planner, path)
+    with pytest.raises(PySparkException, match="unknown option 'versoin': did you mean 'version'"):
+        load(planner, path, versoin=3)
+    append(planner.range(1), path)
+    with pytest.raises(PySparkException, match="there is no column 'b'"):
+        load(planner, path, filter="b = 1").collect()
+    with pytest.raises(PySparkException, match="is read as int but is bigint"):
+        planner.read.schema("id int").format("lance").load(path).collect()
+
+
+def test_workers_answer_where_the_driver_does_not(
+    planner: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_ANSWERS", {})
+    df = load(planner, table).where("id > 10 AND text LIKE '9%'")
+    assert "filters: [id IS NOT NULL" in scan_line(df)
+    assert df.count() == 110
+    assert load(planner, table).count() == 1000
+
+
+def test_sessions_may_do_without(planner: SparkSession, table: str) -> None:
+    with plainly(planner):
+        df = load(planner, table).where("id > 10")
+        assert "Filter (" in plan(df)
+        assert df.count() == 989
+        assert not install(planner)
+
+
+def test_what_stands_in_the_way_is_logged(
+    spark: SparkSession,
+    path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Classes of Spark that have moved, a session without a JVM: neither keeps anyone from reading."""
+    append(spark.range(3), path)
+    (tmp_path / "Moved.java").write_text("package gone; import org.apache.spark.Moved; class Gone extends Moved {}")
+    monkeypatch.setattr("connector.planner.installation._SOURCES", tmp_path)
+    monkeypatch.setattr("connector.planner.installation._PACKAGE", "gone")
+    with caplog.at_level(logging.WARNING):
+        spark.conf.set(PLANNER, "true")
+        try:
+            assert not install(spark)
+            remote: Any = SimpleNamespace(conf=spark.conf)
+            assert not install(remote)
+        finally:
+            spark.conf.set(PLANNER, "false")
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "Spark plans Lance tables without pushdown"
+    ] * 2
+    assert load(spark, path).where("id = 1").collect() == [(1,)]
+
+
+def test_a_program_with_a_session_gets_it_by_an_import(planner: SparkSession, table: str) -> None:
+    install_here()
+    assert load(planner, table).count() == 1000
+
+
+def plainly(spark: SparkSession) -> Any:
+    """Turn the planner off for a while."""
+    import contextlib
+
+    @contextlib.contextmanager
+    def turned_off() -> Iterator[None]:
+        spark.conf.set(PLANNER, "false")
+        try:
+            yield
+        finally:
+            spark.conf.set(PLANNER, "true")
+
+    return turned_off()
+
+
+def planned(path: str, **given: object) -> list[list[tuple[int, int, int]]]:
+    """Return the ranges of rows that the tasks of a scan read."""
+    user = {"split_size_bytes"}
+    options = {name if name in user else f"__lance.{name}": str(value) for name, value in given.items()}
+    found = answers._plan({"path": path, **options}, load_schema(path).json())
+    return [list(pickle.loads(base64.b64decode(partition)).task.ranges) for partition in found["partitions"]]
+
+
+def load_schema(path: str) -> Any:
+    from connector.types import to_spark_schema
+
+    return to_spark_schema(lance_format.dataset(path).schema)
