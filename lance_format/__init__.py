@@ -37,6 +37,7 @@ from lance_format.version import FileVersion
 if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blob_file import BlobFile
+    from lance_format.table.column_bounds import ColumnBounds
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlobFile",
+    "ColumnBounds",
     "ColumnOrdering",
     "CommitConflictError",
     "CommitError",
@@ -87,6 +89,7 @@ __all__ = [
 # error or a version does not need.
 _LAZY = {
     "BlobFile": "lance_format.file.blob_file",
+    "ColumnBounds": "lance_format.table.column_bounds",
     "ColumnOrdering": "lance_format.table.ordered_scan",
     "FragmentMetadata": "lance_format.table.fragment",
     "IndexConfig": "lance_format.table.scalar_indices",

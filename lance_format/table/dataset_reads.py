@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
+from lance_format.table.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.ordered_scan import OrderBy, OrderedScanner
 from lance_format.table.projection import Columns, Filter
@@ -104,6 +105,13 @@ class DatasetReads(ScanMethods):
             scan_stats_callback=scan_stats_callback,
             use_scalar_index=use_scalar_index is not False,
         )
+
+    def column_bounds(self, columns: Sequence[str]) -> dict[str, ColumnBounds]:
+        """Return minimum, maximum and number of nulls of columns, as far as they are known without reading any.
+
+        See `lance_format.table.column_bounds`: what is not exact, or is of a table with deleted rows, is left out.
+        """
+        return column_bounds(self._table, columns)
 
     def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
         """Read the rows from place `start` up to, but not with, place `end`, as far as there are."""
