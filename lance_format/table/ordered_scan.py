@@ -15,6 +15,7 @@ from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.projection import Columns, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion
 from lance_format.table.take import find_places, take_found
@@ -93,11 +94,30 @@ class OrderedScanner(LanceScanner):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in the order that was asked for, as a stream."""
-        keys = self._keys.to_table()
+        yield from self._sorted(self._keys.to_table(), self._offset)
+
+    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
+        """Divide the scan into parts, each of which is sorted for itself; see `LanceScanner.plan_tasks`.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense, or there is an offset: no task can know which rows the others skip.
+        """
+        if self._offset:
+            raise InvalidInputError("sorted rows cannot be skipped by tasks; leave the offset out")
+        return self._keys.plan_tasks(split_size_bytes, min_tasks=min_tasks)
+
+    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Read the first `limit` rows of a task in order; whoever puts tasks together has to sort once more."""
+        batches = self._keys.read_task(task)
+        yield from self._sorted(pa.Table.from_batches(batches, self._keys.projected_schema), 0)
+
+    def _sorted(self, keys: pa.Table, offset: int) -> Iterator[pa.RecordBatch]:
         self._metrics = self._keys.metrics
         order = np.lexsort([_ranks(keys[ordering.column_name], ordering) for ordering in reversed(self._orderings)])
-        stop = None if self._limit is None else self._offset + self._limit
-        places = keys[ROW_OFFSET].to_numpy()[order[self._offset : stop]]
+        stop = None if self._limit is None else offset + self._limit
+        places = keys[ROW_OFFSET].to_numpy()[order[offset:stop]]
         found = find_places(self._table, places)
         for start in range(0, places.size, self._batch_size):
             batch = (numbers[start : start + self._batch_size] for numbers in found)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, LanceScanner, ScanTask
+from lance_format import ColumnOrdering, InvalidInputError, LanceScanner, ScanTask
 from tests.table.counting import counted
 
 _RNG = np.random.default_rng(9)
@@ -138,3 +138,19 @@ def test_tasks_of_other_scans_are_refused(path: Path) -> None:
     for arguments in ({"split_size_bytes": 0}, {"min_tasks": 0}, {"split_size_bytes": True}):
         with pytest.raises(InvalidInputError, match="a whole number from 1 on"):
             scanner.plan_tasks(**arguments)
+
+
+def test_of_sorted_scans_yield_the_first_rows_of_each(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(5000), "key": [row * 7919 % 5000 for row in range(5000)]})
+    dataset = lance_format.write_dataset(rows, tmp_path / "t", max_rows_per_file=1000)
+    dataset.delete("key < 3")
+    for given in (None, "id % 2 = 0"):
+        scanner = dataset.scanner(["id"], given, limit=20, order_by=[ColumnOrdering("key", ascending=False)])
+        tasks = scanner.plan_tasks(500)
+        found = [pa.Table.from_batches(scanner.read_task(task)) for task in tasks]
+        assert len(tasks) > 1
+        assert all(part.num_rows <= 20 for part in found)
+        keys = rows.take(pa.concat_tables(found)["id"]).sort_by([("key", "descending")]).slice(0, 20)
+        assert keys["id"].to_pylist() == scanner.to_table()["id"].to_pylist()
+    with pytest.raises(InvalidInputError, match="leave the offset out"):
+        dataset.scanner(order_by=["key"], offset=1).plan_tasks()
