@@ -69,8 +69,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
+import lance_format
 from connector.options import LanceOptions
-from connector.planner.answers import ASK, SCHEMA, describe, in_schema
+from connector.planner.answers import ASK, SCHEMA, bounds, describe, in_schema
 from connector.pushed import Pushed
 from connector.reader import create_reader
 from connector.row_columns import ROW_FIELDS
@@ -135,20 +136,29 @@ class LanceDataSource(DataSource):
         seen = self._infer_schema(dataset) if schema is None else schema
         return describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
 
+    def bounds(self, schema: StructType) -> dict[str, Any]:
+        """Return what the planner bridge has to know of columns; see `connector.planner.answers`."""
+        uri, version = self._seen(Pushed.parse(self.options))
+        return bounds(lance_format.dataset(uri, version), schema)
+
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
-        options, pushed = self._parsed_options, Pushed.parse(self.options)
-        if self._snapshot is None:
-            self._snapshot = pushed.snapshot
-        if self._snapshot is None:
-            dataset = open_snapshot(options)
-            self._snapshot = (dataset.uri, dataset.version)
-        uri, version = self._snapshot
-        return create_reader(dataclasses.replace(options, path=uri, version=version), schema, pushed)
+        pushed = Pushed.parse(self.options)
+        uri, version = self._seen(pushed)
+        return create_reader(dataclasses.replace(self._parsed_options, path=uri, version=version), schema, pushed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
         return LanceWriter(self._parsed_options, schema, overwrite)
+
+    def _seen(self, pushed: Pushed) -> tuple[str, int]:
+        """Return the version that Spark has seen, or settle it now."""
+        if self._snapshot is None:
+            self._snapshot = pushed.snapshot
+        if self._snapshot is None:
+            dataset = open_snapshot(self._parsed_options)
+            self._snapshot = (dataset.uri, dataset.version)
+        return self._snapshot
 
     def _infer_schema(self, dataset: LanceDataset) -> StructType:
         options = self._parsed_options

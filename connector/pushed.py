@@ -7,7 +7,10 @@ option                   value
 ======================== ============================================================================================
 `__lance.snapshot`       `[uri, version]`: the table that Spark has seen, whatever has been committed since
 `__lance.predicate`      the rows wanted, as `connector.pushdown` describes
-`__lance.limit`          how many rows each partition has to yield at most
+`__lance.runtime`        the same, once more: what Spark has found out while it ran the query
+`__lance.limit`          how many rows suffice: of all partitions together without a filter, else of each
+`__lance.offset`         how many of these rows are skipped; without a filter only
+`__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
 `__lance.parallelism`    how many tasks can run at a time
 ======================== ============================================================================================
 """
@@ -19,11 +22,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.pushdown import parse_predicate
-from lance_format.expressions import Expression
+from lance_format import ColumnOrdering
+from lance_format.expressions import Expression, conjunction
 
 SNAPSHOT = "__lance.snapshot"
 PREDICATE = "__lance.predicate"
+RUNTIME = "__lance.runtime"
 LIMIT = "__lance.limit"
+OFFSET = "__lance.offset"
+ORDER = "__lance.order"
 PARALLELISM = "__lance.parallelism"
 
 
@@ -38,7 +45,11 @@ class Pushed:
     predicate : Expression, optional
         Which rows are read; None is all.
     limit : int, optional
-        How many rows of a partition suffice.
+        How many rows suffice: of all partitions together if nothing filters them, else of each.
+    offset : int
+        How many of these are skipped.
+    order : tuple of ColumnOrdering
+        By which rows are the first ones. Without it any are.
     parallelism : int, optional
         How many tasks can run at a time; None if that is not known.
     """
@@ -46,17 +57,21 @@ class Pushed:
     snapshot: tuple[str, int] | None = None
     predicate: Expression | None = None
     limit: int | None = None
+    offset: int = 0
+    order: tuple[ColumnOrdering, ...] = ()
     parallelism: int | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Pushed:
         """Find what was pushed among options, whose names may be in any case."""
         given = {name.lower(): value for name, value in options.items()}
-        names = (SNAPSHOT, PREDICATE, LIMIT, PARALLELISM)
-        snapshot, predicate, limit, parallelism = (given.get(name) for name in names)
+        snapshot, limit, parallelism = (given.get(name) for name in (SNAPSHOT, LIMIT, PARALLELISM))
+        terms = tuple(parse_predicate(given[name]) for name in (PREDICATE, RUNTIME) if name in given)
         return cls(
             None if snapshot is None else tuple(json.loads(snapshot)),
-            None if predicate is None else parse_predicate(predicate),
+            conjunction(terms) if terms else None,
             None if limit is None else int(limit),
+            int(given.get(OFFSET, 0)),
+            tuple(ColumnOrdering(*ordering) for ordering in json.loads(given.get(ORDER, "[]"))),
             None if parallelism is None else int(parallelism),
         )

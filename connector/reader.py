@@ -75,7 +75,9 @@ class LanceReader(DataSourceReader):
         asked = None if options.filter is None else parse(options.filter)
         terms = tuple(term for term in (asked, pushed.predicate) if term is not None)
         self._filter = conjunction(terms) if terms else None
-        self._limit = pushed.limit
+        self._limit = None if pushed.limit is None else max(pushed.limit - pushed.offset, 0)
+        self._offset = pushed.offset
+        self._order = pushed.order
         self._split_size_bytes = options.split_size_bytes or _DEFAULT_SPLIT_SIZE_BYTES
         self._min_tasks = pushed.parallelism or _DEFAULT_PARALLELISM
         self._scanner(dataset)  # so that what is wrong with a filter is said here
@@ -112,8 +114,10 @@ class LanceReader(DataSourceReader):
             to_exchange_schema(self._schema),
             self._filter,
             self._limit,
+            self._offset,
             batch_size=self._batch_rows,
             blob_handling=self._blob_handling,
+            order_by=self._order,
         )
 
 

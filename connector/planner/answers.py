@@ -10,19 +10,35 @@ from __future__ import annotations
 import base64
 import io
 import json
+import pickle
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
+from connector.arrays import convert
+from connector.partition import ScanPartition
 from connector.pushdown import filterable_columns
-from lance_format import LanceDataset
+from connector.types import to_exchange_schema
+from lance_format import ColumnBounds, LanceDataset
 
 ASK = "__lance.ask"
 SCHEMA = "__lance.schema"
 _TEXT_BYTES = 20
 """How long a value is taken for at least whose type does not say it; what Spark assumes of strings."""
+_MANY_FRAGMENTS = 256
+"""From so many on, tasks read a column sooner than the driver opens all files."""
+_BOUNDED = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal128,
+    pa.types.is_string,
+    pa.types.is_date32,
+    pa.types.is_timestamp,
+)
+"""Types whose minimum and maximum the bridge can take over."""
 _ARROW_BATCH_ROWS = 10_000
 """For readers that yield rows, which is not what ours do."""
 
@@ -82,6 +98,40 @@ def _width(arrow_type: pa.DataType) -> int | None:
         return None
 
 
+def bounds(dataset: LanceDataset, schema: StructType) -> dict[str, Any]:
+    """Return minimum, maximum and number of values of columns, as far as the statistics of the table say them exactly.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    schema : StructType
+        The columns, as Spark sees them.
+    """
+    if len(dataset.get_fragments()) > _MANY_FRAGMENTS:
+        return {}
+    exchanged = to_exchange_schema(schema)
+    found = dataset.column_bounds(schema.names)
+    return {name: _in_spark(known, exchanged.field(name)) for name, known in found.items()}
+
+
+def _in_spark(known: ColumnBounds, field: pa.Field) -> dict[str, Any]:
+    """Return bounds as Spark has values; numbers are text, also days of dates and microseconds of timestamps."""
+    answer: dict[str, Any] = {"count": known.num_rows - known.num_nulls}
+    if known.minimum is not None and known.maximum is not None and any(is_kind(field.type) for is_kind in _BOUNDED):
+        both = pa.concat_arrays([pa.repeat(known.minimum, 1), pa.repeat(known.maximum, 1)])
+        values = convert(both, field.type, field.name)
+        if pa.types.is_temporal(field.type):
+            values = values.view(pa.int32() if pa.types.is_date32(field.type) else pa.int64())
+        answer["min"], answer["max"] = map(_as_json, values.to_pylist())
+    return answer
+
+
+def _as_json(value: Any) -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    return str(value).replace("inf", "Infinity") if isinstance(value, float) else str(value)
+
+
 def in_schema(answer: Mapping[str, Any]) -> StructType:
     """Return an answer in the form of a schema, which is all that a forked worker can return."""
     return StructType([StructField("answer", StringType(), metadata={"answer": json.dumps(answer)})])
@@ -113,25 +163,37 @@ def _describe(options: dict[str, str], schema: str | None) -> dict[str, Any]:
     return answer
 
 
+def _bounds(options: dict[str, str], schema: str) -> dict[str, Any]:
+    source, columns = _data_source(options), _parse_schema(schema)
+    answer: dict[str, Any] = source.bounds(columns)
+    return answer
+
+
 def _plan(options: dict[str, str], schema: str) -> dict[str, Any]:
     """Do what Spark's worker does to plan a read: pickle the function that tasks run, and the partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
 
     columns, out = _parse_schema(schema), io.BytesIO()
+    reader = _data_source(options).reader(columns)
     write_read_func_and_partitions(
         out,
-        reader=_data_source(options).reader(columns),
+        reader=reader,
         data_source=_data_source({}),
         schema=columns,
         max_arrow_batch_size=_ARROW_BATCH_ROWS,
         binary_as_bytes=True,
     )
     out.seek(0)
-    function = _read_text(out)
-    return {"function": function, "partitions": [_read_text(out) for _ in range(_read_int(out))]}
+    function, *partitions = _read_bytes(out), *(_read_bytes(out) for _ in range(_read_int(out)))
+    found = [pickle.loads(partition) for partition in partitions]
+    return {
+        "function": base64.b64encode(function).decode(),
+        "partitions": [base64.b64encode(partition).decode() for partition in partitions],
+        "rows": sum(partition.num_rows for partition in found if isinstance(partition, ScanPartition)),
+    }
 
 
-_ANSWERS = {"describe": _describe, "plan": _plan}
+_ANSWERS = {"describe": _describe, "bounds": _bounds, "plan": _plan}
 
 
 def _data_source(options: dict[str, str]) -> Any:
@@ -148,6 +210,6 @@ def _read_int(stream: io.BytesIO) -> int:
     return int.from_bytes(stream.read(4), "big")
 
 
-def _read_text(stream: io.BytesIO) -> str:
-    """Read bytes that their length goes before, and return them as text."""
-    return base64.b64encode(stream.read(_read_int(stream))).decode()
+def _read_bytes(stream: io.BytesIO) -> bytes:
+    """Read bytes that their length goes before."""
+    return stream.read(_read_int(stream))

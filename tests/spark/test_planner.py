@@ -144,6 +144,56 @@ class TestLimits:
         assert planned(table, limit=5, predicate='[">",["COLUMN","id"],["LITERAL","bigint","1"]]') == whole
 
 
+class TestOffsets:
+    def test_skip_rows_that_are_never_read(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table)
+        assert "offset: 498" in scan_line(df.offset(498).limit(4))
+        assert [row.id for row in df.offset(498).limit(4).collect()] == [498, 499, 500, 501]
+        assert [row.id for row in df.limit(500).offset(498).collect()] == [498, 499]
+        assert df.offset(990).count() == 10
+        assert df.offset(2000).collect() == []
+        assert "GlobalLimit" not in plan(df.offset(498).limit(4))
+        assert planned(table, limit=502, offset=498) == [[(0, 498, 500), (1, 0, 2)]]
+
+    def test_of_rows_that_a_filter_lets_pass_are_counted_by_spark(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table).where("digit = 3")
+        assert "offset" not in scan_line(df.offset(98))
+        assert sorted(row.id for row in df.offset(98).limit(5).collect()) == [983, 993]
+        assert load(planner, table, filter="digit = 3").offset(98).count() == 2
+
+    def test_deleted_rows_do_not_count(self, planner: SparkSession, table: str) -> None:
+        lance_format.dataset(table).delete("id < 400 OR id = 501")
+        assert [row.id for row in load(planner, table).offset(99).limit(3).collect()] == [499, 500, 502]
+
+
+class TestTopRows:
+    @pytest.mark.parametrize("order", ["value DESC", "value NULLS LAST", "text DESC NULLS FIRST, id", "digit, id DESC"])
+    def test_are_found_by_the_tasks(self, planner: SparkSession, path: str, order: str) -> None:
+        rows = planner.range(0, 1000, 1, 3).selectExpr(
+            "id",
+            "id % 10 AS digit",
+            "CASE id % 50 WHEN 0 THEN NULL WHEN 1 THEN DOUBLE('NaN') WHEN 2 THEN DOUBLE('Infinity')"
+            " ELSE cast(hash(id) AS double) END AS value",
+            "IF(id % 40 = 5, NULL, string(hash(id) % 100)) AS text",
+        )
+        append(rows, path)
+        keys = [part.split()[0] for part in order.split(", ")]
+        for condition in ("true", "id % 3 = 1", "digit > 5"):
+            top = f"SELECT * FROM {{df}} WHERE {condition} ORDER BY {order} LIMIT 70"
+            df = planner.sql(top, df=load(planner, path, split_size_bytes=2000))
+            assert ("order: [[" in scan_line(df)) == (condition != "id % 3 = 1")
+            with plainly(planner):
+                expected = planner.sql(top, df=rows)
+                assert str(df.select(*keys).collect()) == str(expected.select(*keys).collect())
+            assert sorted(df.select("id").collect())[0] is not None
+
+    def test_read_other_columns_of_no_other_rows(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table).orderBy(f.desc("id")).limit(2)
+        assert [tuple(row)[:3] for row in df.collect()] == [(999, "999", 9), (998, "998", 8)]
+        assert "order: " not in scan_line(load(planner, table).orderBy("s").limit(2))
+        assert "order: " not in scan_line(load(planner, table).orderBy(f.length("text")).limit(2))
+
+
 class TestTasks:
     def test_follow_the_size_asked_for_and_what_can_run_at_a_time(self, planner: SparkSession, path: str) -> None:
         append(
@@ -168,6 +218,58 @@ class TestCounts:
         planner.sql(f"CREATE OR REPLACE TEMP VIEW numbers USING lance OPTIONS (path '{table}')")
         assert planner.sql("SELECT count(*), count(1) + 1 FROM numbers").collect() == [(990, 991)]
         assert "LocalTableScan" in plan(df.groupBy().count())
+
+    def test_and_bounds_come_from_statistics(self, planner: SparkSession, path: str) -> None:
+        wanted = (
+            "min(id), max(id), count(id), min(day), max(day), max(at), min(price), max(word), count(word), min(none),"
+            " count(*), max(flag), min(real), max(tiny)"
+        )
+        rows = planner.range(0, 20_000, 1, 2).selectExpr(
+            "id",
+            "date_add(DATE'1969-01-01', int(id % 700)) AS day",
+            "timestamp_seconds(id - 9999) AS at",
+            "CAST(id - 7.25 AS decimal(12,2)) AS price",
+            "IF(id % 3 = 0, NULL, 'word' || id) AS word",
+            "CAST(NULL AS int) AS none",
+            "id > 5 AS flag",
+            "id + 0.5D AS real",
+            "CAST(id % 100 AS byte) AS tiny",
+        )
+        append(rows, path)
+        expected = rows.selectExpr(*split_terms(wanted)).collect()
+        df = load(planner, path).selectExpr(*split_terms(wanted))
+        assert "LocalTableScan" in plan(df)
+        assert df.collect() == expected
+        load(planner, path).createOrReplaceTempView("numbers")
+        assert planner.sql("SELECT max(id) - min(id) AS width FROM numbers").collect() == [(19_999,)]
+        for grouped in ("SELECT max(id) FROM numbers GROUP BY flag", "SELECT max(id) FROM numbers WHERE tiny < 5"):
+            assert "BatchScan" in plan(planner.sql(grouped))
+        lance_format.dataset(path).delete("id = 19999")
+        later = load(planner, path).selectExpr("max(id)", "count(id)")
+        assert "BatchScan" in plan(later)
+        assert later.collect() == [(19_998, 19_999)]
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            "DOUBLE('NaN'), 1.0D",
+            "-0.0D, 0.0D",
+            "DOUBLE('Infinity'), NULL",
+            "repeat('x', 400), repeat('x', 401)",
+            "TIMESTAMP'1900-01-01 00:00:00.000001', NULL",
+            "X'00', X'FF'",
+            "named_struct('x', 1), NULL",
+            "FLOAT('1.1'), FLOAT('-Infinity')",
+            "1e30BD, -1e30BD",
+            "TIME'12:00:00', NULL",
+        ],
+    )
+    def test_of_what_has_no_exact_bounds_are_the_same(self, planner: SparkSession, path: str, values: str) -> None:
+        append(planner.sql(f"SELECT explode(array({values})) AS v FROM range(0, 9000, 1, 1)"), path)
+        wanted = ("min(v)", "max(v)", "count(v)", "count(*)")
+        found = load(planner, path).selectExpr(*wanted).collect()
+        with plainly(planner):
+            assert str(found) == str(load(planner, path).selectExpr(*wanted).collect())
 
     def test_of_some_rows_do_not(self, planner: SparkSession, table: str) -> None:
         assert load(planner, table, filter="digit = 2").count() == 100
@@ -197,6 +299,24 @@ class TestStatistics:
         sizes = answers.describe(written, load_schema(path), exact=True, blob_handling="all_binary")["sizes"]
         assert (sizes["id"], sizes["v"]) == (800, 800)
         assert 500_000 < sizes["text"] < 520_000
+
+
+class TestJoins:
+    def test_tell_a_scan_the_keys_that_they_have_found(self, planner: SparkSession, table: str, tmp_path: Path) -> None:
+        planner.range(0, 100).selectExpr("id * 9 AS id", "id % 10 AS kind").write.parquet(str(tmp_path / "small"))
+        small = planner.read.parquet(str(tmp_path / "small")).where("kind = 3")
+        joined = load(planner, table).join(small, "id")
+        assert "dynamicpruning" in plan(joined)
+        assert sorted(row.id for row in joined.collect()) == [n * 9 for n in range(3, 100, 10)]
+        (scanned,) = [rows for scan, rows in scan_metrics(joined) if "dynamicpruning" in scan]
+        assert scanned == 10
+
+    def test_leave_limits_alone(self, planner: SparkSession, table: str, tmp_path: Path) -> None:
+        planner.range(0, 1000).selectExpr("id", "id % 10 AS kind").write.parquet(str(tmp_path / "small"))
+        small = planner.read.parquet(str(tmp_path / "small")).where("kind = 3")
+        joined = load(planner, table).limit(30).join(small.hint("broadcast"), "id")
+        assert "dynamicpruning" not in plan(joined)
+        assert sorted(row.id for row in joined.collect()) == [3, 13, 23]
 
 
 class TestMetadataColumns:
@@ -354,6 +474,29 @@ def plainly(spark: SparkSession) -> Any:
             spark.conf.set(PLANNER, "true")
 
     return turned_off()
+
+
+def split_terms(text: str) -> list[str]:
+    return text.split(", ")
+
+
+def scan_metrics(df: DataFrame) -> list[tuple[str, int]]:
+    """Return the scans of a query that has run, and how many rows each has yielded."""
+    found = []
+    pending = [df._jdf.queryExecution().executedPlan()]
+    while pending:
+        node = pending.pop()
+        if hasattr(node, "executedPlan") and "AdaptiveSparkPlan" in node.nodeName():
+            pending.append(node.executedPlan())
+            continue
+        if "QueryStage" in node.nodeName():
+            pending.append(node.plan())
+            continue
+        if "BatchScan" in node.nodeName():
+            found.append((node.simpleString(1000), node.metrics().apply("numOutputRows").value()))
+        children = node.children()
+        pending += [children.apply(index) for index in range(children.size())]
+    return found
 
 
 def planned(path: str, **given: object) -> list[list[tuple[int, int, int]]]:

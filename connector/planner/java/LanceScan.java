@@ -3,38 +3,43 @@ package lance;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One scan, around Spark's PythonScan. Scans that read the same are equal, so that Spark runs one of them. */
-final class LanceScan implements Scan, SupportsReportStatistics {
+final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
   private static final int MAX_SHOWN = 1000;
+  private static final int MAX_RUNTIME_VALUES = 10000;
 
   final StructType schema;
   final Map options;
   private final Facts facts;
   private final Predicate[] predicates;
-  private Batch batch;
+  private final LanceBatch batch = new LanceBatch(this);
+  private String runtime;
+  private Map plan;
+  private boolean isPlanned;
 
   LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates) {
     this.schema = schema;
@@ -50,19 +55,65 @@ final class LanceScan implements Scan, SupportsReportStatistics {
   public String description() {
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
-    String limit = (String) options.get("__lance.limit");
     return Python.NAME + " " + facts.name() + ", reads: " + schema.simpleString() + ", filters: " + filters
-        + (limit == null ? "" : ", limit: " + limit);
+        + shown("limit") + shown("offset") + shown("order");
   }
 
+  private String shown(String what) {
+    Object value = options.get("__lance." + what);
+    return value == null ? "" : ", " + what + ": " + value;
+  }
+
+  /** How many rows are looked at: fewer than there are, where the tasks are known to leave some out. */
   public Statistics estimateStatistics() {
-    return new LanceStatistics(facts.rows(), facts.sizeInBytes(schema));
+    Map plan = plan();
+    long rows = plan == null ? facts.rows() : Math.min(facts.rows(), ((Number) plan.get("rows")).longValue());
+    double share = facts.rows() == 0 ? 1 : (double) rows / facts.rows();
+    return new LanceStatistics(rows, Math.max((long) (facts.sizeInBytes(schema) * share), 1));
   }
 
-  public synchronized Batch toBatch() {
-    if (batch == null) batch = new LanceBatch(this);
-    return batch;
+  /** The tasks, as the driver's Python process plans them; null if it does not. */
+  synchronized Map plan() {
+    if (!isPlanned) {
+      Map all = options;
+      if (runtime != null) {
+        all = new HashMap(options);
+        all.put("__lance.runtime", runtime);
+      }
+      plan = Python.askDriver("plan", all, schema);
+      isPlanned = true;
+    }
+    return plan;
   }
+
+  /** Columns by which a join may leave out rows while it runs; none where a limit has already chosen rows. */
+  public NamedReference[] filterAttributes() {
+    List found = new ArrayList();
+    StructField[] fields = schema.fields();
+    boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset");
+    for (int i = 0; i < fields.length && !isChosen; i++) {
+      String[] path = {fields[i].name()};
+      if (facts.isFilterable(Arrays.asList(path))) found.add(Expressions.column(quoted(path[0])));
+    }
+    return (NamedReference[]) found.toArray(new NamedReference[0]);
+  }
+
+  private static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
+
+  /** Predicates that may be left alone, so what is large is. */
+  public synchronized void filter(Predicate[] predicates) {
+    List small = new ArrayList();
+    for (int i = 0; i < predicates.length; i++) {
+      if (predicates[i].children().length <= MAX_RUNTIME_VALUES) small.add(predicates[i]);
+    }
+    runtime = new Predicates(facts).conjunction((Predicate[]) small.toArray(new Predicate[0]));
+    if (runtime != null) {
+      isPlanned = false;
+      batch.forget();
+    }
+  }
+
+  public Batch toBatch() { return batch; }
 
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
     return python(Python.source()).toMicroBatchStream(checkpointLocation);
@@ -88,10 +139,13 @@ final class LanceBatch implements Batch {
 
   LanceBatch(LanceScan scan) { this.scan = scan; }
 
+  /** What has been planned before Spark knew more. */
+  synchronized void forget() { python = null; }
+
   private synchronized Batch python() {
     if (python != null) return python;
     PythonDataSourceV2 source = Python.source();
-    Map plan = Python.askDriver("plan", scan.options, scan.schema);
+    Map plan = scan.plan();
     if (plan != null) {
       List partitions = new ArrayList();
       List encoded = (List) plan.get("partitions");
@@ -120,29 +174,4 @@ final class LanceStatistics implements Statistics {
 
   public OptionalLong numRows() { return OptionalLong.of(rows); }
   public OptionalLong sizeInBytes() { return OptionalLong.of(size); }
-}
-
-/** An answer that is known while Spark plans: no task runs. */
-final class CountScan implements LocalScan {
-  private final Facts facts;
-  private final int numCounts;
-
-  CountScan(Facts facts, int numCounts) {
-    this.facts = facts;
-    this.numCounts = numCounts;
-  }
-
-  public StructType readSchema() {
-    StructType counts = new StructType();
-    for (int i = 0; i < numCounts; i++) counts = counts.add("count_" + i, DataTypes.LongType, false);
-    return counts;
-  }
-
-  public InternalRow[] rows() {
-    Object[] counts = new Object[numCounts];
-    Arrays.fill(counts, Long.valueOf(facts.rows()));
-    return new InternalRow[] {new GenericInternalRow(counts)};
-  }
-
-  public String description() { return Python.NAME + " " + facts.name() + ", count(*) of the manifest"; }
 }

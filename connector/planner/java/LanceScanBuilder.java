@@ -1,29 +1,33 @@
 package lance;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.SparkContext$;
-import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.NullOrdering;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
-import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownOffset;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /** Collects what Spark pushes to one scan. */
 final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownLimit,
-    SupportsPushDownAggregates {
+    SupportsPushDownOffset, SupportsPushDownTopN, SupportsPushDownAggregates {
   private final Map options;
   private final Facts facts;
   private StructType schema;
   private Predicate[] taken = new Predicate[0];
-  private int numCounts;
+  private Summary summary;
 
   LanceScanBuilder(StructType schema, Map options, Facts facts) {
     this.schema = schema;
@@ -39,15 +43,12 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
     Predicates encoder = new Predicates(facts);
     List mine = new ArrayList();
     List rest = new ArrayList();
-    List terms = new ArrayList();
-    terms.add("AND");
     for (int i = 0; i < predicates.length; i++) {
-      List term = encoder.encode(predicates[i]);
-      (term == null ? rest : mine).add(predicates[i]);
-      if (term != null) terms.add(term);
+      (encoder.encode(predicates[i]) == null ? rest : mine).add(predicates[i]);
     }
-    if (!mine.isEmpty()) options.put("__lance.predicate", Python.json(terms));
     taken = (Predicate[]) mine.toArray(new Predicate[0]);
+    String all = encoder.conjunction(taken);
+    if (all != null) options.put("__lance.predicate", all);
     return (Predicate[]) rest.toArray(new Predicate[0]);
   }
 
@@ -59,27 +60,42 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
     return true;
   }
 
-  /** A limit holds for each partition; Spark cuts down what they yield together. */
-  public boolean isPartiallyPushed() { return true; }
+  /** Without a filter the tasks together yield so many rows, else each of them may, and Spark counts again. */
+  public boolean isPartiallyPushed() { return !isUnfiltered() || options.containsKey("__lance.order"); }
 
-  /** count(*), which the manifest knows. */
-  private boolean isCount(Aggregation aggregation) {
-    AggregateFunc[] functions = aggregation.aggregateExpressions();
-    for (int i = 0; i < functions.length; i++) {
-      if (!(functions[i] instanceof CountStar)) return false;
-    }
-    return aggregation.groupByExpressions().length == 0 && taken.length == 0 && facts.exact();
-  }
+  private boolean isUnfiltered() { return taken.length == 0 && facts.exact(); }
 
-  public boolean supportCompletePushDown(Aggregation aggregation) { return isCount(aggregation); }
-
-  public boolean pushAggregation(Aggregation aggregation) {
-    if (!isCount(aggregation)) return false;
-    numCounts = aggregation.aggregateExpressions().length;
+  /** Of the rows up to the limit, if there is one. */
+  public boolean pushOffset(int offset) {
+    if (isPartiallyPushed()) return false;
+    options.put("__lance.offset", String.valueOf(offset));
     return true;
   }
 
+  /** Each task yields its first rows; Spark sorts them once more. */
+  public boolean pushTopN(SortOrder[] orders, int limit) {
+    List columns = new ArrayList();
+    for (int i = 0; i < orders.length; i++) {
+      if (!(orders[i].expression() instanceof NamedReference)) return false;
+      String[] path = ((NamedReference) orders[i].expression()).fieldNames();
+      if (path.length != 1 || path[0].indexOf('.') >= 0 || !facts.isFilterable(Arrays.asList(path))) return false;
+      columns.add(Arrays.asList(new Object[] {path[0], Boolean.valueOf(orders[i].direction() == SortDirection.ASCENDING),
+          Boolean.valueOf(orders[i].nullOrdering() == NullOrdering.NULLS_FIRST)}));
+    }
+    options.put("__lance.order", Python.json(columns));
+    return pushLimit(limit);
+  }
+
+  private Summary summary(Aggregation aggregation) {
+    if (aggregation.groupByExpressions().length > 0 || !isUnfiltered()) return null;
+    if (summary == null) summary = Summary.of(aggregation.aggregateExpressions(), options, facts);
+    return summary;
+  }
+
+  public boolean supportCompletePushDown(Aggregation aggregation) { return summary(aggregation) != null; }
+  public boolean pushAggregation(Aggregation aggregation) { return summary(aggregation) != null; }
+
   public Scan build() {
-    return numCounts > 0 ? new CountScan(facts, numCounts) : new LanceScan(schema, options, facts, taken);
+    return summary == null ? new LanceScan(schema, options, facts, taken) : summary;
   }
 }

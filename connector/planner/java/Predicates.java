@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
@@ -45,6 +46,17 @@ final class Predicates {
   private final Facts facts;
 
   Predicates(Facts facts) { this.facts = facts; }
+
+  /** All of some predicates as JSON, without those that cannot be encoded; null if there are none. */
+  String conjunction(Predicate[] predicates) {
+    List terms = new ArrayList();
+    terms.add("AND");
+    for (int i = 0; i < predicates.length; i++) {
+      List term = encode(predicates[i]);
+      if (term != null) terms.add(term);
+    }
+    return terms.size() == 1 ? null : Python.json(terms);
+  }
 
   List encode(Expression e) {
     if (e instanceof NamedReference) return column((NamedReference) e);
