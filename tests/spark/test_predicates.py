@@ -20,7 +20,7 @@ NUM_DISTINCT = 500
 NUM_ROWS = 40 * NUM_DISTINCT
 NUM_FRAGMENTS = 2
 """Of more than 8,192 rows, so that statistics are asked which of them can match."""
-NUM_PREDICATES = 40
+NUM_PREDICATES = 30
 UTC = datetime.UTC
 
 

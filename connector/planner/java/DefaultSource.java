@@ -44,8 +44,9 @@ public class DefaultSource implements TableProvider {
   }
 
   /**
-   * The options of a read or write, and what a timestamp among them needs to be understood. Of a table that a catalog knows (CREATE TABLE t USING lance OPTIONS (...) LOCATION ...)
-   * they come with a prefix among its properties, and the path as an escaped URI.
+   * The options of a read or write, and the time zone that a timestamp among them may need. Those of a table that a
+   * catalog knows (CREATE TABLE t USING lance OPTIONS (...) LOCATION ...) come with a prefix among its properties, and
+   * the path as an escaped URI.
    */
   private static Map declared(Map given) {
     Map options = new HashMap(given);

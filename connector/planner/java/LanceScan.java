@@ -101,16 +101,18 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
 
   /** Predicates that may be left alone, so what is large is. */
-  public synchronized void filter(Predicate[] predicates) {
+  public void filter(Predicate[] predicates) {
     List small = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {
       if (predicates[i].children().length <= MAX_RUNTIME_VALUES) small.add(predicates[i]);
     }
-    runtime = new Predicates(facts).conjunction((Predicate[]) small.toArray(new Predicate[0]));
-    if (runtime != null) {
+    String found = new Predicates(facts).conjunction((Predicate[]) small.toArray(new Predicate[0]));
+    if (found == null) return;
+    synchronized (this) {
+      runtime = found;
       isPlanned = false;
-      batch.forget();
     }
+    batch.forget();
   }
 
   public Batch toBatch() { return batch; }
