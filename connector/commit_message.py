@@ -4,7 +4,7 @@ Spark pickles commit messages; this one carries nothing but a string of JSON, wh
 input, so that no object of an executor's making ever takes part in the commit.
 
 ```
-{"partition": 3, "fragments": ["<FragmentMetadata.to_json()>", …]}
+{"partition": 3, "fragments": [<FragmentMetadata.to_json()>, …]}
 ```
 """
 

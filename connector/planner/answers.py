@@ -61,7 +61,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     num_rows = [fragment.num_rows for fragment in fragments]
     rows = sum(count or 0 for count in num_rows)
-    data_bytes = sum(file.size_bytes or 0 for fragment in fragments for file in fragment.files)
+    data_bytes = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     return {
         "schema": schema.json(),
         "snapshot": json.dumps([dataset.uri, dataset.version]),

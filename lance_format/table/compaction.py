@@ -252,9 +252,9 @@ def _with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentS
         named.append(
             dataclasses.replace(
                 fragment,
-                row_ids=serialize_row_ids(all_ids.slice(row, stop)),
-                created_at=serialize_row_versions(all_made.slice(row, stop)),
-                last_updated_at=serialize_row_versions(all_changed.slice(row, stop)),
+                row_id_meta=serialize_row_ids(all_ids.slice(row, stop)),
+                created_at_version_meta=serialize_row_versions(all_made.slice(row, stop)),
+                last_updated_at_version_meta=serialize_row_versions(all_changed.slice(row, stop)),
             )
         )
         row = stop

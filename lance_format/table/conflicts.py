@@ -66,7 +66,7 @@ def _removed(operation: Delete | Update) -> frozenset[int]:
 
 
 def _differ_in_files(one: FragmentMetadata, other: FragmentMetadata) -> bool:
-    return [file.name for file in one.files] != [file.name for file in other.files]
+    return [file.path for file in one.files] != [file.path for file in other.files]
 
 
 def _needs_nullability(_own: Any, committed: Any) -> Verdict:

@@ -123,7 +123,7 @@ def write_deleted_rows(
         The version that was read to find them; a part of the file's name.
     """
     file_type, content = _serialize(rows)
-    deletion = DeletionFile(file_type, read_version, secrets.randbits(63), rows.size)
+    deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)
     store.put_if_absent(f"{root}/{deletion.path(fragment.id)}", content)
     return deletion
 

@@ -6,14 +6,15 @@ import dataclasses
 import enum
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from google.protobuf.json_format import MessageToJson, Parse, ParseError
+from google.protobuf.json_format import ParseError
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
+from lance_format.table.fragment_json import fragment_from_json, fragment_to_json
 from lance_format.table.naming import DATA_DIRECTORY, DELETIONS_DIRECTORY, check_relative_path, check_segment
 
 TOMBSTONE = -2
@@ -25,11 +26,14 @@ MAX_ROWS = 2**32
 MAX_FRAGMENT_ID = 2**32 - 1
 
 
-class DeletionFileType(enum.Enum):
-    """How a deletion file lists rows, and its suffix."""
+class DeletionFileType(enum.StrEnum):
+    """How a deletion file lists rows."""
 
-    ARROW_ARRAY = "arrow"
-    BITMAP = "bin"
+    ARROW_ARRAY = "array"
+    BITMAP = "bitmap"
+
+
+_SUFFIXES = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITMAP: "bin"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +42,24 @@ class DeletionFile:
 
     Parameters
     ----------
-    file_type : DeletionFileType
     read_version, id : int
         Parts of the file's name.
+    file_type : DeletionFileType
     num_deleted_rows : int
         0 if the table does not say.
     base_id : int, optional
         Where it lies, by `Manifest.bases`; in the table itself if not given.
     """
 
-    file_type: DeletionFileType
     read_version: int
     id: int
+    file_type: DeletionFileType
     num_deleted_rows: int
     base_id: int | None = None
 
     def path(self, fragment_id: int) -> str:
         """Return the path of the file, relative to where it lies."""
-        return f"{DELETIONS_DIRECTORY}/{fragment_id}-{self.read_version}-{self.id}.{self.file_type.value}"
+        return f"{DELETIONS_DIRECTORY}/{fragment_id}-{self.read_version}-{self.id}.{_SUFFIXES[self.file_type]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +68,25 @@ class DataFile:
 
     Parameters
     ----------
-    name : str
+    path : str
         Within the data directory.
     fields : tuple of int
         The ids of the fields it holds; negative where a field has since been replaced.
     column_indices : tuple of int
         For each of them its column in the file; -1 if it has none. Empty in files of format 0.1.
     file_major_version, file_minor_version : int
-    size_bytes : int
+    file_size_bytes : int
         0 if the table does not say.
     base_id : int, optional
         Where it lies, by `Manifest.bases`; in the table itself if not given.
     """
 
-    name: str
+    path: str
     fields: tuple[int, ...]
     column_indices: tuple[int, ...]
     file_major_version: int
     file_minor_version: int
-    size_bytes: int
+    file_size_bytes: int
     base_id: int | None = None
 
     @property
@@ -91,9 +95,9 @@ class DataFile:
         return 0 < len(self.fields) == self.fields.count(TOMBSTONE)
 
     @property
-    def path(self) -> str:
+    def relative_path(self) -> str:
         """The path of the file, relative to where it lies."""
-        return f"{DATA_DIRECTORY}/{self.name}"
+        return f"{DATA_DIRECTORY}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +133,10 @@ class FragmentMetadata:
     physical_rows : int
         The rows in its files, deleted ones included; 0 in tables of early releases, which do not say.
     deletion_file : DeletionFile, optional
-    row_ids : bytes or ExternalFile, optional
+    row_id_meta : bytes or ExternalFile, optional
         Of tables with stable row ids: the id of every physical row; see `lance_format.table.row_ids`. Fewer, while the
         fragment is not part of a table: the commit makes ids for the rows that follow.
-    created_at, last_updated_at : bytes or ExternalFile, optional
+    created_at_version_meta, last_updated_at_version_meta : bytes or ExternalFile, optional
         Of such tables: the versions that made and last changed every row.
     origin : bytes, optional
         The protobuf that it, or what it was made from, was parsed from. It is kept for what a newer writer put into it.
@@ -144,9 +148,9 @@ class FragmentMetadata:
     files: tuple[DataFile, ...]
     physical_rows: int
     deletion_file: DeletionFile | None = None
-    row_ids: RowSequence | None = None
-    created_at: RowSequence | None = None
-    last_updated_at: RowSequence | None = None
+    row_id_meta: RowSequence | None = None
+    created_at_version_meta: RowSequence | None = None
+    last_updated_at_version_meta: RowSequence | None = None
     origin: bytes | None = field(default=None, repr=False, compare=False)
     serialized: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -170,22 +174,32 @@ class FragmentMetadata:
             return self.files
         return [parse_data_file(file, f"fragment {self.id}") for file in named]
 
-    def to_json(self) -> str:
-        """Return the fragment as text; see `from_json`."""
-        return MessageToJson(serialize_fragment(self), preserving_proto_field_name=True, indent=None)
+    @property
+    def num_deletions(self) -> int:
+        """How many rows are deleted; 0 also if the table does not say."""
+        return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold of the fragment, in the form of pylance; see `from_json`."""
+        return fragment_to_json(serialize_fragment(self))
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> FragmentMetadata:
-        """Rebuild what `to_json` wrote, validated like a manifest.
+    def from_json(cls, json_data: str | bytes | Mapping[str, Any]) -> FragmentMetadata:
+        """Rebuild what `to_json` returned, here or in pylance, validated like a manifest.
+
+        Parameters
+        ----------
+        json_data : str, bytes or mapping
+            As text, or as `json.loads` returns it.
 
         Raises
         ------
         InvalidInputError
-            If the text is malformed.
+            If it is malformed.
         """
         try:
-            return parse_fragment(Parse(text, table_pb2.DataFragment()))
-        except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            return parse_fragment(fragment_from_json(json_data))
+        except (ParseError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
             raise InvalidInputError(f"malformed fragment metadata: {error}") from error
 
 
@@ -271,16 +285,16 @@ def serialize_fragment(fragment: FragmentMetadata) -> table_pb2.DataFragment:
     message.id, message.physical_rows = fragment.id, fragment.physical_rows
     del message.files[:]
     for file in fragment.files:
-        if file.name in stored:
-            message.files.append(stored[file.name])
+        if file.path in stored:
+            message.files.append(stored[file.path])
             _set_data_file(message.files[-1], file)
         else:
             _set_data_file(message.files.add(), file)
     _set_deletion_file(message, fragment.deletion_file)
     for sequence, inline, external in (
-        (fragment.row_ids, "inline_row_ids", "external_row_ids"),
-        (fragment.created_at, "inline_created_at_versions", "external_created_at_versions"),
-        (fragment.last_updated_at, "inline_last_updated_at_versions", "external_last_updated_at_versions"),
+        (fragment.row_id_meta, "inline_row_ids", "external_row_ids"),
+        (fragment.created_at_version_meta, "inline_created_at_versions", "external_created_at_versions"),
+        (fragment.last_updated_at_version_meta, "inline_last_updated_at_versions", "external_last_updated_at_versions"),
     ):
         if sequence is None:
             message.ClearField(inline)
@@ -342,11 +356,11 @@ def serialize_data_file(file: DataFile) -> table_pb2.DataFile:
 
 
 def _set_data_file(message: table_pb2.DataFile, file: DataFile) -> None:
-    message.path = file.name
+    message.path = file.path
     message.fields[:] = file.fields
     message.column_indices[:] = file.column_indices
     message.file_major_version, message.file_minor_version = file.file_major_version, file.file_minor_version
-    message.file_size_bytes = file.size_bytes
+    message.file_size_bytes = file.file_size_bytes
     _set_base(message, file.base_id)
 
 
@@ -389,4 +403,4 @@ def _parse_deletion_file(message: table_pb2.DeletionFile, physical_rows: int, wh
     if message.num_deleted_rows > (physical_rows or MAX_ROWS):
         raise CorruptFileError(f"{where} has {physical_rows} rows, {message.num_deleted_rows} of them deleted")
     base_id = message.base_id if message.HasField("base_id") else None
-    return DeletionFile(file_type, message.read_version, message.id, message.num_deleted_rows, base_id)
+    return DeletionFile(message.read_version, message.id, file_type, message.num_deleted_rows, base_id)

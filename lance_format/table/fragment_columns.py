@@ -128,11 +128,11 @@ def columns_of(fragments: Iterable[FragmentMetadata]) -> FragmentColumns:
                 fragment.physical_rows,
                 0 if deletion is None else deletion.num_deleted_rows or -1,
                 len(fragment.files),
-                min(sum(file.size_bytes for file in fragment.files), _MAX_SIZE),
+                min(sum(file.file_size_bytes for file in fragment.files), _MAX_SIZE),
                 min(versions, default=-1),
                 max(versions, default=-1),
                 max(fragment.field_ids, default=-1),
-                fragment.row_ids is not None,
+                fragment.row_id_meta is not None,
             )
         )
         bases |= {file.base_id for file in (*fragment.files, deletion) if file is not None}

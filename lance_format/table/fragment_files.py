@@ -184,9 +184,9 @@ class FragmentFiles:
 
     def _open_file(self, file: DataFile) -> FileReader:
         fragment = self._fragment
-        path = f"{place_of(file, self._root, self._bases)}/{file.path}"
+        path = f"{place_of(file, self._root, self._bases)}/{file.relative_path}"
         try:
-            source = self._store.open_reader(path, file.size_bytes or None)
+            source = self._store.open_reader(path, file.file_size_bytes or None)
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(
                 f"the data file {path} of fragment {fragment.id} is gone; if a cleanup has removed this version of"

@@ -116,7 +116,7 @@ def is_settled_as(operation: object, committed: object) -> bool:
 
 
 def _file_names(fragments: Iterable[FragmentMetadata]) -> set[str]:
-    return {file.name for fragment in fragments for file in fragment.files}
+    return {file.path for fragment in fragments for file in fragment.files}
 
 
 def _find_in_any_case(schema: Schema, name: str) -> Field | None:

@@ -80,19 +80,19 @@ def row_column(name: str, rows: LiveRows) -> pa.Array:
 
 def row_ids_of(scan: FragmentScan) -> RowIdSequence | None:
     """Read the ids of all physical rows of a fragment; None if the table has no stable row ids."""
-    stored = scan.fragment.row_ids
+    stored = scan.fragment.row_id_meta
     return None if stored is None else _remembered(ROW_ID, scan, lambda: _parse_ids(stored, scan))
 
 
 def created_at_of(scan: FragmentScan) -> RowVersionSequence | None:
     """Read which versions made the physical rows of a fragment; None if the table does not say."""
-    stored = scan.fragment.created_at
+    stored = scan.fragment.created_at_version_meta
     return None if stored is None else _remembered("created_at", scan, lambda: _parse_versions(stored, scan))
 
 
 def last_updated_at_of(scan: FragmentScan) -> RowVersionSequence | None:
     """Read which versions last changed the physical rows of a fragment; None if the table does not say."""
-    stored = scan.fragment.last_updated_at
+    stored = scan.fragment.last_updated_at_version_meta
     return None if stored is None else _remembered("last_updated_at", scan, lambda: _parse_versions(stored, scan))
 
 

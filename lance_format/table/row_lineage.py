@@ -41,9 +41,12 @@ def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest
 
 def without_lineage(fragment: FragmentMetadata) -> FragmentMetadata:
     """Return a fragment whose rows are all new, whatever it says of them."""
-    if fragment.row_ids is None and fragment.created_at is None and fragment.last_updated_at is None:
+    known = (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta)
+    if known == (None, None, None):
         return fragment
-    return dataclasses.replace(fragment, row_ids=None, created_at=None, last_updated_at=None)
+    return dataclasses.replace(
+        fragment, row_id_meta=None, created_at_version_meta=None, last_updated_at_version_meta=None
+    )
 
 
 def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tuple[FragmentMetadata, ...]:
@@ -56,7 +59,7 @@ def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tup
         if before.get(fragment.id) == fragment.files
         else dataclasses.replace(
             fragment,
-            last_updated_at=serialize_row_versions(
+            last_updated_at_version_meta=serialize_row_versions(
                 RowVersionSequence.constant(previous.version + 1, fragment.physical_rows)
             ),
         )
@@ -65,9 +68,9 @@ def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tup
 
 
 def _kept_ids(fragment: FragmentMetadata) -> RowIdSequence:
-    if fragment.row_ids is None:
+    if fragment.row_id_meta is None:
         return RowIdSequence.from_range(0, 0)
-    return parse_partial_row_ids(_inline(fragment.row_ids), fragment.physical_rows)
+    return parse_partial_row_ids(_inline(fragment.row_id_meta), fragment.physical_rows)
 
 
 def _with_lineage(
@@ -75,14 +78,16 @@ def _with_lineage(
 ) -> FragmentMetadata:
     new_ids = RowIdSequence.from_range(next_row_id, next_row_id + num_new)
     made = RowVersionSequence.constant(version, fragment.physical_rows)
-    if fragment.created_at is not None:
-        before = parse_row_versions(_inline(fragment.created_at), len(kept))
+    if fragment.created_at_version_meta is not None:
+        before = parse_row_versions(_inline(fragment.created_at_version_meta), len(kept))
         made = RowVersionSequence.concatenate([before, RowVersionSequence.constant(version, num_new)])
     return dataclasses.replace(
         fragment,
-        row_ids=serialize_row_ids(RowIdSequence.concatenate([kept, new_ids])),
-        created_at=serialize_row_versions(made),
-        last_updated_at=serialize_row_versions(RowVersionSequence.constant(version, fragment.physical_rows)),
+        row_id_meta=serialize_row_ids(RowIdSequence.concatenate([kept, new_ids])),
+        created_at_version_meta=serialize_row_versions(made),
+        last_updated_at_version_meta=serialize_row_versions(
+            RowVersionSequence.constant(version, fragment.physical_rows)
+        ),
     )
 
 

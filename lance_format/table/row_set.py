@@ -113,8 +113,8 @@ class MovedRows:
             if stop > row:
                 fragment = dataclasses.replace(
                     fragment,
-                    row_ids=serialize_row_ids(ids.slice(row, stop)),
-                    created_at=serialize_row_versions(made.slice(row, stop)),
+                    row_id_meta=serialize_row_ids(ids.slice(row, stop)),
+                    created_at_version_meta=serialize_row_versions(made.slice(row, stop)),
                 )
             named.append(fragment)
             row = stop

@@ -222,7 +222,7 @@ class _Kind:
 
 def _stated_size(fragment: FragmentMetadata, places: Sequence[int]) -> float:
     """Return the size of some files of a fragment; 0 if it is not known of one."""
-    sizes = [fragment.files[place].size_bytes for place in places]
+    sizes = [fragment.files[place].file_size_bytes for place in places]
     return float(sum(sizes)) if all(sizes) else 0.0
 
 

@@ -119,11 +119,11 @@ def named_files(manifest: Manifest, root: str) -> Iterator[str]:
         yield f"{root}/{TRANSACTIONS_DIRECTORY}/{manifest.transaction_file}"
     for fragment in manifest.fragments:
         for file in fragment.stored_files():
-            yield f"{place_of(file, root, manifest.bases)}/{file.path}"
+            yield f"{place_of(file, root, manifest.bases)}/{file.relative_path}"
         deletion = fragment.deletion_file
         if deletion is not None:
             yield f"{place_of(deletion, root, manifest.bases)}/{deletion.path(fragment.id)}"
-        for sequence in (fragment.row_ids, fragment.created_at, fragment.last_updated_at):
+        for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
             if isinstance(sequence, ExternalFile):  # It does not say in which branch it lies.
                 yield from (f"{place}/{sequence.path}" for place in (root, *manifest.bases.values()))
     for index in manifest.indices:

@@ -53,7 +53,7 @@ class Transaction:
         """The names of the data files of the fragments that it adds to the table."""
         if isinstance(self.operation, OtherOperation):
             return frozenset()
-        return frozenset(file.name for fragment in self.operation.added_fragments for file in fragment.files)
+        return frozenset(file.path for fragment in self.operation.added_fragments for file in fragment.files)
 
 
 def serialize_transaction(transaction: Transaction) -> bytes:

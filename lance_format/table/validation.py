@@ -59,13 +59,13 @@ def _check_fields(table: TableVersion, fragment: FragmentMetadata) -> None:
 
 def _check_sizes(table: TableVersion, fragment: FragmentMetadata) -> None:
     for file in fragment.files:
-        path = f"{place_of(file, table.root, table.manifest.bases)}/{file.path}"
+        path = f"{place_of(file, table.root, table.manifest.bases)}/{file.relative_path}"
         try:
             size = table.store.size(path)
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(f"the data file {path} of fragment {fragment.id} is gone") from error
-        if file.size_bytes not in (0, size):
-            raise CorruptFileError(f"the file has {size} bytes, the manifest says {file.size_bytes}", path=path)
+        if file.file_size_bytes not in (0, size):
+            raise CorruptFileError(f"the file has {size} bytes, the manifest says {file.file_size_bytes}", path=path)
 
 
 def _check_lineage(table: TableVersion, scans: list[FragmentScan]) -> None:

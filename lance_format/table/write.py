@@ -193,7 +193,7 @@ class TableWrite:
             history = load_history(store, root)
             if history.latest < self.read_version or history.find_transaction(self.uuid, self.read_version):
                 return []
-            reported = {f"{root}/{file.path}" for fragment in fragments for file in fragment.files}
+            reported = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
             for path in sorted(reported.union(list_data_files(store, root, self.uuid))):
                 store.delete(path)
                 deleted.append(path)
@@ -216,7 +216,7 @@ class TableWrite:
         planned = {node.id for node in self.schema.walk()}
         for data_file in (file for fragment in fragments for file in fragment.files):
             if not planned.issuperset(data_file.fields):
-                raise InvalidInputError(f"data file {data_file.name} has other columns than this write was planned for")
+                raise InvalidInputError(f"data file {data_file.path} has other columns than this write was planned for")
         check_data_files(store, root, fragments)
 
 
@@ -232,19 +232,19 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
     """
     seen: set[str] = set()
     for data_file in (file for fragment in fragments for file in fragment.files):
-        if data_file.name in seen:
-            raise InvalidInputError(f"data file {data_file.name} is named twice; commit every fragment once")
-        seen.add(data_file.name)
+        if data_file.path in seen:
+            raise InvalidInputError(f"data file {data_file.path} is named twice; commit every fragment once")
+        seen.add(data_file.path)
         if data_file.base_id is not None:
-            raise InvalidInputError(f"data file {data_file.name} is said to lie outside of the table")
-        path = f"{root}/{data_file.path}"
+            raise InvalidInputError(f"data file {data_file.path} is said to lie outside of the table")
+        path = f"{root}/{data_file.relative_path}"
         try:
             size = store.size(path)
         except ObjectNotFoundError as error:
             raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
-        if size != data_file.size_bytes:
+        if size != data_file.file_size_bytes:
             raise CommitError(
-                f"data file {path} has {size} bytes instead of {data_file.size_bytes}; nothing was committed:"
+                f"data file {path} has {size} bytes instead of {data_file.file_size_bytes}; nothing was committed:"
                 " write it again"
             )
 

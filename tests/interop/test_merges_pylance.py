@@ -172,9 +172,9 @@ def test_manifests_that_contradict_the_files(path: Path, check: Callable[[LanceD
     "check",
     [
         _with(lambda _: {"next_row_id": 5}),
-        _with(lambda manifest: _first(manifest, row_ids=None)),
-        _with(lambda manifest: _first(manifest, row_ids=manifest.fragments[2].row_ids)),
-        _with(lambda manifest: _first(manifest, created_at=b"\xff")),
+        _with(lambda manifest: _first(manifest, row_id_meta=None)),
+        _with(lambda manifest: _first(manifest, row_id_meta=manifest.fragments[2].row_id_meta)),
+        _with(lambda manifest: _first(manifest, created_at_version_meta=b"\xff")),
     ],
     ids=["next id", "no ids", "another's ids", "versions"],
 )

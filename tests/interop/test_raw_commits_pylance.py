@@ -1,5 +1,6 @@
 """Operations that are prepared fragment by fragment and committed in one go, on tables of either library."""
 
+import json
 from pathlib import Path
 
 import lance
@@ -45,11 +46,31 @@ def test_create_append_and_overwrite(tmp_path: Path) -> None:
     assert assert_same(path).to_table() == some(3)
 
 
-def test_fragments_travel_as_text(tmp_path: Path) -> None:
-    texts = [fragment.to_json() for fragment in write_fragments(some(5), tmp_path)]
+@pytest.mark.parametrize("stable", [False, True])
+def test_fragments_travel_as_json_between_the_libraries(tmp_path: Path, stable: bool) -> None:
+    table = lance.write_dataset(some(50), str(tmp_path), max_rows_per_file=30, enable_stable_row_ids=stable)
+    table.delete("id < 10")
+    for fragment in table.get_fragments():
+        theirs = fragment.metadata
+        ours = lance_format.FragmentMetadata.from_json(json.dumps(theirs.to_json()))
+        assert ours == lance_format.dataset(tmp_path).get_fragment(fragment.fragment_id).metadata
+        assert theirs.to_json() == ours.to_json() | {"overlays": []}
+        assert lance.FragmentMetadata.from_json(json.dumps(ours.to_json())) == theirs
+        assert [(file.path, file.file_size_bytes) for file in ours.files] == [
+            (file.path, file.file_size_bytes) for file in theirs.files
+        ]
+        assert ours.num_deletions == theirs.num_deletions
+
+
+def test_fragments_of_the_other_library_are_committed(tmp_path: Path) -> None:
+    texts = [json.dumps(fragment.to_json()) for fragment in lance.fragment.write_fragments(some(5), tmp_path)]
     fragments = [lance_format.FragmentMetadata.from_json(text) for text in texts]
     LanceDataset.commit(tmp_path, LanceOperation.Overwrite(SCHEMA, fragments))
     assert assert_same(tmp_path).to_table() == some(5)
+    (mine,) = write_fragments(some(7), tmp_path)
+    append = lance.LanceOperation.Append([lance.FragmentMetadata.from_json(json.dumps(mine.to_json()))])
+    lance.LanceDataset.commit(tmp_path, append, read_version=1)
+    assert assert_same(tmp_path).count_rows() == 12
 
 
 @pytest.mark.parametrize("stable", [False, True])
@@ -91,7 +112,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="ids of fields"):
         LanceOperation.Merge([], SCHEMA)
     (lost,) = write_fragments(some(5), path)
-    next(file for file in (path / "data").iterdir() if file.name == lost.files[0].name).unlink()
+    next(file for file in (path / "data").iterdir() if file.name == lost.files[0].path).unlink()
     with pytest.raises(CommitError, match="missing"):
         LanceDataset.commit(path, LanceOperation.Append([lost]), 1)
     deletion = table.get_fragments()[0].delete("id = 1")

@@ -110,7 +110,8 @@ def test_a_column_of_another_writer_that_does_not_fit(spark: SparkSession, path:
     with pytest.raises(PySparkException, match="another writer has given the table a column 'name' meanwhile"):
         append(df, path, mergeSchema=True)
     assert rows(spark, path) == [(0, 0), (1, 1)]
-    files = {file.path for fragment in lance_format.dataset(path).get_fragments() for file in fragment.data_files()}
+    fragments = lance_format.dataset(path).get_fragments()
+    files = {file.relative_path for fragment in fragments for file in fragment.data_files()}
     assert data_files(path) == files
 
 

@@ -423,5 +423,5 @@ def test_compression_shrinks_what_is_inside(spark: SparkSession, path: str) -> N
     for compression in ("none", "zstd"):
         append(df, f"{path}.{compression}", **{"a.lance.compression": compression})
         fragments = lance_format.dataset(f"{path}.{compression}").get_fragments()
-        sizes[compression] = sum(file.size_bytes for fragment in fragments for file in fragment.data_files())
+        sizes[compression] = sum(file.file_size_bytes for fragment in fragments for file in fragment.data_files())
     assert sizes["zstd"] < 0.7 * sizes["none"]

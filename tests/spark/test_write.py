@@ -145,4 +145,4 @@ def test_a_failing_commit_leaves_the_table_as_it_was(spark: SparkSession, path: 
     assert lance_format.dataset(path).version == 2
     versions = [lance_format.dataset(path, version) for version in (1, 2)]
     fragments = [fragment for version in versions for fragment in version.get_fragments()]
-    assert data_files(path) == {file.path for fragment in fragments for file in fragment.data_files()}
+    assert data_files(path) == {file.relative_path for fragment in fragments for file in fragment.data_files()}

@@ -41,7 +41,7 @@ def index(name: str = "i", fields: tuple[int, ...] = (0,), fragments: tuple[int,
 
 
 def with_deletions(fragment: FragmentMetadata, number: int) -> FragmentMetadata:
-    return dataclasses.replace(fragment, deletion_file=DeletionFile(DeletionFileType.ARROW_ARRAY, 4, number, 1))
+    return dataclasses.replace(fragment, deletion_file=DeletionFile(4, number, DeletionFileType.ARROW_ARRAY, 1))
 
 
 ONE, TWO = some_fragment(fragment_id=1), some_fragment(fragment_id=2)

@@ -34,9 +34,9 @@ def content(file_type: DeletionFileType, rows: list[int]) -> bytes:
 
 
 def read(root: Path, file_type: DeletionFileType, data: bytes, announced: int, physical_rows: int = 100) -> list[int]:
-    deletion = DeletionFile(file_type, 3, 99, announced)
+    deletion = DeletionFile(3, 99, file_type, announced)
     fragment = FragmentMetadata(7, some_fragment().files, physical_rows, deletion)
-    path = root / f"_deletions/7-3-99.{file_type.value}"
+    path = root / f"_deletions/7-3-99.{'arrow' if file_type is ARROW else 'bin'}"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
     return read_deleted_rows(LocalStore(), str(root), fragment, physical_rows).tolist()
@@ -81,7 +81,7 @@ class TestBothKinds:
             assert set(rows) <= set(range(100))
 
     def test_a_file_that_is_gone(self, tmp_path: Path, file_type: DeletionFileType) -> None:
-        fragment = FragmentMetadata(7, some_fragment().files, 100, DeletionFile(file_type, 3, 99, 1))
+        fragment = FragmentMetadata(7, some_fragment().files, 100, DeletionFile(3, 99, file_type, 1))
         with pytest.raises(DatasetNotFoundError, match=r"_deletions/7-3-99.*fragment 7"):
             read_deleted_rows(LocalStore(), str(tmp_path), fragment, 100)
 

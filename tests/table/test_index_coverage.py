@@ -54,7 +54,7 @@ def with_file(file: DataFile, field: int) -> Any:
     return dataclasses.replace(ONE, files=(left, file))
 
 
-DELETED = dataclasses.replace(ONE, deletion_file=DeletionFile(DeletionFileType.ARROW_ARRAY, 3, 1, 1))
+DELETED = dataclasses.replace(ONE, deletion_file=DeletionFile(3, 1, DeletionFileType.ARROW_ARRAY, 1))
 NEW_FIELDS = Schema((*FIELDS.fields, dataclasses.replace(FIELDS.fields[0], name="b", id=2)))
 NEW_FILE = dataclasses.replace(ONE, files=(FILE, DataFile("b.lance", (2,), (0,), 2, 2, 10)))
 
@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Any, set[int] | None, set[int] | None]] = {
         {2},
         {1, 2},
     ),
-    "data replacement": (DataReplacement(((1, dataclasses.replace(FILE, name="x.lance")),)), {2}, {2}),
+    "data replacement": (DataReplacement(((1, dataclasses.replace(FILE, path="x.lance")),)), {2}, {2}),
     "merge": (Merge((NEW_FILE, TWO), NEW_FIELDS), {1, 2}, {1, 2}),
     "merge of other values": (Merge((with_file(OTHER_S, 1), TWO), FIELDS), {1, 2}, {2}),
     "project": (Project(Schema(FIELDS.fields[:1])), {1, 2}, None),

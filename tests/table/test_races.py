@@ -186,7 +186,7 @@ def test_cleanup_takes_nothing_that_is_needed(tmp_path: Path) -> None:
     lance.dataset(path).validate()
     table.cleanup_old_versions(datetime.timedelta(0), delete_unverified=True)
     table.checkout_latest()
-    needed = {file.path for fragment in table.get_fragments() for file in fragment.data_files()}
+    needed = {file.relative_path for fragment in table.get_fragments() for file in fragment.data_files()}
     assert {f"data/{file.name}" for file in Path(path, "data").iterdir()} == needed
 
 

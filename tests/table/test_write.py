@@ -68,7 +68,7 @@ class TestFragments:
         for options in ({}, {"encoding": {"compression": "none"}}, {"column_encoding": {"s": {"compression": "none"}}}):
             planned = lance_format.plan_write(str(path), SCHEMA, mode="append", **options)
             (fragment,) = pickle.loads(pickle.dumps(planned)).write_fragments([data])
-            sizes.append(fragment.files[0].size_bytes)
+            sizes.append(fragment.files[0].file_size_bytes)
         assert sizes[0] < sizes[2] < sizes[1]
         assert sizes[1] > 20_000 * (8 + 8)
         table = pa.table(data.columns, SCHEMA)
@@ -85,7 +85,7 @@ class TestFragments:
         fragments = planned.write_fragments([data])
         assert len(fragments) > 3
         assert sum(fragment.physical_rows for fragment in fragments) == 200_000
-        assert all((path / fragment.files[0].path).stat().st_size < 1_300_000 for fragment in fragments)
+        assert all((path / fragment.files[0].relative_path).stat().st_size < 1_300_000 for fragment in fragments)
 
     def test_no_rows_no_fragments(self, path: Path) -> None:
         before = data_files(path)
@@ -163,8 +163,8 @@ class TestCommit:
     def test_files_are_looked_at(self, path: Path) -> None:
         planned = plan(path)
         (missing,), (short,), (whole,) = (write(planned, 0, 5) for _ in range(3))
-        (path / missing.files[0].path).unlink()
-        os.truncate(path / short.files[0].path, 50)
+        (path / missing.files[0].relative_path).unlink()
+        os.truncate(path / short.files[0].relative_path, 50)
         for fragments, message in (([whole, missing], "missing"), ([whole, short], "50 bytes instead of")):
             with pytest.raises(CommitError, match=message):
                 planned.commit(fragments)
@@ -188,7 +188,7 @@ class TestAbort:
         known, lost, kept = write(planned, 0, 1), write(planned, 1, 2), write(other, 2, 3)
         half = path / "data" / f".tmp_{Path(lost[0].files[0].path).name}_0123"
         half.write_bytes(b"half a file")
-        files = [f"{path}/{fragments[0].files[0].path}" for fragments in (known, lost)]
+        files = [f"{path}/{fragments[0].files[0].relative_path}" for fragments in (known, lost)]
         assert sorted(planned.abort(known)) == sorted([*files, str(half)])
         assert other.commit(kept) == 2
 
@@ -206,7 +206,7 @@ class TestAbort:
         planned.commit(fragments)
         (path / "_versions/18446744073709551613.manifest").write_bytes(b"broken")
         assert planned.abort(fragments) == []
-        assert (path / fragments[0].files[0].path).exists()
+        assert (path / fragments[0].files[0].relative_path).exists()
 
     def test_a_commit_that_lands_and_then_fails_keeps_its_rows(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -100,4 +100,4 @@ def _uncover(
 
 
 def _files_of(fragment: FragmentMetadata, fields: frozenset[int]) -> list[tuple[str, int | None]]:
-    return [(file.name, file.base_id) for file in fragment.files if not fields.isdisjoint(file.fields)]
+    return [(file.path, file.base_id) for file in fragment.files if not fields.isdisjoint(file.fields)]
