@@ -94,7 +94,7 @@ class CleanupStats:
     failed_deletes: int = 0
 
 
-def clean_up(store: ObjectStore, root: str, opened: Manifest, policy: CleanupPolicy) -> CleanupStats:
+def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy) -> CleanupStats:
     """Remove old versions of a branch, and files that nothing needs.
 
     Parameters
@@ -102,7 +102,9 @@ def clean_up(store: ObjectStore, root: str, opened: Manifest, policy: CleanupPol
     store : ObjectStore
     root : str
         The path of the branch in the store.
-    opened : Manifest
+    branch : str or None
+        Its name; None for the main one.
+    kept_from : int
         A version of it. This and later ones stay.
     policy : CleanupPolicy
 
@@ -113,7 +115,7 @@ def clean_up(store: ObjectStore, root: str, opened: Manifest, policy: CleanupPol
     CorruptFileError, NotSupportedError
         If a version cannot be read: which files it needs is not known. Nothing was removed.
     """
-    return _Cleanup(store, root, opened, policy).run()
+    return _Cleanup(store, root, branch, kept_from, policy).run()
 
 
 @dataclass(slots=True)
@@ -131,12 +133,15 @@ class _Names:
 class _Cleanup:
     """One cleanup."""
 
-    def __init__(self, store: ObjectStore, root: str, opened: Manifest, policy: CleanupPolicy) -> None:
+    def __init__(
+        self, store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy
+    ) -> None:
         self._store = store
         self._root = root
-        self._opened = opened
+        self._branch = branch
+        self._kept_from = kept_from
         self._policy = policy
-        self._main = main_location(root, opened.branch)
+        self._main = main_location(root, branch)
         self._started = time.time()
         self._used: set[str] = set()
         self._known: set[str] = set()
@@ -183,7 +188,7 @@ class _Cleanup:
 
     def _candidates(self, history: History) -> set[int]:
         """Return the versions that may be removed, as far as their numbers tell."""
-        found = {version for version in history.names if version < min(self._opened.version, history.latest)}
+        found = {version for version in history.names if version < min(self._kept_from, history.latest)}
         if self._policy.retain_versions is not None:
             found -= set(sorted(history.names)[-self._policy.retain_versions :])
         if self._policy.versions is not None:
@@ -195,13 +200,12 @@ class _Cleanup:
         return age is None or manifest.timestamp_ns / 1e9 < self._started - age.total_seconds()
 
     def _load_names(self) -> _Names:
-        branch = self._opened.branch
         names = _Names()
         for name, tag in list_tags(self._store, self._main).items():
-            if tag.branch == branch:
+            if tag.branch == self._branch:
                 names.tags.setdefault(tag.version, []).append(name)
         for started in list_branches(self._store, self._main).values():
-            if started.parent_branch == branch:
+            if started.parent_branch == self._branch:
                 names.branches.add(started.parent_version)
         return names
 
@@ -297,7 +301,8 @@ def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
 
     With `lance.auto_cleanup.interval` it is asked for after every so many versions. What goes is said by
     `lance.auto_cleanup.older_than`, a duration like "14days" or "2h 30m", and `lance.auto_cleanup.retain_versions`;
-    versions older than two weeks if neither is set.
+    versions older than two weeks if neither is set. The version before the one committed stays, since whoever opened
+    the table before the commit is reading it.
     """
     config = committed.config
     interval = config.get("lance.auto_cleanup.interval", "")
@@ -312,4 +317,4 @@ def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
             retain_versions=None if retained is None else int(retained),
             error_if_tagged_old_versions=False,
         )
-        clean_up(store, root, committed, policy)
+        clean_up(store, root, committed.branch, committed.version - 1, policy)

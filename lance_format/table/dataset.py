@@ -234,7 +234,8 @@ class LanceDataset(DatasetReads, DatasetChanges):
             error_if_tagged_old_versions=error_if_tagged_old_versions,
             delete_rate_limit=delete_rate_limit,
         )
-        return clean_up(self._table.store, self._table.root, self._table.manifest, policy)
+        table = self._table
+        return clean_up(table.store, table.root, table.manifest.branch, table.manifest.version, policy)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Give the manifests of a table of an early release the names that later ones have.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lance_format.table.compaction import CompactionMetrics, CompactionOptions, compact_files
 from lance_format.table.scalar_indices import optimize_indices
 from lance_format.table.table_version import TableVersion
+from lance_format.table.write_options import AUTO_CLEANUP_KEYS, auto_cleanup_entries
 
 if TYPE_CHECKING:
     from lance_format.table.dataset_changes import DatasetChanges
@@ -69,3 +70,17 @@ class DatasetOptimizer:
                 table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
             )
         )
+
+    def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int]) -> None:
+        """Let every so many commits clean up.
+
+        Parameters
+        ----------
+        auto_cleanup_config : mapping
+            `interval`, and `older_than_seconds` or `retain_versions` or both; see `plan_write`.
+        """
+        self._dataset.update_config({**dict.fromkeys(AUTO_CLEANUP_KEYS), **auto_cleanup_entries(auto_cleanup_config)})
+
+    def disable_auto_cleanup(self) -> None:
+        """Let no commit clean up anymore."""
+        self._dataset.delete_config_keys(AUTO_CLEANUP_KEYS)

@@ -46,7 +46,7 @@ from lance_format.table.new_columns import plan_new_columns
 from lance_format.table.operations import Append, Overwrite
 from lance_format.table.row_columns import RESERVED_COLUMNS
 from lance_format.table.transaction import Transaction
-from lance_format.table.write_options import auto_cleanup_config, check_tuning, merge_properties
+from lance_format.table.write_options import auto_cleanup_entries, check_tuning, merge_properties
 from lance_format.table.write_schema import plan_append
 from lance_format.version import STABLE, FileVersion
 
@@ -318,7 +318,7 @@ def plan_write(
         raise InvalidInputError(f"mode {mode!r} is unknown; use one of {', '.join(MODES)}")
     check_tuning(tuning)
     properties = merge_properties(transaction_properties, commit_message)
-    config = auto_cleanup_config(auto_cleanup_options)
+    config = auto_cleanup_entries(auto_cleanup_options) if auto_cleanup_options is not None else {}
     _check_limit("max_rows_per_file", max_rows_per_file, _MAX_ROWS_PER_FILE)
     _check_limit("max_bytes_per_file", max_bytes_per_file, 2**63 - 1)
     wanted_version = None if data_storage_version is None else FileVersion.parse(data_storage_version)

@@ -24,6 +24,9 @@ _UNSUPPORTED = {
     "use_legacy_format": "give data_storage_version",
 }
 _AUTO_CLEANUP = ("interval", "older_than_seconds", "retain_versions")
+_AUTO_CLEANUP_PREFIX = "lance.auto_cleanup."
+AUTO_CLEANUP_KEYS = tuple(f"{_AUTO_CLEANUP_PREFIX}{name}" for name in ("interval", "older_than", "retain_versions"))
+"""What a table's configuration may have to say about cleaning up by itself."""
 
 
 def check_tuning(arguments: Mapping[str, Any]) -> None:
@@ -64,12 +67,12 @@ def merge_properties(properties: Mapping[str, str] | None, message: str | None) 
     return noted
 
 
-def auto_cleanup_config(options: Mapping[str, int] | None) -> dict[str, str]:
-    """Return the configuration of a new table that lets every so many commits clean up.
+def auto_cleanup_entries(options: Mapping[str, int]) -> dict[str, str]:
+    """Return the configuration of a table that lets every so many commits clean up.
 
     Parameters
     ----------
-    options : mapping, optional
+    options : mapping
         `interval`, and `older_than_seconds` or `retain_versions` or both.
 
     Raises
@@ -77,8 +80,6 @@ def auto_cleanup_config(options: Mapping[str, int] | None) -> dict[str, str]:
     InvalidInputError
         If one is unknown or no whole number from 1 on, or there is no `interval`.
     """
-    if options is None:
-        return {}
     for name, value in options.items():
         if name not in _AUTO_CLEANUP:
             raise InvalidInputError(f"auto_cleanup_options has {name!r}; the options are {', '.join(_AUTO_CLEANUP)}")
@@ -91,4 +92,4 @@ def auto_cleanup_config(options: Mapping[str, int] | None) -> dict[str, str]:
         config["retain_versions"] = str(options["retain_versions"])
     if "older_than_seconds" in options:
         config["older_than"] = f"{options['older_than_seconds']}s"
-    return {f"lance.auto_cleanup.{name}": value for name, value in config.items()}
+    return {f"{_AUTO_CLEANUP_PREFIX}{name}": value for name, value in config.items()}

@@ -112,7 +112,25 @@ def test_a_new_table_cleans_up_by_itself(tmp_path: Path) -> None:
     )
     for library in (lance_format, lance, lance_format, lance):
         library.write_dataset(TABLE, tmp_path, mode="append")
-    assert [entry["version"] for entry in assert_same(tmp_path).versions()] == [4, 5]
+    assert [entry["version"] for entry in assert_same(tmp_path).versions()] == [3, 4, 5]
+
+
+def test_automatic_cleanup_leaves_what_that_of_pylance_does(tmp_path: Path) -> None:
+    left = []
+    for library in (lance_format, lance):
+        path = tmp_path / library.__name__
+        table = library.write_dataset(TABLE, path)
+        table.optimize.enable_auto_cleanup({"interval": 2, "older_than_seconds": 0})
+        found = []
+        for _ in range(4):
+            library.write_dataset(TABLE, path, mode="append")
+            found.append([entry["version"] for entry in library.dataset(path).versions()])
+        table = library.dataset(path)
+        table.optimize.disable_auto_cleanup()
+        for _ in range(3):
+            table.delete("false")
+        left.append([*found, len(table.versions()), table.config()])
+    assert left[0] == left[1]
 
 
 def test_options_that_only_pylance_heeds(tmp_path: Path) -> None:

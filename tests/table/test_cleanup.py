@@ -212,7 +212,7 @@ def test_every_version_that_is_seen_is_whole(table: LanceDataset, tmp_path: Path
     for number in range(50):
         store = HookedStore(max_deletions=number % 4)
         try:
-            clean_up(store, str(tmp_path), table._table.manifest, ALL)
+            clean_up(store, str(tmp_path), None, table.version, ALL)
         except StorageError:
             assert len(store.deleted) == number % 4
         assert 4 in check_versions(tmp_path)
@@ -222,13 +222,13 @@ def test_every_version_that_is_seen_is_whole(table: LanceDataset, tmp_path: Path
 
 def test_manifests_go_first_and_the_oldest_first(table: LanceDataset, tmp_path: Path) -> None:
     store = HookedStore()
-    clean_up(store, str(tmp_path), table._table.manifest, ALL)
+    clean_up(store, str(tmp_path), None, table.version, ALL)
     assert [Path(path).name for path in store.deleted[:3]] == [f"{2**64 - 1 - v}.manifest" for v in (1, 2, 3)]
     assert not any(path.endswith(".manifest") for path in store.deleted[3:])
 
 
 def test_files_that_cannot_be_deleted_are_counted(table: LanceDataset, tmp_path: Path) -> None:
-    stats = clean_up(HookedStore(max_deletions=3), str(tmp_path), table._table.manifest, ALL)
+    stats = clean_up(HookedStore(max_deletions=3), str(tmp_path), None, table.version, ALL)
     assert (stats.old_versions, stats.failed_deletes) == (3, 6)
 
 
@@ -239,7 +239,7 @@ def test_a_tag_made_meanwhile_keeps_its_version(table: LanceDataset, tmp_path: P
     content = path.read_bytes()
     path.unlink()
     store = HookedStore(**{moment: lambda: path.write_bytes(content)})  # type: ignore[arg-type]
-    stats = clean_up(store, str(tmp_path), table._table.manifest, ALL)
+    stats = clean_up(store, str(tmp_path), None, table.version, ALL)
     assert stats.old_versions == 2
     assert check_versions(tmp_path) == [1, 4]
     assert table.checkout_version("t").to_table()["a"].to_pylist() == [0]
@@ -247,7 +247,7 @@ def test_a_tag_made_meanwhile_keeps_its_version(table: LanceDataset, tmp_path: P
 
 def test_a_branch_made_meanwhile_keeps_its_files(table: LanceDataset, tmp_path: Path) -> None:
     store = HookedStore(before=lambda: table.create_branch("b", 3))
-    clean_up(store, str(tmp_path), table._table.manifest, ALL)
+    clean_up(store, str(tmp_path), None, table.version, ALL)
     assert check_versions(tmp_path) == [3, 4]
     assert table.checkout_version(("b", None)).to_table()["a"].to_pylist() == [0, 1, 2]
 
@@ -260,7 +260,7 @@ def test_who_tags_a_version_that_goes_is_told(
     def clean_up_first(store: LocalStore, path: str, data: bytes) -> None:
         if "_refs" in path:
             monkeypatch.undo()
-            clean_up(LocalStore(), str(tmp_path), table._table.manifest, ALL)
+            clean_up(LocalStore(), str(tmp_path), None, table.version, ALL)
         put(store, path, data)
 
     for make in (lambda: table.tags.create("t", 2), lambda: table.create_branch("b", 2)):
@@ -274,7 +274,7 @@ def test_who_tags_a_version_that_goes_is_told(
 def test_a_version_committed_meanwhile_keeps_its_files(table: LanceDataset, tmp_path: Path) -> None:
     restored = table.checkout_version(3)
     store = HookedStore(before=restored.restore)
-    clean_up(store, str(tmp_path), table._table.manifest, ALL)
+    clean_up(store, str(tmp_path), None, table.version, ALL)
     assert check_versions(tmp_path) == [4, 5]
     assert column(tmp_path) == [0, 1, 2]
 
@@ -291,7 +291,7 @@ class TestAutomaticCleanup:
         table.update_config({"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.older_than": "0s"})
         table.delete("a = 0")
         table.update_config({"lance.auto_cleanup.retain_versions": None})
-        assert check_versions(tmp_path) == [table.version]
+        assert check_versions(tmp_path) == [table.version - 1, table.version]
 
     @pytest.mark.parametrize(
         "config",
@@ -316,7 +316,7 @@ class TestAutomaticCleanup:
     def test_tags_stay(self, table: LanceDataset, tmp_path: Path) -> None:
         table.tags.create("t", 2)
         table.update_config({"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.retain_versions": "1"})
-        assert check_versions(tmp_path) == [2, 5]
+        assert check_versions(tmp_path) == [2, 4, 5]
 
 
 def test_a_tagged_version_is_restored_though_later_ones_are_gone(table: LanceDataset, tmp_path: Path) -> None:
