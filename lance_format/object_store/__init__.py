@@ -9,8 +9,10 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.object_store import memory
 from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
+from lance_format.object_store.memory import MemoryStore
 from lance_format.object_store.store import (
     ObjectExistsError,
     ObjectInfo,
@@ -32,11 +34,22 @@ __all__ = [
 ]
 
 
+_MEMORY = MemoryStore()
+
+
 def _local_store(_storage_options: Mapping[str, str]) -> ObjectStore:
     return LocalStore()
 
 
-_STORES: dict[str, Callable[[Mapping[str, str]], ObjectStore]] = {"": _local_store, "file": _local_store}
+def _memory_store(_storage_options: Mapping[str, str]) -> ObjectStore:
+    return _MEMORY
+
+
+_STORES: dict[str, Callable[[Mapping[str, str]], ObjectStore]] = {
+    "": _local_store,
+    "file": _local_store,
+    memory.SCHEME: _memory_store,
+}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
 
@@ -46,7 +59,8 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     Parameters
     ----------
     uri : str or path
-        A path, absolute or relative to the working directory, where `~` is the home directory; or a `file:` URI.
+        A path, absolute or relative to the working directory, where `~` is the home directory; or a `file:` URI; or
+        `memory://` and a path, which is one place in the memory of this process.
     storage_options : mapping, optional
         What the store needs to know; local files need nothing, and ignore it.
 
@@ -69,13 +83,21 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
         raise NotSupportedError(
             f"the storage {scheme}:// is not supported; use a path of the local file system or a file:// URI"
         )
-    return make_store(storage_options or {}), _file_uri_path(text) if match else _absolute(text)
+    return make_store(storage_options or {}), _path_in_store(scheme, text)
 
 
 def absolute_uri(uri: str | os.PathLike[str]) -> str:
     """Return a URI that means the same from every working directory; raises what `resolve` does."""
     _, root = resolve(uri)
     return root
+
+
+def _path_in_store(scheme: str, text: str) -> str:
+    if not scheme:
+        return _absolute(text)
+    if scheme == memory.SCHEME:  # The scheme stays, so that the path is a URI that means the same.
+        return f"{scheme}://{'/'.join(part for part in text.partition(':')[2].split('/') if part)}"
+    return _file_uri_path(text)
 
 
 def _file_uri_path(uri: str) -> str:

@@ -108,7 +108,7 @@ def test_paths_and_file_uris_mean_local_files(tmp_path: Path, monkeypatch: pytes
     assert resolve(tmp_path)[1] == str(tmp_path)
 
 
-@pytest.mark.parametrize("uri", ["s3://b/t", "s3+ddb://b/t", "gs://b/t", "az://c/t", "memory://t", "hdfs://n/t"])
+@pytest.mark.parametrize("uri", ["s3://b/t", "s3+ddb://b/t", "gs://b/t", "az://c/t", "hdfs://n/t"])
 def test_other_storages_are_refused_by_name(uri: str) -> None:
     with pytest.raises(NotSupportedError, match=uri.split(":")[0].replace("+", r"\+") + "://.*local"):
         resolve(uri)
