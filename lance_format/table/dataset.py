@@ -30,7 +30,7 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.transaction import Transaction
 from lance_format.table.validation import validate
-from lance_format.table.write_options import merge_properties
+from lance_format.table.write_options import check_opening, merge_properties
 
 
 def dataset(
@@ -39,7 +39,9 @@ def dataset(
     asof: datetime.datetime | str | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
-    metadata_cache_size_bytes: int = DEFAULT_CACHE_BYTES,
+    metadata_cache_size_bytes: int | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
+    **tuning: Any,
 ) -> LanceDataset:
     """Open a table.
 
@@ -57,6 +59,11 @@ def dataset(
     metadata_cache_size_bytes : int, optional
         What may be kept between reads to find rows sooner, for all files and checked-out versions of the table
         together; 64 MiB by default, 0 for nothing.
+    default_scan_options : mapping, optional
+        Arguments of `LanceDataset.scanner` where a scan of the table, not of a fragment, does not give them.
+    **tuning
+        Arguments by which pylance is told how to read (`block_size`, `index_cache_size_bytes`, `read_params`,
+        `session` …): accepted, and of no effect.
 
     Raises
     ------
@@ -69,17 +76,16 @@ def dataset(
     CorruptFileError
         If its manifest is malformed.
     """
-    cache = SearchCache(metadata_cache_size_bytes)
+    check_opening(tuning)
+    cache = SearchCache(DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes)
     store, root = resolve(uri, storage_options)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
     manifest = load_latest(store, root) if number is None else load_version(store, root, number)
     table = TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}), cache)
-    opened = LanceDataset(os.fspath(uri), table)
-    if version is not None and number is None:
-        return opened.checkout_version(version)
     if version is None and asof is not None:
-        return LanceDataset(os.fspath(uri), check_out_as_of(table, asof))
-    return opened
+        table = check_out_as_of(table, asof)
+    opened = LanceDataset(os.fspath(uri), table, default_scan_options)
+    return opened if version is None or number is not None else opened.checkout_version(version)
 
 
 class LanceDataset(DatasetReads, DatasetChanges):
@@ -92,17 +98,21 @@ class LanceDataset(DatasetReads, DatasetChanges):
     ----------
     uri : str
     table : TableVersion
+    default_scan_options : mapping, optional
     """
 
-    def __init__(self, uri: str, table: TableVersion) -> None:
+    def __init__(self, uri: str, table: TableVersion, default_scan_options: Mapping[str, Any] | None = None) -> None:
         self._uri = uri
         self._table = table
+        self._default_scan_options = dict(default_scan_options or {})
 
     def __repr__(self) -> str:
         return f"LanceDataset({self._uri!r}, version={self.version})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self._table.uri, self.version, self._table.storage_options, self._table.cache.capacity_bytes)
+        table = self._table
+        options = self._default_scan_options
+        return _reopen, (table.uri, self.version, table.storage_options, table.cache.capacity_bytes, options)
 
     @property
     def uri(self) -> str:
@@ -111,7 +121,9 @@ class LanceDataset(DatasetReads, DatasetChanges):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types."""
+        """The columns and their types; with `default_scan_options` those of a scan."""
+        if self._default_scan_options:
+            return self.scanner().projected_schema
         return with_text(self._table.manifest.schema).to_arrow()
 
     @property
@@ -183,7 +195,8 @@ class LanceDataset(DatasetReads, DatasetChanges):
             If there is no such version, tag or branch.
         """
         table = check_out(self._table, version)
-        return LanceDataset(self._uri if table.root == self._table.root else table.uri, table)
+        uri = self._uri if table.root == self._table.root else table.uri
+        return LanceDataset(uri, table, self._default_scan_options)
 
     def checkout_latest(self) -> None:
         """Let this object show the latest version of its branch."""
@@ -385,5 +398,17 @@ class LanceDataset(DatasetReads, DatasetChanges):
         validate(self._table)
 
 
-def _reopen(uri: str, version: int, storage_options: Mapping[str, str], cache_bytes: int) -> LanceDataset:
-    return dataset(uri, version, storage_options=storage_options, metadata_cache_size_bytes=cache_bytes)
+def _reopen(
+    uri: str,
+    version: int,
+    storage_options: Mapping[str, str],
+    cache_bytes: int,
+    default_scan_options: Mapping[str, Any],
+) -> LanceDataset:
+    return dataset(
+        uri,
+        version,
+        storage_options=storage_options,
+        metadata_cache_size_bytes=cache_bytes,
+        default_scan_options=default_scan_options,
+    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +12,12 @@ from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
 from lance_format.table.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.lance_fragment import LanceFragment
-from lance_format.table.ordered_scan import OrderBy, OrderedScanner
+from lance_format.table.open_scanner import open_scanner
+from lance_format.table.ordered_scan import OrderBy
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scan_metrics import MetricsCallback
-from lance_format.table.scanner import LanceScanner, check_tuning
+from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import take_blobs
@@ -28,6 +28,7 @@ class DatasetReads(ScanMethods):
 
     _uri: str
     _table: TableVersion
+    _default_scan_options: Mapping[str, Any]
 
     def scanner(
         self,
@@ -44,6 +45,7 @@ class DatasetReads(ScanMethods):
         order_by: OrderBy | None = None,
         scan_stats_callback: MetricsCallback | None = None,
         use_scalar_index: bool | None = None,
+        strict_batch_size: bool | None = None,
         **tuning: Any,
     ) -> LanceScanner:
         """Say which rows and columns to read.
@@ -62,7 +64,8 @@ class DatasetReads(ScanMethods):
         offset : int, optional
             How many rows to skip.
         batch_size : int, optional
-            The most rows that a batch has; 8192 if not given.
+            The most rows that a batch has; if not given, what the environment variable `LANCE_DEFAULT_BATCH_SIZE`
+            says, or 8192.
         fragments : iterable of LanceFragment, optional
             All if not given.
         with_row_id, with_row_address : bool, optional
@@ -78,6 +81,8 @@ class DatasetReads(ScanMethods):
             rows looked at and skipped. What it raises is logged.
         use_scalar_index : bool, optional
             Whether to leave out the rows that ZONEMAP indices say cannot match the filter, as is done if not given.
+        strict_batch_size : bool, optional
+            Whether all batches but the last have `batch_size` rows, also where fragments end.
         **tuning
             Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
             and of no effect.
@@ -89,22 +94,36 @@ class DatasetReads(ScanMethods):
         NotSupportedError
             If vectors or full text are to be searched.
         """
-        check_tuning(tuning)
-        make = functools.partial(OrderedScanner, order_by=order_by) if order_by else LanceScanner
-        return make(
-            self._table,
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            batch_size=batch_size,
-            fragments=None if fragments is None else [fragment.metadata for fragment in fragments],
-            with_row_id=bool(with_row_id),
-            with_row_address=bool(with_row_address),
-            blob_handling=blob_handling,
-            scan_stats_callback=scan_stats_callback,
-            use_scalar_index=use_scalar_index is not False,
-        )
+        given = {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "batch_size": batch_size,
+            "fragments": None if fragments is None else [fragment.metadata for fragment in fragments],
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "blob_handling": blob_handling,
+            "order_by": order_by,
+            "scan_stats_callback": scan_stats_callback,
+            "strict_batch_size": strict_batch_size,
+            "use_scalar_index": use_scalar_index,
+            **tuning,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return open_scanner(self._table, **{**self._default_scan_options, **chosen})
+
+    def count_rows(self, filter: Filter | None = None) -> int:
+        """Count the rows, deleted ones not included, that a filter lets pass."""
+        return open_scanner(self._table, columns=[], filter=filter).count_rows()
+
+    def __len__(self) -> int:
+        """Count the rows, deleted ones not included."""
+        return self.count_rows()
+
+    def __bool__(self) -> bool:
+        """Return True: a table without rows is a table."""
+        return True
 
     def column_bounds(self, columns: Sequence[str]) -> dict[str, ColumnBounds]:
         """Return minimum, maximum and number of nulls of columns, as far as they are known without reading any.

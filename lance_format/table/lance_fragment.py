@@ -15,6 +15,7 @@ from lance_format.table.add_columns import NewColumns, merge_fragment_columns
 from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.open_scanner import open_scanner
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.row_columns import ROW_ID
 from lance_format.table.row_set import gather, mark_deleted
@@ -155,7 +156,7 @@ class LanceFragment(ScanMethods):
 
     def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
         """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
-        return self._dataset.scanner(columns, filter, fragments=[self], **options)
+        return open_scanner(self._dataset._table, columns=columns, filter=filter, fragments=[self._metadata], **options)
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their place in the fragment; see `LanceDataset.take`."""

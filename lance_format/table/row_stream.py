@@ -9,6 +9,22 @@ import pyarrow as pa
 from lance_format.errors import SchemaMismatchError
 
 
+def of_equal_size(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in batches of `num_rows` rows, the last of which may have fewer."""
+    pieces: list[pa.RecordBatch] = []
+    lacking = num_rows
+    for batch in batches:
+        while batch.num_rows:
+            pieces.append(batch.slice(0, lacking))
+            batch = batch.slice(pieces[-1].num_rows)
+            lacking -= pieces[-1].num_rows
+            if not lacking:
+                yield pa.concat_batches(pieces)
+                pieces, lacking = [], num_rows
+    if pieces:
+        yield pa.concat_batches(pieces)
+
+
 class RowStream:
     """Hands out the rows of batches.
 

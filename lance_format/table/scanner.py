@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -22,12 +23,14 @@ from lance_format.table.projection import Columns, Filter, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.row_lookup import RowLookup
 from lance_format.table.row_ranges import RowRanges
+from lance_format.table.row_stream import of_equal_size
 from lance_format.table.scan_metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
 from lance_format.table.zone_pruning import prune
 
 DEFAULT_BATCH_SIZE = 8192
+_BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _TUNING = {
     "batch_size_bytes",
     "batch_readahead",
@@ -44,7 +47,6 @@ _UNSUPPORTED = {
     "nearest": "vectors cannot be searched",
     "full_text_query": "text cannot be searched",
     "index_segments": "indices are not used",
-    "strict_batch_size": "a batch may be smaller than the others",
     "include_deleted_rows": "deleted rows cannot be read",
 }
 _MAX_BATCH_SIZE = 2**31 - 1
@@ -75,6 +77,8 @@ class LanceScanner:
         Called with the `ScanMetrics` of every scan when it ends.
     use_scalar_index : bool
         Whether to leave out what indices say that the filter does not match.
+    strict_batch_size : bool
+        Whether all batches but the last have `batch_size` rows.
 
     Raises
     ------
@@ -97,9 +101,11 @@ class LanceScanner:
         blob_handling: str | None = None,
         scan_stats_callback: MetricsCallback | None = None,
         use_scalar_index: bool = True,
+        strict_batch_size: bool = False,
     ) -> None:
         self._table = table
         self._callback = scan_stats_callback
+        self._strict_batch_size = strict_batch_size
         self._metrics: ScanMetrics | None = None
         self._fragments = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
         self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
@@ -157,8 +163,8 @@ class LanceScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in order, as a stream."""
-        for batch, _ in self.matching():
-            yield self._projection.apply(batch)
+        found = (self._projection.apply(batch) for batch, _ in self.matching())
+        yield from of_equal_size(found, self._batch_size) if self._strict_batch_size else found
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read the rows in order, as a stream that tells its schema."""
@@ -344,11 +350,21 @@ def check_tuning(arguments: Mapping[str, object]) -> None:
             raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
 
 
+def _default_batch_size() -> int:
+    text = os.environ.get(_BATCH_SIZE_VARIABLE, str(DEFAULT_BATCH_SIZE))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{_BATCH_SIZE_VARIABLE} is {text!r}; a whole number is needed") from error
+
+
 def _check_window(limit: int | None, offset: int | None, batch_size: int | None) -> tuple[int | None, int, int]:
     """Return limit, offset and batch size once they are shown to make sense, defaults filled in."""
-    batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+    batch_size = _default_batch_size() if batch_size is None else batch_size
     offset = 0 if offset is None else offset
-    for name, value, minimum in (("limit", limit, 0), ("offset", offset, 0), ("batch_size", batch_size, 1)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < minimum):
-            raise InvalidInputError(f"{name} is {value!r}; a whole number from {minimum} on is needed")
+    for name, value in (("Limit", limit), ("Offset", offset)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidInputError(f"{name} must be non-negative, and a whole number; it is {value!r}")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InvalidInputError(f"batch_size is {batch_size!r}; a whole number from 1 on is needed")
     return limit, offset, min(batch_size, _MAX_BATCH_SIZE)

@@ -11,6 +11,14 @@ COMMIT_MESSAGE_KEY = "__lance_commit_message"
 """The property of a transaction that says what it was for."""
 
 _TUNING = {"max_rows_per_group", "max_page_bytes", "data_cache_bytes", "session"}
+_OPENING = {
+    "block_size",
+    "index_cache_size",
+    "index_cache_size_bytes",
+    "metadata_cache_size",
+    "read_params",
+    "session",
+}
 _UNSUPPORTED = {
     "base_store_params": "all files of a table are in one storage",
     "blob_pack_file_size_threshold": "blobs are not packed into files of a size",
@@ -50,6 +58,15 @@ def check_tuning(arguments: Mapping[str, Any]) -> None:
                 raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
         elif name not in _TUNING:
             raise InvalidInputError(f"a write has no argument {name!r}")
+
+
+def check_opening(arguments: Mapping[str, Any]) -> None:
+    """Check arguments of opening a table that pylance has and this library does not; see `check_tuning`."""
+    for name, value in arguments.items():
+        if name in _UNSUPPORTED and value is not None:
+            raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
+        if name not in _UNSUPPORTED and name not in _OPENING:
+            raise InvalidInputError(f"dataset() has no argument {name!r}")
 
 
 def merge_properties(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:

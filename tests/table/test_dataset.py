@@ -302,20 +302,20 @@ class TestBrokenTables:
                 lance_format.dataset(path)
 
     def test_a_file_that_is_gone(self, table: LanceDataset) -> None:
-        path = table.get_fragments()[1].data_files()[0].path
+        path = table.get_fragments()[1].data_files()[0].relative_path
         Path(table.uri, path).unlink()
         with pytest.raises(DatasetNotFoundError, match=f"{path}.*fragment 1"):
             table.to_table()
         assert table.to_table(limit=40) == rows(0, 40)
 
     def test_a_file_that_was_cut(self, table: LanceDataset) -> None:
-        path = Path(table.uri, table.get_fragments()[0].data_files()[0].path)
+        path = Path(table.uri, table.get_fragments()[0].data_files()[0].relative_path)
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(CorruptFileError, match=path.name):
             table.to_table()
 
     def test_a_file_of_another_fragment(self, table: LanceDataset) -> None:
-        first, _, last = (Path(table.uri, f.data_files()[0].path) for f in table.get_fragments())
+        first, _, last = (Path(table.uri, f.data_files()[0].relative_path) for f in table.get_fragments())
         content = last.read_bytes()
         first.write_bytes(content)
         with pytest.raises(CorruptFileError):

@@ -1,0 +1,48 @@
+"""Which scanner the arguments of a scan ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_format.table.ordered_scan import OrderBy, OrderedScanner
+from lance_format.table.scanner import LanceScanner, check_tuning
+from lance_format.table.table_version import TableVersion
+
+_ARGUMENTS = frozenset(
+    {
+        "columns",
+        "filter",
+        "limit",
+        "offset",
+        "batch_size",
+        "fragments",
+        "with_row_id",
+        "with_row_address",
+        "blob_handling",
+        "scan_stats_callback",
+        "strict_batch_size",
+        "use_scalar_index",
+    }
+)
+
+
+def open_scanner(table: TableVersion, *, order_by: OrderBy | None = None, **options: Any) -> LanceScanner:
+    """Return a scanner of a table.
+
+    Parameters
+    ----------
+    table : TableVersion
+    order_by : sequence of ColumnOrdering or str, optional
+    **options
+        The arguments of `LanceScanner`, and those of `LanceDataset.scanner` that have no effect.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument makes no sense.
+    NotSupportedError
+        If vectors or full text are to be searched.
+    """
+    check_tuning({name: value for name, value in options.items() if name not in _ARGUMENTS})
+    chosen = {name: value for name, value in options.items() if name in _ARGUMENTS and value is not None}
+    return OrderedScanner(table, order_by, **chosen) if order_by else LanceScanner(table, **chosen)
