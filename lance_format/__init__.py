@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from lance_format.table.write import TableWrite, plan_write
     from lance_format.table.write_data import write_fragments
     from lance_format.table.write_dataset import write_dataset
+    from lance_format.table.write_progress import FragmentWriteProgress
 
 __all__ = [
     "BlobFile",
@@ -64,6 +65,7 @@ __all__ = [
     "FileVersion",
     "FragmentMetadata",
     "IndexConfig",
+    "FragmentWriteProgress",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
@@ -93,6 +95,7 @@ _LAZY = {
     "ColumnOrdering": "lance_format.table.ordered_scan",
     "FragmentMetadata": "lance_format.table.fragment",
     "IndexConfig": "lance_format.table.scalar_indices",
+    "FragmentWriteProgress": "lance_format.table.write_progress",
     "LanceDataset": "lance_format.table.dataset",
     "LanceFragment": "lance_format.table.lance_fragment",
     "LanceOperation": "lance_format.table.raw_commit",

@@ -15,6 +15,7 @@ from lance_format.file import FileWriter
 from lance_format.object_store import ObjectStore
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.naming import DATA_DIRECTORY, is_data_file_of, new_data_file_name
+from lance_format.table.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_format.table.write_schema import conform
 from lance_format.version import FileVersion
 
@@ -42,6 +43,10 @@ class FragmentWriter:
         The uuid of the write, which the names of its files carry.
     encoding, column_encoding : mapping, optional
         See `FileWriter`.
+    fragment_id : int
+        What the fragments have for an id until they are committed.
+    progress : FragmentWriteProgress, optional
+        Told of each fragment.
     """
 
     def __init__(
@@ -56,6 +61,8 @@ class FragmentWriter:
         job: str,
         encoding: Mapping[str, Any] | None = None,
         column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+        fragment_id: int = 0,
+        progress: FragmentWriteProgress | None = None,
     ) -> None:
         self._store = store
         self._directory = directory
@@ -67,6 +74,8 @@ class FragmentWriter:
         self._job = job
         self._encoding = encoding
         self._column_encoding = column_encoding
+        self._fragment_id = fragment_id
+        self._progress = progress or NoopFragmentWriteProgress()
         self._fragments: list[FragmentMetadata] = []
         self._paths: list[str] = []
         self._open: tuple[str, RangeWriter, FileWriter] | None = None
@@ -134,6 +143,8 @@ class FragmentWriter:
             sink.abort()
             raise
         self._open = name, sink, writer
+        major, minor = self._version.manifest_numbers
+        self._progress.begin(FragmentMetadata(self._fragment_id, (DataFile(name, (), (), major, minor, 0),), 0))
         return self._open
 
     def _finish_file(self) -> None:
@@ -145,7 +156,8 @@ class FragmentWriter:
         self._open = None
         major, minor = self._version.manifest_numbers
         file = DataFile(name, tuple(summary.field_ids), tuple(summary.column_indices), major, minor, summary.size_bytes)
-        self._fragments.append(FragmentMetadata(0, (file,), summary.num_rows))
+        self._fragments.append(FragmentMetadata(self._fragment_id, (file,), summary.num_rows))
+        self._progress.complete(self._fragments[-1])
 
 
 def list_data_files(store: ObjectStore, root: str, job: str) -> list[str]:

@@ -77,10 +77,16 @@ class LanceFragment(ScanMethods):
 
     @staticmethod
     def create(
-        dataset_uri: str | os.PathLike[str], data: Any, schema: pa.Schema | None = None, **options: Any
+        dataset_uri: str | os.PathLike[str] | LanceDataset,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        **options: Any,
     ) -> FragmentMetadata:
         """Write data into one fragment that is not part of a table yet; see `write_fragments`."""
-        written = write_fragments(data, dataset_uri, schema, max_rows_per_file=2**32 - 1, **options)
+        written = write_fragments(
+            data, dataset_uri, schema, fragment_id=fragment_id or 0, max_rows_per_file=2**32 - 1, **options
+        )
         if len(written) != 1:
             raise InvalidInputError(f"the data makes {len(written)} fragments, not one")
         return written[0]

@@ -47,6 +47,7 @@ from lance_format.table.operations import Append, Overwrite
 from lance_format.table.row_columns import RESERVED_COLUMNS
 from lance_format.table.transaction import Transaction
 from lance_format.table.write_options import auto_cleanup_entries, check_tuning, merge_properties
+from lance_format.table.write_progress import FragmentWriteProgress
 from lance_format.table.write_schema import plan_append
 from lance_format.version import STABLE, FileVersion
 
@@ -105,13 +106,23 @@ class TableWrite:
     properties: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
 
-    def write_fragments(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
+    def write_fragments(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        fragment_id: int = 0,
+        progress: FragmentWriteProgress | None = None,
+    ) -> list[FragmentMetadata]:
         """Write rows into data files, one a fragment, which no reader sees before they are committed.
 
         Parameters
         ----------
         batches : iterable of pa.RecordBatch
             Consumed one by one.
+        fragment_id : int
+            What the fragments have for an id until the commit gives them others.
+        progress : FragmentWriteProgress, optional
+            Told of each fragment that is begun and completed.
 
         Returns
         -------
@@ -136,6 +147,8 @@ class TableWrite:
             job=self.uuid,
             encoding=self.encoding,
             column_encoding=self.column_encoding,
+            fragment_id=fragment_id,
+            progress=progress,
         )
         try:
             return writer.write_all(batches)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,9 +13,20 @@ from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.manifest import Manifest
 from lance_format.table.write import plan_write
+from lance_format.table.write_progress import FragmentWriteProgress
+
+if TYPE_CHECKING:
+    from lance_format.table.dataset import LanceDataset
 
 
-def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: Any) -> Manifest:
+def write_data(
+    data: Any,
+    uri: str,
+    schema: pa.Schema | None = None,
+    *,
+    progress: FragmentWriteProgress | None = None,
+    **options: Any,
+) -> Manifest:
     """Write data to a table, and return what it made.
 
     Parameters
@@ -22,6 +34,8 @@ def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: 
     data, schema
         See `lance_format.table.data_source.to_batches`.
     uri : str
+    progress : FragmentWriteProgress, optional
+        Told of each fragment that is begun and completed.
     **options
         See `plan_write`.
 
@@ -32,7 +46,7 @@ def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: 
     """
     batches, data_schema = to_batches(data, schema)
     write = plan_write(uri, data_schema, **options)
-    fragments = write.write_fragments(batches)
+    fragments = write.write_fragments(batches, progress=progress)
     try:
         return write.land(fragments)
     except CommitStateUnknownError:
@@ -44,10 +58,13 @@ def write_data(data: Any, uri: str, schema: pa.Schema | None = None, **options: 
 
 def write_fragments(
     data: Any,
-    dataset_uri: str | os.PathLike[str],
+    dataset_uri: str | os.PathLike[str] | LanceDataset,
     schema: pa.Schema | None = None,
     *,
     mode: str = "append",
+    progress: FragmentWriteProgress | None = None,
+    fragment_id: int = 0,
+    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> list[FragmentMetadata]:
     """Write data into fragments that are not part of a table yet; `LanceDataset.commit` makes them so.
@@ -56,9 +73,14 @@ def write_fragments(
     ----------
     data, schema
         See `lance_format.table.data_source.to_batches`.
-    dataset_uri : str or path
+    dataset_uri : str, path or LanceDataset
     mode : {"append", "create", "overwrite"}
         Whether the columns have to be the table's.
+    progress : FragmentWriteProgress, optional
+        Told of each fragment that is begun and completed.
+    fragment_id : int
+        What the fragments have for an id until the commit gives them others.
+    storage_options : mapping, optional
     **options
         See `plan_write`.
 
@@ -68,4 +90,8 @@ def write_fragments(
         To be committed once, by an operation that adds them.
     """
     batches, data_schema = to_batches(data, schema)
-    return plan_write(os.fspath(dataset_uri), data_schema, mode=mode, **options).write_fragments(batches)
+    if not isinstance(dataset_uri, str | os.PathLike):
+        storage_options = dataset_uri._table.storage_options if storage_options is None else storage_options
+        dataset_uri = dataset_uri.uri
+    plan = plan_write(os.fspath(dataset_uri), data_schema, mode=mode, storage_options=storage_options, **options)
+    return plan.write_fragments(batches, fragment_id=fragment_id, progress=progress)

@@ -13,6 +13,7 @@ from lance_format.table.dataset import LanceDataset
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.table.table_version import TableVersion
 from lance_format.table.write_data import write_data
+from lance_format.table.write_progress import FragmentWriteProgress
 
 
 def write_dataset(
@@ -32,6 +33,7 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     auto_cleanup_options: Mapping[str, int] | None = None,
+    progress: FragmentWriteProgress | None = None,
     **tuning: Any,
 ) -> LanceDataset:
     """Write data to a table, as one version.
@@ -47,6 +49,8 @@ lists or list of dicts
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
 storage_options, encoding, column_encoding, commit_message, transaction_properties, auto_cleanup_options, **tuning
         See `plan_write`.
+    progress : FragmentWriteProgress, optional
+        Told of each fragment that is begun and completed.
 
     Returns
     -------
@@ -79,6 +83,7 @@ storage_options, encoding, column_encoding, commit_message, transaction_properti
         commit_message=commit_message,
         transaction_properties=transaction_properties,
         auto_cleanup_options=auto_cleanup_options,
+        progress=progress,
         **tuning,
     )
     store, root = resolve(uri, storage_options)

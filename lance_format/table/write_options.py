@@ -25,7 +25,6 @@ _UNSUPPORTED = {
     "commit_lock": "a commit needs no lock",
     "initial_bases": "all files of a table are below its directory",
     "namespace_client": "give the path of the table",
-    "progress": "the progress of writes is not told",
     "table_id": "give the path of the table",
     "target_all_bases": "all files of a table are below its directory",
     "target_bases": "all files of a table are below its directory",
