@@ -41,12 +41,14 @@ if TYPE_CHECKING:
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
+    from lance_format.table.lance_schema import LanceSchema
     from lance_format.table.ordered_scan import ColumnOrdering
     from lance_format.table.raw_commit import LanceOperation
     from lance_format.table.scalar_indices import IndexConfig
     from lance_format.table.scan_metrics import ScanMetrics
     from lance_format.table.scan_tasks import ScanTask
     from lance_format.table.scanner import LanceScanner
+    from lance_format.table.transaction import Transaction
     from lance_format.table.write import TableWrite, plan_write
     from lance_format.table.write_data import write_fragments
     from lance_format.table.write_dataset import write_dataset
@@ -72,6 +74,7 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "LanceSchema",
     "NotSupportedError",
     "RetryableCommitConflictError",
     "ScanMetrics",
@@ -79,6 +82,7 @@ __all__ = [
     "SchemaMismatchError",
     "StorageError",
     "TableWrite",
+    "Transaction",
     "VersionNotFoundError",
     "dataset",
     "plan_write",
@@ -99,9 +103,11 @@ _LAZY = {
     "LanceDataset": "lance_format.table.dataset",
     "LanceFragment": "lance_format.table.lance_fragment",
     "LanceOperation": "lance_format.table.raw_commit",
+    "LanceSchema": "lance_format.table.lance_schema",
     "LanceScanner": "lance_format.table.scanner",
     "ScanMetrics": "lance_format.table.scan_metrics",
     "ScanTask": "lance_format.table.scan_tasks",
+    "Transaction": "lance_format.table.transaction",
     "TableWrite": "lance_format.table.write",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",

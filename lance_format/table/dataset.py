@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from lance_format.datatypes import Schema
 from lance_format.errors import VersionNotFoundError
 from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.object_store import absolute_uri, resolve
@@ -23,9 +22,10 @@ from lance_format.table.drop_table import drop_table
 from lance_format.table.history import load_latest, load_version, summarize
 from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
+from lance_format.table.lance_schema import LanceSchema
 from lance_format.table.migrate_manifest_names import migrate_manifest_names
 from lance_format.table.operations import Operation
-from lance_format.table.raw_commit import commit_operation
+from lance_format.table.raw_commit import commit_operation, join_appends
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.transaction import Transaction
@@ -304,7 +304,7 @@ class LanceDataset(DatasetReads, DatasetChanges):
     @staticmethod
     def commit(
         base_uri: str | os.PathLike[str] | LanceDataset,
-        operation: Operation,
+        operation: Operation | Transaction,
         read_version: int | None = None,
         *,
         enable_stable_row_ids: bool | None = None,
@@ -318,9 +318,10 @@ class LanceDataset(DatasetReads, DatasetChanges):
         Parameters
         ----------
         base_uri : str or path or LanceDataset
-        operation : one of `LanceOperation`
+        operation : one of `LanceOperation`, or Transaction
+            A transaction has a read version and properties of its own.
         read_version : int, optional
-            The version that it was prepared on; needed by all but `Append` and `Overwrite`.
+            The version that it was prepared on; needed by all but `Overwrite` and `Restore`.
         enable_stable_row_ids : bool, optional
             See `write_dataset`; of a table that this creates.
         commit_message : str, optional
@@ -352,6 +353,27 @@ class LanceDataset(DatasetReads, DatasetChanges):
         return LanceDataset(uri, table)
 
     @staticmethod
+    def commit_batch(
+        dest: str | os.PathLike[str] | LanceDataset, transactions: Sequence[Transaction], **options: Any
+    ) -> dict[str, Any]:
+        """Commit several appends as one version.
+
+        Parameters
+        ----------
+        dest : str or path or LanceDataset
+        transactions : sequence of Transaction
+        **options
+            See `commit`.
+
+        Returns
+        -------
+        dict
+            `dataset`, and `merged`, the transaction that was committed.
+        """
+        merged = join_appends(transactions)
+        return {"dataset": LanceDataset.commit(dest, merged, **options), "merged": merged}
+
+    @staticmethod
     def drop(
         base_uri: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
@@ -381,9 +403,9 @@ class LanceDataset(DatasetReads, DatasetChanges):
         drop_table(store, root, ignore_not_found=bool(ignore_not_found))
 
     @property
-    def lance_schema(self) -> Schema:
+    def lance_schema(self) -> LanceSchema:
         """The columns, with the ids of their fields."""
-        return self._table.manifest.schema
+        return LanceSchema(self._table.manifest.schema)
 
     def validate(self) -> None:
         """Check that the files of this version are there, and hold what its manifest says; values are not read.

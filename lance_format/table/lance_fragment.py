@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.add_columns import NewColumns, merge_fragment_columns
+from lance_format.table.adopt_file import adopt_file
 from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.lance_schema import LanceSchema
+from lance_format.table.merge_columns import merge_into_fragment
 from lance_format.table.open_scanner import open_scanner
 from lance_format.table.projection import Columns, Filter
-from lance_format.table.row_columns import ROW_ID
-from lance_format.table.row_set import gather, mark_deleted
+from lance_format.table.row_columns import ROW_ID, LiveRows
+from lance_format.table.row_set import RowSet, gather, mark_deleted
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner
-from lance_format.table.table_version import Draft
-from lance_format.table.take import Indices, take_places
+from lance_format.table.table_version import Draft, TableVersion
+from lance_format.table.take import Indices, as_row_numbers, take_places
 from lance_format.table.update_columns import update_columns
 from lance_format.table.write_data import write_fragments
 
@@ -36,10 +39,16 @@ class LanceFragment(ScanMethods):
     Parameters
     ----------
     table : LanceDataset
-    metadata : FragmentMetadata
+    metadata : FragmentMetadata or int
+        Or its id.
     """
 
-    def __init__(self, table: LanceDataset, metadata: FragmentMetadata) -> None:
+    def __init__(self, table: LanceDataset, metadata: FragmentMetadata | int) -> None:
+        if isinstance(metadata, int):
+            found = table._table.manifest.fragment(metadata)
+            if found is None:
+                raise InvalidInputError(f"{table!r} has no fragment {metadata}")
+            metadata = found
         self._dataset = table
         self._metadata = metadata
 
@@ -71,6 +80,11 @@ class LanceFragment(ScanMethods):
         """How many of them are deleted."""
         return self._scan().num_deletions()
 
+    def deletion_file(self) -> str | None:
+        """Return the path of the file that lists the deleted rows, relative to the table; None if there is none."""
+        deletion = self._metadata.deletion_file
+        return None if deletion is None else deletion.path(self.fragment_id)
+
     def data_files(self) -> list[DataFile]:
         """Return the files that hold its columns."""
         return list(self._metadata.files)
@@ -84,12 +98,32 @@ class LanceFragment(ScanMethods):
         **options: Any,
     ) -> FragmentMetadata:
         """Write data into one fragment that is not part of a table yet; see `write_fragments`."""
-        written = write_fragments(
-            data, dataset_uri, schema, fragment_id=fragment_id or 0, max_rows_per_file=2**32 - 1, **options
-        )
+        options = {"max_rows_per_file": 2**32 - 1, **options, "fragment_id": fragment_id or 0}
+        written: list[FragmentMetadata] = write_fragments(data, dataset_uri, schema, **options)
         if len(written) != 1:
             raise InvalidInputError(f"the data makes {len(written)} fragments, not one")
         return written[0]
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int = 0) -> FragmentMetadata:
+        """Make a fragment of a data file that was written into the directory `data` of a table, and commit nothing.
+
+        Parameters
+        ----------
+        filename : str
+            Its name there.
+        dataset : LanceDataset
+        fragment_id : int
+            What the fragment has for an id until the commit gives it another.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If its columns do not fit the table.
+        DatasetNotFoundError
+            If there is no such file.
+        """
+        return adopt_file(dataset._table, filename, fragment_id)
 
     def delete(self, predicate: Filter) -> FragmentMetadata | None:
         """Write a deletion file for the rows for which a predicate is true, and commit nothing.
@@ -99,8 +133,24 @@ class LanceFragment(ScanMethods):
         FragmentMetadata or None
             For `LanceOperation.Delete`; None if no row is left.
         """
+        return self._mark_deleted(gather(self.scanner(columns=[], filter=predicate).matching_rows()))
+
+    def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
+        """Write a deletion file for rows by their places in the files, and commit nothing; see `delete`.
+
+        Parameters
+        ----------
+        offsets : iterable of int
+            Places among all rows of the files, deleted ones included.
+        """
+        scan = self._scan()
+        places = np.unique(as_row_numbers(list(offsets), scan.physical_rows()))
+        rows = RowSet()
+        rows.add(LiveRows(scan, np.setdiff1d(places, scan.deleted_rows()), np.zeros(0, np.int64)))
+        return self._mark_deleted(rows)
+
+    def _mark_deleted(self, rows: RowSet) -> FragmentMetadata | None:
         table = self._dataset._table
-        rows = gather(self.scanner(columns=[], filter=predicate).matching_rows())
         if not len(rows):
             return self._metadata
         with Draft(table, str(uuid.uuid4())) as draft:
@@ -113,15 +163,15 @@ class LanceFragment(ScanMethods):
         columns: Sequence[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> tuple[FragmentMetadata, Schema]:
+    ) -> tuple[FragmentMetadata, LanceSchema]:
         """Write a data file with further columns, and commit nothing; see `LanceDataset.add_columns`.
 
         Returns
         -------
-        tuple of FragmentMetadata and Schema
+        tuple of FragmentMetadata and LanceSchema
             For `LanceOperation.Merge`, once all fragments of the table have the columns.
         """
-        return merge_fragment_columns(
+        made, merged = merge_fragment_columns(
             self._dataset._table,
             self._metadata,
             value_func,
@@ -129,6 +179,32 @@ class LanceFragment(ScanMethods):
             output_schema=reader_schema,
             batch_size=batch_size,
         )
+        return made, LanceSchema(merged)
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Write a data file with further columns, by key, and commit nothing; see `LanceDataset.merge`.
+
+        Parameters
+        ----------
+        data_obj, schema
+            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+        left_on : str
+            The key of the fragment: a column, `_rowid` or `_rowaddr`.
+        right_on : str, optional
+            The key of the data; `left_on` if not given.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and LanceSchema
+            For `LanceOperation.Merge`, once all fragments of the table have the columns.
+        """
+        batches, data_schema = to_batches(data_obj, schema)
+        data = pa.Table.from_batches(batches, data_schema)
+        right_on = left_on if right_on is None else right_on
+        made, merged = merge_into_fragment(self._dataset._table, self._metadata, data, left_on, right_on)
+        return made, LanceSchema(merged)
 
     def update_columns(
         self,
@@ -168,6 +244,44 @@ class LanceFragment(ScanMethods):
         """Read rows by their place in the fragment; see `LanceDataset.take`."""
         return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
 
+    def open_session(self, columns: Columns | None = None, with_row_address: bool | None = None) -> FragmentSession:
+        """Prepare for taking rows of the same columns again and again.
+
+        Parameters
+        ----------
+        columns : sequence of str, or mapping of str to str, optional
+            See `LanceDataset.scanner`.
+        with_row_address : bool, optional
+            Whether to add the column `_rowaddr`.
+        """
+        return FragmentSession(self._dataset._table, self._metadata, columns, bool(with_row_address))
+
     def _scan(self) -> FragmentScan:
         table = self._dataset._table
         return table.scan(self._metadata, table.manifest.schema.select([]))
+
+
+class FragmentSession:
+    """Takes rows of a fragment. Made by `LanceFragment.open_session`.
+
+    Parameters
+    ----------
+    table : TableVersion
+    fragment : FragmentMetadata
+    columns : sequence of str, or mapping of str to str, optional
+    with_row_address : bool
+    """
+
+    def __init__(
+        self, table: TableVersion, fragment: FragmentMetadata, columns: Columns | None, with_row_address: bool
+    ) -> None:
+        self._table = table
+        self._fragment = fragment
+        self._columns = columns
+        self._with_row_address = with_row_address
+
+    def take(self, indices: Indices) -> pa.Table:
+        """Read rows by their place in the fragment; see `LanceDataset.take`."""
+        return take_places(
+            self._table, indices, self._columns, [self._fragment], with_row_address=self._with_row_address
+        )

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
-from lance_format.datatypes import Field
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
-from lance_format.table.add_columns import add_columns
+from lance_format.table.add_columns import BatchFunction, add_columns, merge_fragment_columns
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.key_index import index_keys
+from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID
 from lance_format.table.table_version import TableVersion
 
 _MIN_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """A function that finds the new columns of rows by their key, and how it is to be called.
+
+    Parameters
+    ----------
+    compute : callable
+    makes : pa.Schema
+        What it returns.
+    batch_rows : int
+        How many rows it should be given at once.
+    """
+
+    compute: BatchFunction
+    makes: pa.Schema
+    batch_rows: int
 
 
 def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> TableVersion:
@@ -23,7 +45,7 @@ def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: s
     data : pa.Table
         Of rows with one key the last one counts. Null is a key like others.
     left_on : str
-        The key of the table.
+        The key of the table: a column, `_rowid` or `_rowaddr`.
     right_on : str
         The key of the data; all its other columns are added. They are null in rows whose key the data lacks.
 
@@ -36,7 +58,38 @@ def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: s
     NotSupportedError
         If the key is a list or a map.
     """
-    wanted = table.manifest.schema.field(left_on)
+    found = _plan(table, data, left_on, right_on)
+    return add_columns(
+        table, found.compute, read_columns=[left_on], output_schema=found.makes, batch_size=found.batch_rows
+    )
+
+
+def merge_into_fragment(
+    table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str
+) -> tuple[FragmentMetadata, Schema]:
+    """Write a data file with columns for one fragment, and commit nothing; see `merge_columns`.
+
+    Returns
+    -------
+    FragmentMetadata
+        With one more data file.
+    Schema
+        That of the table with the new columns.
+    """
+    found = _plan(table, data, left_on, right_on)
+    return merge_fragment_columns(
+        table,
+        fragment,
+        found.compute,
+        read_columns=[left_on],
+        output_schema=found.makes,
+        batch_size=found.batch_rows,
+    )
+
+
+def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _LookUp:
+    is_row_column = left_on in (ROW_ID, ROW_ADDRESS)
+    wanted = Field.from_arrow(pa.field(left_on, pa.uint64())) if is_row_column else table.manifest.schema.field(left_on)
     if right_on not in data.schema.names:
         raise InvalidInputError(f"the data has no column {right_on!r} to match rows by")
     if data.num_columns < 2:
@@ -62,4 +115,4 @@ def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: s
         return pa.RecordBatch.from_arrays(arrays, schema=makes)
 
     batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # what keys are looked up in is hashed anew for every batch
-    return add_columns(table, look_up, read_columns=[left_on], output_schema=makes, batch_size=batch_rows)
+    return _LookUp(look_up, makes, batch_rows)

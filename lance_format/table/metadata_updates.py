@@ -18,12 +18,12 @@ Values = Mapping[str, str | None]
 
 def update_config(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
     """Change entries of the configuration, and commit that; all others go if `replace`."""
-    return table.commit(UpdateConfig(config=_as_update(values, replace)))
+    return table.commit(UpdateConfig(config=as_update(values, replace)))
 
 
 def update_table_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
     """Change entries of the table's metadata, and commit that; all others go if `replace`."""
-    return table.commit(UpdateConfig(table_metadata=_as_update(values, replace)))
+    return table.commit(UpdateConfig(table_metadata=as_update(values, replace)))
 
 
 def update_schema_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
@@ -34,23 +34,28 @@ def update_schema_metadata(table: TableVersion, values: Values, *, replace: bool
     InvalidInputError
         If a key is one of those by which files tell where their statistics are, which writers might then copy.
     """
-    update = _as_update(values, replace)
-    for key in sorted(update.upserted):
-        if names_zones(key.encode()):
-            raise InvalidInputError(f"the metadata {key!r} says where statistics of a file are, and is no table's")
-    return table.commit(UpdateConfig(schema_metadata=update))
+    return table.commit(UpdateConfig(schema_metadata=check_schema_metadata(as_update(values, replace))))
 
 
 def update_field_metadata(table: TableVersion, values: Mapping[str, Values], *, replace: bool = False) -> TableVersion:
     """Change entries of the metadata of fields, given by their paths, and commit that; all others go if `replace`."""
     schema = table.manifest.schema
-    updates = {find_field(schema, path)[-1].id: _as_update(update, replace) for path, update in values.items()}
+    updates = {find_field(schema, path)[-1].id: as_update(update, replace) for path, update in values.items()}
     if not updates:
         raise InvalidInputError("there is nothing to update: give the metadata of one field at least")
     return table.commit(UpdateConfig(field_metadata=updates))
 
 
-def _as_update(values: Any, replace: bool) -> MapUpdate:
+def check_schema_metadata(update: MapUpdate | None) -> MapUpdate | None:
+    """Return a change of the schema's metadata, once it is shown to be none of a file's; see above."""
+    for key in sorted(update.upserted if update is not None else ()):
+        if names_zones(key.encode()):
+            raise InvalidInputError(f"the metadata {key!r} says where statistics of a file are, and is no table's")
+    return update
+
+
+def as_update(values: Any, replace: bool) -> MapUpdate:
+    """Return a change of a mapping, once it is shown to be one of strings."""
     if not isinstance(values, Mapping) or not all(
         isinstance(key, str) and isinstance(value, str | None) for key, value in values.items()
     ):

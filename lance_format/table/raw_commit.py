@@ -6,20 +6,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
-from lance_format.errors import DatasetNotFoundError, InvalidInputError
+from lance_format.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table import operations
 from lance_format.table.commit import RetryPolicy, commit
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.history import load_history
+from lance_format.table.lance_schema import LanceSchema, schema_of
+from lance_format.table.metadata_updates import as_update, check_schema_metadata
 from lance_format.table.operations import Operation
+from lance_format.table.operations.update_config import MapUpdate
 from lance_format.table.table_version import TableVersion
 from lance_format.table.transaction import Transaction
 from lance_format.table.write import check_data_files
@@ -34,7 +38,7 @@ class LanceOperation:
         return operations.Append(tuple(fragments))
 
     @staticmethod
-    def Overwrite(new_schema: pa.Schema | Schema, fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
+    def Overwrite(new_schema: pa.Schema | LanceSchema, fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
         """Replace schema and fragments, or create the table."""
         return operations.Overwrite(tuple(fragments), _as_schema(new_schema))
 
@@ -65,18 +69,18 @@ class LanceOperation:
         )
 
     @staticmethod
-    def Merge(fragments: Iterable[FragmentMetadata], schema: Schema) -> Operation:  # noqa: N802
+    def Merge(fragments: Iterable[FragmentMetadata], schema: LanceSchema) -> Operation:  # noqa: N802
         """Replace all fragments by the same with further data files, and the schema."""
-        if not isinstance(schema, Schema):
+        if not isinstance(schema, LanceSchema):
             raise InvalidInputError("a merge needs the schema that merge_columns returned, with the ids of fields")
-        return operations.Merge(tuple(fragments), schema)
+        return operations.Merge(tuple(fragments), schema_of(schema))
 
     @staticmethod
-    def Project(schema: Schema) -> Operation:  # noqa: N802
-        """Change the schema, of fields that the table has."""
-        if not isinstance(schema, Schema):
+    def Project(schema: LanceSchema) -> Operation:  # noqa: N802
+        """Change the schema, of fields that the table has, which are found by their ids."""
+        if not isinstance(schema, LanceSchema):
             raise InvalidInputError("a projection needs a schema with the ids of fields, as LanceDataset.lance_schema")
-        return operations.Project(schema)
+        return operations.Project(schema_of(schema))
 
     @staticmethod
     def Restore(version: int) -> Operation:  # noqa: N802
@@ -84,8 +88,12 @@ class LanceOperation:
         return operations.Restore(version)
 
     @staticmethod
-    def Rewrite(groups: Iterable[operations.RewriteGroup]) -> Operation:  # noqa: N802
-        """Replace groups of fragments by others that hold the same rows."""
+    def Rewrite(  # noqa: N802
+        groups: Iterable[operations.RewriteGroup], rewritten_indices: Iterable[Any] = ()
+    ) -> Operation:
+        """Replace groups of fragments by others that hold the same rows; indices cannot be replaced with them."""
+        if list(rewritten_indices):
+            raise NotSupportedError("rewritten_indices are not supported: indices are left as they are")
         return operations.Rewrite(tuple(groups))
 
     @staticmethod
@@ -106,6 +114,26 @@ class LanceOperation:
         return fragment_id, new_file
 
     @staticmethod
+    def UpdateMap(updates: Mapping[str, str | None], replace: bool = False) -> MapUpdate:  # noqa: N802
+        """Set entries of a mapping; those given as None go, and all others if `replace`."""
+        return as_update(updates, replace)
+
+    @staticmethod
+    def UpdateConfig(  # noqa: N802
+        config_updates: MapUpdate | None = None,
+        table_metadata_updates: MapUpdate | None = None,
+        schema_metadata_updates: MapUpdate | None = None,
+        field_metadata_updates: Mapping[int, MapUpdate] | None = None,
+    ) -> Operation:
+        """Change the configuration, and the metadata of the table, of its schema, and of fields by their ids."""
+        return operations.UpdateConfig(
+            config_updates,
+            table_metadata_updates,
+            check_schema_metadata(schema_metadata_updates),
+            dict(field_metadata_updates or {}),
+        )
+
+    @staticmethod
     def ReserveFragments(num_fragments: int) -> Operation:  # noqa: N802
         """Set ids of fragments aside."""
         return operations.ReserveFragments(num_fragments)
@@ -113,7 +141,7 @@ class LanceOperation:
 
 def commit_operation(
     uri: str,
-    operation: Operation,
+    operation: Operation | Transaction,
     read_version: int | None,
     *,
     enable_stable_row_ids: bool | None = None,
@@ -122,23 +150,49 @@ def commit_operation(
     storage_options: Mapping[str, str] | None = None,
 ) -> TableVersion:
     """Commit an operation to a table; see `LanceDataset.commit`."""
-    if not hasattr(operation, "apply"):
-        raise InvalidInputError(f"operation is {operation!r}; one of LanceOperation is needed")
+    given = operation if isinstance(operation, Transaction) else None
+    wanted = given.operation if given is not None else operation
+    if isinstance(wanted, Transaction | operations.OtherOperation) or not hasattr(wanted, "apply"):
+        raise InvalidInputError(f"operation is {wanted!r}; one of LanceOperation is needed")
+    if given is not None and (read_version is not None or properties):
+        raise InvalidInputError("read_version and properties are those of the transaction; leave the arguments out")
     store, root = resolve(uri, storage_options)
     history = load_history(store, root)
-    if read_version is None:
-        if not isinstance(operation, operations.Append | operations.Overwrite):
-            raise InvalidInputError(f"read_version is needed to commit the operation {operation.name}")
+    if not history.names and not isinstance(wanted, operations.Overwrite):
+        raise DatasetNotFoundError(f"there is no Lance table at {root} to {wanted.name}")
+    if given is None and read_version is None:
+        if not isinstance(wanted, operations.Overwrite | operations.Restore):
+            raise InvalidInputError(f"read_version is needed to commit the operation {wanted.name}")
         read_version = history.latest
-    if not history.names and not isinstance(operation, operations.Overwrite):
-        raise DatasetNotFoundError(f"there is no Lance table at {root} to {operation.name}")
-    if isinstance(operation, operations.Overwrite) and enable_stable_row_ids is not None and not history.names:
-        operation = operations.Overwrite(operation.fragments, operation.schema, stable_row_ids=enable_stable_row_ids)
-    check_data_files(store, root, operation.added_fragments)
-    transaction = Transaction(read_version, operation, properties=dict(properties or {}))
+    if isinstance(wanted, operations.Overwrite) and enable_stable_row_ids is not None and not history.names:
+        wanted = dataclasses.replace(wanted, stable_row_ids=enable_stable_row_ids)
+    check_data_files(store, root, wanted.added_fragments)
+    planned = given or Transaction(read_version or 0, wanted, properties=dict(properties or {}))
+    transaction = dataclasses.replace(planned, operation=wanted)
     manifest = commit(store, root, transaction, RetryPolicy(max_attempts=max_retries + 1))
     return TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}))
 
 
+def join_appends(transactions: Sequence[Transaction]) -> Transaction:
+    """Return one transaction that appends what several do.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or one does anything else.
+    """
+    appends = [transaction.operation for transaction in transactions]
+    if not appends:
+        raise InvalidInputError("there is no transaction to commit")
+    fragments: list[FragmentMetadata] = []
+    for operation in appends:
+        if not isinstance(operation, operations.Append) or operation.new_fields:
+            raise InvalidInputError(f"only appends are committed together; one of the operations is {operation.name}")
+        fragments += operation.fragments
+    properties = {name: value for each in transactions for name, value in each.properties.items()}
+    first = min(transaction.read_version for transaction in transactions)
+    return Transaction(first, operations.Append(tuple(fragments)), properties=properties)
+
+
 def _as_schema(schema: Any) -> Schema:
-    return schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
+    return schema_of(schema) if isinstance(schema, LanceSchema) else Schema.from_arrow(schema)

@@ -17,7 +17,7 @@ from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.fragment_scan import to_physical
 from lance_format.table.projection import Columns, Projection, plan_projection
-from lance_format.table.row_columns import LiveRows, row_ids_of
+from lance_format.table.row_columns import ROW_ADDRESS, LiveRows, row_ids_of
 from lance_format.table.row_id_index import RowIdIndex
 from lance_format.table.table_version import TableVersion
 
@@ -31,6 +31,7 @@ def take_places(
     fragments: Sequence[FragmentMetadata] | None = None,
     *,
     blob_handling: str | None = None,
+    with_row_address: bool = False,
 ) -> pa.Table:
     """Read rows by their place.
 
@@ -45,6 +46,8 @@ def take_places(
         In which places are counted; all of the table if not given.
     blob_handling : str, optional
         See `LanceDataset.scanner`.
+    with_row_address : bool
+        Whether to add the column `_rowaddr`.
 
     Returns
     -------
@@ -56,7 +59,8 @@ def take_places(
     InvalidInputError
         If there is no such row or column.
     """
-    projection = plan_projection(_schema_of(table, blob_handling), columns)
+    extra = [ROW_ADDRESS] if with_row_address else []
+    projection = plan_projection(_schema_of(table, blob_handling), columns, extra=extra)
     fragment_ids, offsets, wanted = find_places(table, places, fragments)
     return take_found(table, projection, fragment_ids, offsets, wanted)
 

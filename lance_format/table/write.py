@@ -183,7 +183,7 @@ class TableWrite:
         store, root = resolve(self.uri, self.storage_options)
         self._check_fragments(store, root, fragments)
         try:
-            return commit(store, root, self._transaction(fragments))
+            return commit(store, root, self.transaction(fragments))
         except CommitConflictError as error:
             if self.mode != "create":
                 raise
@@ -210,13 +210,14 @@ class TableWrite:
             for path in sorted(reported.union(list_data_files(store, root, self.uuid))):
                 store.delete(path)
                 deleted.append(path)
-            store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self._transaction(()).file_name}")
+            store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self.transaction(()).file_name}")
         except LanceError:  # Not certain, or not possible: a cleanup finds what nothing refers to.
             return deleted
         store.remove_if_empty(self.new_directories)
         return deleted
 
-    def _transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
+    def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
+        """Return what commits fragments, which `LanceDataset.commit` takes; `commit` does it at once."""
         if self.mode == "append" and self.read_version:
             new_fields = tuple(field for field in self.schema.fields if field.name in self.new_columns)
             return Transaction(self.read_version, Append(tuple(fragments), new_fields), self.uuid, self.properties)
@@ -255,7 +256,7 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
             size = store.size(path)
         except ObjectNotFoundError as error:
             raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
-        if size != data_file.file_size_bytes:
+        if data_file.file_size_bytes not in (0, size):
             raise CommitError(
                 f"data file {path} has {size} bytes instead of {data_file.file_size_bytes}; nothing was committed:"
                 " write it again"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from lance_format.errors import CommitStateUnknownError
 from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.manifest import Manifest
+from lance_format.table.transaction import Transaction
 from lance_format.table.write import plan_write
 from lance_format.table.write_progress import FragmentWriteProgress
 
@@ -56,6 +57,28 @@ def write_data(
         raise
 
 
+@overload
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = ...,
+    *,
+    return_transaction: Literal[False] = ...,
+    **options: Any,
+) -> list[FragmentMetadata]: ...
+
+
+@overload
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = ...,
+    *,
+    return_transaction: Literal[True],
+    **options: Any,
+) -> Transaction: ...
+
+
 def write_fragments(
     data: Any,
     dataset_uri: str | os.PathLike[str] | LanceDataset,
@@ -64,9 +87,10 @@ def write_fragments(
     mode: str = "append",
     progress: FragmentWriteProgress | None = None,
     fragment_id: int = 0,
+    return_transaction: bool = False,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
-) -> list[FragmentMetadata]:
+) -> list[FragmentMetadata] | Transaction:
     """Write data into fragments that are not part of a table yet; `LanceDataset.commit` makes them so.
 
     Parameters
@@ -80,18 +104,21 @@ def write_fragments(
         Told of each fragment that is begun and completed.
     fragment_id : int
         What the fragments have for an id until the commit gives them others.
+    return_transaction : bool
+        Whether to return what commits them.
     storage_options : mapping, optional
     **options
         See `plan_write`.
 
     Returns
     -------
-    list of FragmentMetadata
-        To be committed once, by an operation that adds them.
+    list of FragmentMetadata or Transaction
+        To be committed once, fragments by an operation that adds them.
     """
     batches, data_schema = to_batches(data, schema)
     if not isinstance(dataset_uri, str | os.PathLike):
         storage_options = dataset_uri._table.storage_options if storage_options is None else storage_options
         dataset_uri = dataset_uri.uri
     plan = plan_write(os.fspath(dataset_uri), data_schema, mode=mode, storage_options=storage_options, **options)
-    return plan.write_fragments(batches, fragment_id=fragment_id, progress=progress)
+    fragments = plan.write_fragments(batches, fragment_id=fragment_id, progress=progress)
+    return plan.transaction(fragments) if return_transaction else fragments

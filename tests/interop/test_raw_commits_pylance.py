@@ -108,7 +108,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         LanceDataset.commit(path, "append")
     table = LanceDataset.commit(path, LanceOperation.Overwrite(SCHEMA, [fragment]))
     with pytest.raises(InvalidInputError, match="read_version"):
-        LanceDataset.commit(path, LanceOperation.Restore(1))
+        LanceDataset.commit(path, LanceOperation.ReserveFragments(1))
     with pytest.raises(InvalidInputError, match="ids of fields"):
         LanceOperation.Merge([], SCHEMA)
     (lost,) = write_fragments(some(5), path)

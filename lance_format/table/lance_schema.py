@@ -1,0 +1,94 @@
+"""The columns of a table with the ids of their fields, as users see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.table.json_columns import with_text
+
+
+@dataclass(frozen=True, slots=True)
+class LanceField:
+    """A field of a `LanceSchema`.
+
+    Parameters
+    ----------
+    field : Field
+    """
+
+    _field: Field
+
+    def __repr__(self) -> str:
+        return f"LanceField({self.id()}: {self._field.to_arrow()})"
+
+    def name(self) -> str:
+        """Return its name."""
+        return self._field.name
+
+    def id(self) -> int:
+        """Return its id, by which data files are found to hold it."""
+        return self._field.id
+
+    def children(self) -> list[LanceField]:
+        """Return the fields below it."""
+        return [LanceField(child) for child in self._field.children]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Its metadata."""
+        return {key.decode(): value.decode(errors="replace") for key, value in self._field.metadata.items()}
+
+    def is_unenforced_primary_key(self) -> bool:
+        """Return whether it is part of the primary key."""
+        return self._field.unenforced_primary_key
+
+
+@dataclass(frozen=True, slots=True)
+class LanceSchema:
+    """The columns of a table. Made by `LanceDataset.lance_schema`, `LanceFragment.merge_columns` and `from_pyarrow`.
+
+    Parameters
+    ----------
+    schema : Schema
+    """
+
+    _schema: Schema
+
+    def __repr__(self) -> str:
+        return f"LanceSchema({self.fields()!r})"
+
+    def fields(self) -> list[LanceField]:
+        """Return the columns."""
+        return [LanceField(field) for field in self._schema.fields]
+
+    def field(self, name: str) -> LanceField | None:
+        """Return a column, or None if there is none of that name."""
+        return next((field for field in self.fields() if field.name() == name), None)
+
+    def select(self, names: Iterable[str]) -> LanceSchema:
+        """Return some columns, in the order given; the others are what `LanceOperation.Project` drops."""
+        return LanceSchema(self._schema.select(names))
+
+    def to_pyarrow(self) -> pa.Schema:
+        """Return the columns without ids."""
+        return with_text(self._schema).to_arrow()
+
+    @classmethod
+    def from_pyarrow(cls, schema: pa.Schema) -> LanceSchema:
+        """Give ids to the fields of a schema, in depth-first order from 0 on.
+
+        Raises
+        ------
+        NotSupportedError
+            If Lance cannot store a type.
+        """
+        return cls(Schema.from_arrow(schema))
+
+
+def schema_of(schema: LanceSchema) -> Schema:
+    """Return the fields that users mean by a schema."""
+    return schema._schema
