@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
     from lance_format.table.lance_schema import LanceSchema
+    from lance_format.table.optimize import Compaction
     from lance_format.table.ordered_scan import ColumnOrdering
     from lance_format.table.raw_commit import LanceOperation
     from lance_format.table.scalar_indices import IndexConfig
@@ -61,6 +62,7 @@ __all__ = [
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
+    "Compaction",
     "CorruptFileError",
     "DatasetExistsError",
     "DatasetNotFoundError",
@@ -96,6 +98,7 @@ __all__ = [
 _LAZY = {
     "BlobFile": "lance_format.file.blob_file",
     "ColumnBounds": "lance_format.table.column_bounds",
+    "Compaction": "lance_format.table.optimize",
     "ColumnOrdering": "lance_format.table.ordered_scan",
     "FragmentMetadata": "lance_format.table.fragment",
     "IndexConfig": "lance_format.table.scalar_indices",

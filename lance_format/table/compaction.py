@@ -11,9 +11,11 @@ import dataclasses
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.table.checkout import check_out
+from lance_format.table.commit import commit
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
@@ -23,9 +25,23 @@ from lance_format.table.row_ids import RowIdSequence, serialize_row_ids
 from lance_format.table.row_stream import RowStream
 from lance_format.table.row_versions import RowVersionSequence, serialize_row_versions
 from lance_format.table.table_version import Draft, TableVersion
+from lance_format.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from lance_format.table.dataset import LanceDataset
 
 _CONFIG_PREFIX = "lance.compaction."
 _DEFAULT_BATCH_SIZE = 8192
+_TUNING = frozenset(
+    {
+        "binary_copy_read_batch_bytes",
+        "compaction_mode",
+        "defer_index_remap",
+        "io_buffer_size",
+        "max_rows_per_group",
+        "num_threads",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +59,11 @@ class CompactionOptions:
         The fraction of a fragment's rows that has to be deleted for that.
     batch_size : int
         The most rows that are read at once.
+    max_source_fragments, max_source_rows, max_source_bytes : int, optional
+        How many fragments, rows that are not deleted, and bytes of data files are rewritten at most, from the first
+        fragments on; without limit if not given.
+    excluded_fragment_ids : frozenset of int
+        Fragments that stay as they are.
     """
 
     target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
@@ -50,6 +71,10 @@ class CompactionOptions:
     materialize_deletions: bool = True
     materialize_deletions_threshold: float = 0.1
     batch_size: int = _DEFAULT_BATCH_SIZE
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    excluded_fragment_ids: frozenset[int] = frozenset()
 
     @classmethod
     def choose(cls, table: TableVersion, given: dict[str, Any]) -> CompactionOptions:
@@ -59,7 +84,10 @@ class CompactionOptions:
         ------
         InvalidInputError
             If one is unknown or out of range.
+        NotSupportedError
+            If one asks for something that ours cannot do.
         """
+        given = {name: value for name, value in given.items() if not _is_tuning(name, value)}
         values: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             value = given.pop(field.name, None)
@@ -99,37 +127,87 @@ class CompactionMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class RewriteResult:
+    """What a task has written: a value that can be pickled.
+
+    Parameters
+    ----------
+    read_version : int
+        The version that was compacted.
+    uuid : str
+        Of the plan.
+    group : RewriteGroup
+    """
+
+    read_version: int
+    uuid: str
+    group: RewriteGroup
+
+    def __repr__(self) -> str:
+        return (
+            f"RewriteResult(read_version={self.read_version}, new_fragments={self.new_fragments},"
+            f" old_fragments={self.old_fragments})"
+        )
+
+    @property
+    def old_fragments(self) -> list[FragmentMetadata]:
+        """The fragments that were written anew."""
+        return list(self.group.old_fragments)
+
+    @property
+    def new_fragments(self) -> list[FragmentMetadata]:
+        """Those that take their place."""
+        return list(self.group.new_fragments)
+
+    @property
+    def metrics(self) -> CompactionMetrics:
+        """How many there are."""
+        return CompactionMetrics.of([self.group])
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionTask:
     """Adjacent fragments that are to be written anew: a value that can be pickled.
 
     Parameters
     ----------
-    table : TableVersion
-    fragments : tuple of FragmentMetadata
+    read_version : int
+        The version that is compacted.
+    fragments : list of FragmentMetadata
     options : CompactionOptions
     uuid : str
-        Of the transaction that is to commit the result.
+        Of the plan.
     """
 
-    table: TableVersion
-    fragments: tuple[FragmentMetadata, ...]
+    read_version: int
+    fragments: list[FragmentMetadata]
     options: CompactionOptions
     uuid: str
 
-    def execute(self) -> RewriteGroup:
-        """Write the rows of the fragments into new ones, which no reader sees before they are committed."""
-        schema = self.table.manifest.schema
-        scans = [self.table.scan(fragment, schema) for fragment in self.fragments]
+    def execute(self, dataset: LanceDataset) -> RewriteResult:
+        """Write the rows of the fragments into new ones, which no reader sees before they are committed.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+        """
+        return self.rewrite(check_out(dataset._table, self.read_version))
+
+    def rewrite(self, table: TableVersion) -> RewriteResult:
+        """Do what `execute` does, given the version that is compacted."""
+        schema = table.manifest.schema
+        scans = [table.scan(fragment, schema) for fragment in self.fragments]
         batch_size = self.options.batch_size
         rows = RowStream(batch for scan in scans for batch, _ in scan.read(0, scan.num_rows(), batch_size=batch_size))
         written = []
         for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
-            written += self.table.write_fragments(
+            written += table.write_fragments(
                 rows.take(num_rows), schema, uuid=self.uuid, max_bytes_per_file=self.options.max_bytes_per_file
             )
-        if self.table.manifest.stable_row_ids:
+        if table.manifest.stable_row_ids:
             written = _with_lineage(written, scans)
-        return RewriteGroup(self.fragments, tuple(written))
+        return RewriteResult(self.read_version, self.uuid, RewriteGroup(tuple(self.fragments), tuple(written)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,46 +216,91 @@ class CompactionPlan:
 
     Parameters
     ----------
-    table : TableVersion
+    read_version : int
+        The version that is compacted.
     uuid : str
-        Of the transaction that is to commit it.
-    tasks : tuple of CompactionTask
+        Which the names of the new files carry.
+    tasks : list of CompactionTask
     """
 
-    table: TableVersion
+    read_version: int
     uuid: str
-    tasks: tuple[CompactionTask, ...]
+    tasks: list[CompactionTask]
 
-    def commit(self, groups: Sequence[RewriteGroup]) -> TableVersion:
-        """Replace the fragments of tasks by what their execution wrote.
+    def __repr__(self) -> str:
+        return f"CompactionPlan(read_version={self.read_version}, tasks=<{len(self.tasks)} compaction tasks>)"
 
-        Parameters
-        ----------
-        groups : sequence of RewriteGroup
-            The results of all tasks, or of some.
-        """
-        if not groups:
-            return self.table
-        return self.table.commit(Rewrite(tuple(groups)), uuid=self.uuid)
+    def num_tasks(self) -> int:
+        """Return how many tasks there are."""
+        return len(self.tasks)
 
 
 def plan_compaction(table: TableVersion, options: CompactionOptions) -> CompactionPlan:
     """Find the fragments that are worth rewriting."""
     identity = str(uuid.uuid4())
-    tasks = [
-        CompactionTask(table, tuple(part), options, identity)
-        for group in _worthwhile(table, options)
-        for part in _split(table, group, options.target_rows_per_fragment)
-    ]
-    return CompactionPlan(table, identity, tuple(tasks))
+    parts = (
+        part for group in _worthwhile(table, options) for part in _split(table, group, options.target_rows_per_fragment)
+    )
+    version = table.manifest.version
+    tasks = [CompactionTask(version, part, options, identity) for part in _within_limits(table, parts, options)]
+    return CompactionPlan(version, identity, tasks)
+
+
+def commit_rewrites(table: TableVersion, results: Sequence[RewriteResult]) -> TableVersion:
+    """Replace the fragments of tasks of one plan by what their execution wrote; doing so again changes nothing.
+
+    Parameters
+    ----------
+    table : TableVersion
+        Any version of the table.
+    results : sequence of RewriteResult
+        Of all tasks, or of some.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are of different plans.
+    CommitConflictError
+        If others changed the rows meanwhile.
+    """
+    if not results:
+        return table
+    plans = {(result.uuid, result.read_version) for result in results}
+    if len(plans) > 1:
+        raise InvalidInputError("the results are of different plans; commit those of each plan together")
+    groups = sorted((result.group for result in results), key=lambda group: group.old_fragments[0].id)
+    # By the fragments, since the other tasks of the plan may be committed by another transaction.
+    rewritten = ",".join(str(fragment.id) for group in groups for fragment in group.old_fragments)
+    identity = str(uuid.uuid5(uuid.UUID(results[0].uuid), rewritten))
+    transaction = Transaction(results[0].read_version, Rewrite(tuple(groups)), identity)
+    return dataclasses.replace(table, manifest=commit(table.store, table.root, transaction))
 
 
 def compact_files(table: TableVersion, options: CompactionOptions) -> tuple[TableVersion, CompactionMetrics]:
     """Rewrite the fragments of a table that are worth it, and commit that; nothing is committed if there are none."""
     plan = plan_compaction(table, options)
     with Draft(table, plan.uuid):
-        groups = [task.execute() for task in plan.tasks]
-        return plan.commit(groups), CompactionMetrics.of(groups)
+        results = [task.rewrite(table) for task in plan.tasks]
+        return commit_rewrites(table, results), CompactionMetrics.of([result.group for result in results])
+
+
+def _within_limits(
+    table: TableVersion, parts: Iterator[list[FragmentMetadata]], options: CompactionOptions
+) -> Iterator[list[FragmentMetadata]]:
+    """Yield parts until the next one exceeded a limit of what is compacted at once."""
+    nothing = table.manifest.schema.select([])
+    num_fragments = num_rows = num_bytes = 0
+    for part in parts:
+        num_fragments += len(part)
+        num_rows += sum(table.scan(fragment, nothing).num_rows() for fragment in part)
+        num_bytes += sum(file.file_size_bytes for fragment in part for file in fragment.files)
+        if (
+            num_fragments > (options.max_source_fragments or num_fragments)
+            or num_rows > (options.max_source_rows or num_rows)
+            or num_bytes > (options.max_source_bytes or num_bytes)
+        ):
+            return
+        yield part
 
 
 def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[list[FragmentMetadata]]:
@@ -198,7 +321,9 @@ def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[lis
         too_deleted = options.materialize_deletions and (
             scan.num_deletions() > options.materialize_deletions_threshold * physical_rows
         )
-        candidate = too_deleted or physical_rows < options.target_rows_per_fragment
+        candidate = fragment.id not in options.excluded_fragment_ids and (
+            too_deleted or physical_rows < options.target_rows_per_fragment
+        )
         indices = [index.uuid for index in table.manifest.indices if index.covers_any([fragment.id])]
         if group and (not candidate or indices != group_indices):
             if rewritten():
@@ -278,8 +403,19 @@ def _changed(scan: FragmentScan) -> RowVersionSequence:
     return _made(scan) if found is None else found
 
 
+def _is_tuning(name: str, value: Any) -> bool:
+    """Return whether an option, of pylance, says how to compact and not what."""
+    if name == "defer_index_remap" and value:
+        raise NotSupportedError("defer_index_remap is not supported: indices are never remapped")
+    if name == "compaction_mode" and value == "force_binary_copy":
+        raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded anew")
+    return name in _TUNING
+
+
 def _parse(text: str, default: Any) -> Any:
     try:
+        if default is None:
+            return int(text)
         if isinstance(default, bool):
             return {"true": True, "false": False}[text.lower()]
         return type(default)(text)
@@ -288,6 +424,13 @@ def _parse(text: str, default: Any) -> Any:
 
 
 def _checked(name: str, value: Any, default: Any) -> Any:
+    if default is None and value is None:
+        return None
+    if isinstance(default, frozenset):
+        try:
+            return frozenset(int(number) for number in value)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"{name} is {value!r}; ids of fragments are needed") from error
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise InvalidInputError(f"{name} is {value!r}; True or False is needed")

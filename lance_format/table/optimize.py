@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lance_format.table.compaction import CompactionMetrics, CompactionOptions, compact_files
+from lance_format.table.compaction import (
+    CompactionMetrics,
+    CompactionOptions,
+    CompactionPlan,
+    RewriteResult,
+    commit_rewrites,
+    compact_files,
+    plan_compaction,
+)
 from lance_format.table.scalar_indices import optimize_indices
 from lance_format.table.table_version import TableVersion
 from lance_format.table.write_options import AUTO_CLEANUP_KEYS, auto_cleanup_entries
 
 if TYPE_CHECKING:
+    from lance_format.table.dataset import LanceDataset
     from lance_format.table.dataset_changes import DatasetChanges
+
+
+class Compaction:
+    """A compaction in steps that may run on different machines: a plan, its tasks, and one commit or several."""
+
+    @staticmethod
+    def plan(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionPlan:
+        """Find the fragments that are worth rewriting; see `DatasetOptimizer.compact_files`."""
+        return plan_compaction(dataset._table, CompactionOptions.choose(dataset._table, dict(options or {})))
+
+    @staticmethod
+    def commit(
+        dataset: LanceDataset, rewrites: Iterable[RewriteResult], options: Mapping[str, Any] | None = None
+    ) -> CompactionMetrics:
+        """Put what tasks of one plan have written in the place of what was there, and move the dataset to that version.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+        rewrites : iterable of RewriteResult
+            What `CompactionTask.execute` returned, of all tasks or of some.
+        options : mapping, optional
+            Of no effect.
+
+        Raises
+        ------
+        CommitConflictError
+            If others changed the rows meanwhile.
+        """
+        del options
+        results = list(rewrites)
+        dataset._table = commit_rewrites(dataset._table, results)
+        return CompactionMetrics.of([result.group for result in results])
+
+    @staticmethod
+    def execute(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
+        """Run all steps; see `DatasetOptimizer.compact_files`."""
+        return dataset.optimize.compact_files(**(options or {}))
 
 
 class DatasetOptimizer:
@@ -29,7 +76,8 @@ class DatasetOptimizer:
         ----------
         **options
             See `CompactionOptions`. What is not given is taken from the table's configuration, where an option `o` is
-            called `lance.compaction.o`.
+            called `lance.compaction.o`. Those by which pylance is told how to compact, and not what (`num_threads`,
+            `io_buffer_size` …), are accepted, and of no effect.
 
         Returns
         -------

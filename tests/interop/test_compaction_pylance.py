@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance.optimize
 import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, RetryableCommitConflictError
-from lance_format.table.compaction import CompactionMetrics, CompactionOptions, compact_files, plan_compaction
+from lance_format import (
+    CommitConflictError,
+    Compaction,
+    InvalidInputError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+)
+from lance_format.table.compaction import CompactionMetrics, CompactionOptions, compact_files
 from tests.interop.test_scans_pylance import people
 from tests.interop.test_table_pylance import assert_same
 
@@ -131,10 +138,59 @@ def test_others_come_first(path: Path) -> None:
 def test_tasks_run_anywhere(path: Path) -> None:
     table = lance_format.dataset(path)
     before = table.to_table()
-    plan = pickle.loads(pickle.dumps(plan_compaction(table._table, CompactionOptions(target_rows_per_fragment=50))))
-    results = pickle.loads(pickle.dumps([pickle.loads(pickle.dumps(task)).execute() for task in plan.tasks]))
-    made = plan.commit(results)
-    assert plan.commit(results).manifest.version == made.manifest.version
+    plan = pickle.loads(pickle.dumps(Compaction.plan(table, {"target_rows_per_fragment": 50, "num_threads": 2})))
+    assert plan.read_version == table.version
+    assert plan.num_tasks() == len(plan.tasks) > 1
+    table.update_config({"meanwhile": "1"})
+    results = pickle.loads(pickle.dumps([pickle.loads(pickle.dumps(task)).execute(table) for task in plan.tasks]))
+    for result, task in zip(results, plan.tasks, strict=True):
+        assert result.old_fragments == task.fragments
+        assert result.metrics.fragments_removed == len(task.fragments)
+    metrics = Compaction.commit(table, results[:1])
+    assert metrics == results[0].metrics
+    Compaction.commit(table, results[1:])
+    version = table.version
+    assert version == plan.read_version + 3
+    Compaction.commit(table, results[1:])
+    assert table.version == version
+    with pytest.raises(CommitConflictError):
+        Compaction.commit(table, results)
+    other = Compaction.plan(lance_format.dataset(path, plan.read_version))
+    with pytest.raises(InvalidInputError, match="different plans"):
+        Compaction.commit(table, [results[0], other.tasks[0].execute(table)])
     assert assert_same(path).to_table().sort_by([("id", "ascending"), ("name", "ascending")]) == before.sort_by(
         [("id", "ascending"), ("name", "ascending")]
     )
+
+
+def test_what_is_compacted_is_limited(tmp_path: Path) -> None:
+    data = pa.table({"a": range(60)})
+
+    def rewritten(**options: object) -> list[list[int]]:
+        lance.write_dataset(data, tmp_path, max_rows_per_file=10, mode="overwrite")
+        table = lance_format.dataset(tmp_path)
+        first = table.get_fragments()[0].fragment_id
+        options = {"target_rows_per_fragment": 20, **options}
+        if "excluded_fragment_ids" in options:
+            options["excluded_fragment_ids"] = [first + 2, 10**6]
+        theirs = lance.optimize.Compaction.plan(lance.dataset(tmp_path), options)
+        found = [[fragment.id - first for fragment in task.fragments] for task in Compaction.plan(table, options).tasks]
+        assert found == [[fragment.id - first for fragment in task.fragments] for task in theirs.tasks]
+        return found
+
+    assert rewritten() == [[0, 1], [2, 3], [4, 5]]
+    assert rewritten(max_source_fragments=5) == [[0, 1], [2, 3]]
+    assert rewritten(max_source_rows=20) == [[0, 1]]
+    assert rewritten(max_source_bytes=10) == []
+    assert rewritten(excluded_fragment_ids=True) == [[0, 1], [3, 4, 5]]
+
+
+def test_options_of_pylance_without_effect(path: Path) -> None:
+    table = lance_format.dataset(path)
+    table.optimize.compact_files(num_threads=2, io_buffer_size=100, compaction_mode="try_binary_copy")
+    assert_same(path)
+    for option in ({"defer_index_remap": True}, {"compaction_mode": "force_binary_copy"}):
+        with pytest.raises(NotSupportedError, match=next(iter(option))):
+            table.optimize.compact_files(**option)
+    with pytest.raises(InvalidInputError, match="excluded_fragment_ids"):
+        table.optimize.compact_files(excluded_fragment_ids="all")

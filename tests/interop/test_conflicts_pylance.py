@@ -19,7 +19,7 @@ from lance.fragment import DataFile
 import lance_format
 from lance_format import CommitConflictError, RetryableCommitConflictError
 from lance_format.table.commit import commit
-from lance_format.table.compaction import CompactionOptions, plan_compaction
+from lance_format.table.compaction import CompactionOptions, commit_rewrites, plan_compaction
 from lance_format.table.operations import ReserveFragments
 from lance_format.table.transaction import Transaction, parse_transaction
 from tests.table.builders import open_store
@@ -43,7 +43,7 @@ def rewrite(path: Path, first: int) -> None:
     plan = plan_compaction(table, CompactionOptions(target_rows_per_fragment=13))
     tasks = [task for task in plan.tasks if task.fragments[0].id == first]
     assert len(tasks) == 1
-    plan.commit([task.execute() for task in tasks])
+    commit_rewrites(table, [task.rewrite(table) for task in tasks])
 
 
 def replace_data(path: Path, fragment_id: int) -> None:
