@@ -26,6 +26,7 @@ from lance_format.table.lance_schema import LanceSchema
 from lance_format.table.migrate_manifest_names import migrate_manifest_names
 from lance_format.table.operations import Operation
 from lance_format.table.raw_commit import commit_operation, join_appends
+from lance_format.table.stats import LanceStats
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.transaction import Transaction
@@ -295,6 +296,11 @@ class LanceDataset(DatasetReads, DatasetChanges):
         """Return the fragment of an id, or None if there is none."""
         fragment = self._table.manifest.fragment(fragment_id)
         return None if fragment is None else LanceFragment(self, fragment)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Counts of rows, fragments and bytes."""
+        return LanceStats(self)
 
     @property
     def has_stable_row_ids(self) -> bool:
