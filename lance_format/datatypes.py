@@ -142,9 +142,11 @@ class Field:
         ------
         NotSupportedError
             If Lance cannot store the type.
+        InvalidInputError
+            If a key of its metadata is no text.
         """
         arrow_type = field.type
-        metadata = dict(field.metadata or {})
+        metadata = _with_text_keys(field.metadata, f"column {field.name!r}")
         if isinstance(arrow_type, pa.BaseExtensionType):
             metadata |= metadata_of(field)
             arrow_type = arrow_type.storage_type
@@ -213,14 +215,17 @@ class Schema:
         Raises
         ------
         InvalidInputError
-            If two sibling fields share a name.
+            If two sibling fields share a name, or a key of the metadata is no text.
         NotSupportedError
             If Lance cannot store a type.
         """
         ids = iter(range(first_id, 2**31))
         fields = [Field.from_arrow(field) for field in schema]
         _check_unique_names(fields, "the schema")
-        return cls(tuple(field.with_ids(ids, TOP_LEVEL_PARENT) for field in fields), dict(schema.metadata or {}))
+        return cls(
+            tuple(field.with_ids(ids, TOP_LEVEL_PARENT) for field in fields),
+            _with_text_keys(schema.metadata, "the schema"),
+        )
 
 
 def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
@@ -299,6 +304,16 @@ def _field_encoding(field: Field) -> file_pb2.Field.Encoding:
     if kind in ("string", "binary", "large_string", "large_binary", "json"):
         return file_pb2.Field.VAR_BINARY
     return file_pb2.Field.DICTIONARY if kind == "dict" else file_pb2.Field.PLAIN
+
+
+def _with_text_keys(metadata: Mapping[bytes, bytes] | None, owner: str) -> dict[bytes, bytes]:
+    """Return metadata, once its keys are shown to be text; values may be any bytes."""
+    for key in metadata or {}:
+        try:
+            key.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"the metadata of {owner} has the key {key!r}, which is no UTF-8") from error
+    return dict(metadata or {})
 
 
 def _check_unique_names(fields: Iterable[Field], parent: str) -> None:

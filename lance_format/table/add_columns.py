@@ -289,7 +289,10 @@ def _computed(scan: FragmentScan, source: ColumnSource, schema: Schema, batch_si
     for batch, offsets in source.read(scan, scan.num_rows(), batch_size):
         made = _compute(source, batch)
         if made.schema.names != arrow.names:
-            raise SchemaMismatchError(f"the function for new columns returned {made.schema.names}, not {arrow.names}")
+            raise SchemaMismatchError(
+                "Output schema of function does not match the expected schema: it returned the columns"
+                f" {made.schema.names} instead of {arrow.names}"
+            )
         stop = int(offsets[-1]) + 1
         yield _filled(made, offsets - row, stop - row)
         row, last = stop, made.slice(made.num_rows - 1)
