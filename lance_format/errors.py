@@ -15,8 +15,8 @@ class InvalidInputError(LanceError, ValueError):
     """An argument, an option or a path that makes no sense, whatever the table holds."""
 
 
-class SchemaMismatchError(LanceError, ValueError):
-    """Data whose schema does not fit the table or file that it is written to."""
+class SchemaMismatchError(LanceError, ValueError, OSError):
+    """Data whose schema does not fit the table or file that it is written to; an OSError in pylance."""
 
 
 class DatasetNotFoundError(LanceError, FileNotFoundError):
@@ -75,8 +75,8 @@ class CommitError(LanceError, RuntimeError):
     """A commit failed; the table is unchanged unless a subclass says otherwise."""
 
 
-class CommitConflictError(CommitError):
-    """Another writer committed a change that this one cannot follow."""
+class CommitConflictError(CommitError, OSError):
+    """Another writer committed a change that this one cannot follow; an OSError in pylance."""
 
 
 class RetryableCommitConflictError(CommitConflictError):

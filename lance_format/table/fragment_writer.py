@@ -22,6 +22,9 @@ from lance_format.version import FileVersion
 DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 
+_LEAST_BYTES_PER_FILE = 64 * 1024
+"""Smaller files would have more metadata than rows, and a limit of a few bytes would make one of every row."""
+
 _PIECES_PER_FILE = 8  # A batch is cut so that a file outgrows its limit by this fraction at most.
 
 
@@ -38,7 +41,7 @@ class FragmentWriter:
     max_rows_per_file : int
         No file has more.
     max_bytes_per_file : int
-        A file is closed once it has that many, or is about to.
+        A file is closed once it has that many, or is about to, but not before it has 64 KiB.
     job : str
         The uuid of the write, which the names of its files carry.
     encoding, column_encoding : mapping, optional
@@ -70,7 +73,7 @@ class FragmentWriter:
         self._arrow_schema = schema.to_storage()
         self._version = version
         self._max_rows = max_rows_per_file
-        self._max_bytes = max_bytes_per_file
+        self._max_bytes = max(max_bytes_per_file, _LEAST_BYTES_PER_FILE)
         self._job = job
         self._encoding = encoding
         self._column_encoding = column_encoding

@@ -294,7 +294,7 @@ def plan_write(
     data_storage_version : str, optional
         The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
     max_rows_per_file, max_bytes_per_file : int
-        A data file is closed when it reaches either.
+        A data file is closed when it reaches either; for its bytes not before it has 64 KiB.
     enable_stable_row_ids : bool
         Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
         created with.

@@ -87,6 +87,12 @@ class TestFragments:
         assert sum(fragment.physical_rows for fragment in fragments) == 200_000
         assert all((path / fragment.files[0].relative_path).stat().st_size < 1_300_000 for fragment in fragments)
 
+    def test_files_do_not_become_tiny(self, path: Path) -> None:
+        data = pa.record_batch({"a": range(2000), "s": [f"{row:0100}" for row in range(2000)]}, schema=SCHEMA)
+        fragments = plan(path, max_bytes_per_file=1).write_fragments([data])
+        assert 3 <= len(fragments) <= 5
+        assert sum(fragment.physical_rows for fragment in fragments) == 2000
+
     def test_no_rows_no_fragments(self, path: Path) -> None:
         before = data_files(path)
         assert plan(path).write_fragments(rows(0, 0).to_batches()) == []
