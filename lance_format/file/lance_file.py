@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -245,6 +246,8 @@ def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
 class LanceFileWriter:
     """Writes a data file; as a context manager it closes the file, or leaves none behind an exception.
 
+    Several threads may write batches, whose rows stay together, in any order.
+
     Parameters
     ----------
     path : str or path
@@ -288,6 +291,7 @@ class LanceFileWriter:
         self._encoding = encoding
         self._column_encoding = column_encoding
         self._writer: FileWriter | None = None
+        self._lock = threading.Lock()
         self.closed = False
         self.size_bytes: int | None = None
         if schema is not None:
@@ -315,7 +319,9 @@ class LanceFileWriter:
         if self.closed:
             raise InvalidInputError(f"{self._location} is closed")
         if self._writer is None:
-            raise InvalidInputError(f"{self._location} has no schema yet: give one, or write a batch first")
+            raise InvalidInputError(
+                f"Schema is unknown and file cannot be created: give {self._location} one, or write a batch first"
+            )
         return self._writer
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -326,11 +332,12 @@ class LanceFileWriter:
         SchemaMismatchError
             If the batch's columns are not those of the schema.
         """
-        if self._writer is None and not self.closed:
-            self._open(batch.schema)
-        writer = self._opened()
-        for piece in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
-            writer.write_batch(piece)
+        with self._lock:
+            if self._writer is None and not self.closed:
+                self._open(batch.schema)
+            writer = self._opened()
+            for piece in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
+                writer.write_batch(piece)
 
     def close(self) -> int | None:
         """Finish the file; returns the number of rows, or None if it was closed already."""

@@ -20,6 +20,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import as_expression, evaluate
 from lance_format.expressions.nodes import Literal
+from lance_format.table.data_source import is_data_frame
 from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
@@ -86,7 +87,8 @@ def add_columns(
     table : TableVersion
     new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterable of pa.RecordBatch
         SQL expressions by the names of the new columns; or fields, whose values become null; or a function from record
-        batches to record batches of as many rows; or these rows themselves, in the order of the table.
+        batches to record batches, or DataFrames of pandas, of as many rows; or these rows themselves, in the order of
+        the table.
     read_columns : sequence of str, optional
         The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table if not
         given.
@@ -274,6 +276,8 @@ def _compute(source: ColumnSource, batch: pa.RecordBatch) -> pa.RecordBatch:
         raise TypeError("there is nothing to compute")
     made: object = source.compute(batch)
     num_rows = batch.num_rows
+    if is_data_frame(made):
+        made = pa.RecordBatch.from_pandas(made, preserve_index=False).replace_schema_metadata(None)
     if not isinstance(made, pa.RecordBatch):
         raise SchemaMismatchError(f"the function for new columns returned {type(made).__name__}, not a RecordBatch")
     if made.num_rows != num_rows:

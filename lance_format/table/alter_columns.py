@@ -115,8 +115,15 @@ def find_field(schema: Schema, path: str) -> tuple[Field, ...]:
 
 def _check(alteration: Mapping[str, Any], schema: Schema) -> tuple[Field, ...]:
     unknown = alteration.keys() - _KEYS
-    if unknown or "path" not in alteration or len(alteration) == 1:
-        raise InvalidInputError(f"alteration {dict(alteration)!r} needs a path and one of name, nullable and data_type")
+    if unknown:
+        known = "path, name, nullable and data_type"
+        raise InvalidInputError(
+            f"Unknown key: {sorted(map(str, unknown))[0]} in {dict(alteration)!r}; there are {known}"
+        )
+    if "path" not in alteration or len(alteration) == 1:
+        raise InvalidInputError(
+            f"At least one of name, nullable, or data_type must be specified, and a path; there is {dict(alteration)!r}"
+        )
     if not isinstance(alteration.get("name", ""), str) or not isinstance(alteration.get("nullable", True), bool):
         raise InvalidInputError(f"alteration {dict(alteration)!r}: name is a string, nullable True or False")
     if not isinstance(alteration.get("data_type", pa.null()), pa.DataType):

@@ -40,9 +40,14 @@ Arrow stream: a DataFrame of polars, a dataset, a scanner, a relation of duckdb
     return _fitting(data, schema), schema
 
 
+def is_data_frame(data: Any) -> bool:
+    """Return whether something is a DataFrame of pandas, which is not imported for this."""
+    return hasattr(data, "to_parquet") and hasattr(data, "iloc")
+
+
 def _as_arrow(data: Any, schema: pa.Schema | None) -> Any:
     """Return data of other kinds as a table or a reader, and what is of no known kind as it is."""
-    if hasattr(data, "to_parquet") and hasattr(data, "iloc"):  # A pandas DataFrame, which is not imported for this.
+    if is_data_frame(data):
         # What pandas says about itself in the metadata concerns its index, which is not stored.
         data = pa.Table.from_pandas(data, schema=schema, preserve_index=False).replace_schema_metadata(
             None if schema is None else schema.metadata

@@ -49,7 +49,9 @@ class RowStream:
         while num_rows:
             batch = self._next()
             if batch is None:
-                raise SchemaMismatchError(f"the stream of rows has ended; {num_rows} more are needed")
+                raise SchemaMismatchError(
+                    f"Stream ended before producing values for all rows: {num_rows} more are needed"
+                )
             piece = batch.slice(0, num_rows)
             self._rest = batch.slice(num_rows) if batch.num_rows > num_rows else None
             num_rows -= piece.num_rows
@@ -59,7 +61,9 @@ class RowStream:
         """Raise `SchemaMismatchError` if there are more rows."""
         while (batch := self._next()) is not None:
             if batch.num_rows:
-                raise SchemaMismatchError("the stream has more rows than are needed")
+                raise SchemaMismatchError(
+                    "Stream produced more values than expected: there are more rows than to be filled"
+                )
 
     def _next(self) -> pa.RecordBatch | None:
         rest, self._rest = self._rest, None

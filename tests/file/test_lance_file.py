@@ -198,7 +198,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
             reader.take_rows(rows)
     with pytest.raises(InvalidInputError, match="batch"):
         reader.read_all(batch_size=0)
-    with pytest.raises(InvalidInputError, match="no schema yet"):
+    with pytest.raises(InvalidInputError, match="Schema is unknown"):
         LanceFileWriter(tmp_path / "none.lance").close()
     with pytest.raises(InvalidInputError, match="max_page_bytes"):
         LanceFileWriter(tmp_path / "none.lance", _TABLE.schema, max_page_bytes=0)

@@ -193,3 +193,18 @@ def test_a_process_forked_while_others_read(path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_threads_that_share_a_writer(tmp_path: Path) -> None:
+    columns = [f"c{index}" for index in range(12)]
+
+    def write(number: int) -> None:
+        part = pa.table({name: [number] * 700 for name in columns})
+        for start in range(0, 700, 100):
+            writer.write_batch(part.slice(start, 100))
+
+    with LanceFileWriter(tmp_path / "shared.lance", data_cache_bytes=40_000) as writer, ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(24)))
+    found = LanceFileReader(tmp_path / "shared.lance").read_all(batch_size=100).to_batches()
+    for batch in found:
+        assert all(len(set(column.to_pylist())) == 1 and column == batch.column(0) for column in batch.columns)

@@ -132,6 +132,20 @@ def test_functions_get_batches_of_the_size_that_was_asked_for(path: Path) -> Non
     assert_same(path)
 
 
+def test_functions_of_pylance_and_pandas(path: Path) -> None:
+    table = lance_format.dataset(path)
+
+    @lance.batch_udf()
+    def as_frame(batch: pa.RecordBatch) -> Any:
+        return batch.to_pandas().assign(doubled=lambda frame: frame["id"] * 2)[["doubled"]]
+
+    table.add_columns(as_frame, read_columns=["id"])
+    table.add_columns(lambda batch: batch.to_pandas().rename(columns={"id": "same"}), read_columns=["id"])
+    found = assert_same(path).to_table(["id", "doubled", "same"])
+    assert found["doubled"].to_pylist() == [2 * number for number in found["id"].to_pylist()]
+    assert found["same"] == found["id"]
+
+
 def test_appends_go_on(path: Path) -> None:
     lance_format.dataset(path).add_columns({"y": "x * 2"})
     lance_format.write_dataset(people(5), path, mode="append")
