@@ -317,6 +317,7 @@ class LanceDataset(DatasetReads, DatasetChanges):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
         max_retries: int = 20,
+        detached: bool = False,
         storage_options: Mapping[str, str] | None = None,
     ) -> LanceDataset:
         """Commit an operation on fragments that have been written already.
@@ -335,6 +336,9 @@ class LanceDataset(DatasetReads, DatasetChanges):
             Kept with the transaction.
         max_retries : int
             How often to try again when others commit first.
+        detached : bool
+            Whether to make a version beside the history, which is found by its number alone, of the version that the
+            operation was prepared on, whatever others have committed since.
         storage_options : mapping of str to str, optional
 
         Raises
@@ -354,6 +358,7 @@ class LanceDataset(DatasetReads, DatasetChanges):
             enable_stable_row_ids=enable_stable_row_ids,
             properties=merge_properties(transaction_properties, commit_message),
             max_retries=max_retries,
+            detached=detached,
             storage_options=storage_options,
         )
         return LanceDataset(uri, table)

@@ -20,6 +20,8 @@ from lance_format.table.naming import (
     VERSIONS_DIRECTORY,
     ManifestNaming,
     check_segment,
+    detached_path,
+    is_detached,
     parse_detached_name,
     parse_manifest_name,
 )
@@ -53,6 +55,8 @@ class History:
 
     def manifest_path(self, version: int) -> str:
         """Return the path that the manifest of a version, existing or next, has in the store."""
+        if is_detached(version):
+            return f"{self.root}/{detached_path(version)}"
         name = self.names.get(version)
         return f"{self.root}/{self.names.naming.path(version) if name is None else f'{VERSIONS_DIRECTORY}/{name}'}"
 
@@ -88,7 +92,7 @@ class History:
         if not self.names:
             raise DatasetNotFoundError(f"there is no Lance table at {self.root}; check the path, or write one first")
         path = self.manifest_path(version)
-        if version in self.names:
+        if version in self.names or is_detached(version):
             with contextlib.suppress(ObjectNotFoundError):  # A cleanup came in between.
                 return self.store.read(path, MAX_MANIFEST_BYTES), path
         raise VersionNotFoundError(

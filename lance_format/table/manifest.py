@@ -231,6 +231,7 @@ def make_successor(
     transaction_file: str,
     inline_transaction: bytes,
     now_ns: int,
+    version: int | None = None,
 ) -> Manifest:
     """Return the manifest that follows another one, or the first.
 
@@ -243,6 +244,8 @@ def make_successor(
     inline_transaction : bytes
     now_ns : int
         Nanoseconds since the epoch, UTC.
+    version : int, optional
+        Of the new manifest; the next one if not given.
     """
     message = table_pb2.Manifest()
     message.CopyFrom(state.message)
@@ -260,7 +263,8 @@ def make_successor(
     _set_map(message.config, state.config)
     _set_map(message.table_metadata, state.table_metadata)
     message.next_row_id = state.next_row_id
-    message.version = 1 if previous is None else previous.version + 1
+    following = 1 if previous is None else previous.version + 1
+    message.version = following if version is None else version
     message.timestamp.seconds, message.timestamp.nanos = divmod(now_ns, 10**9)
     message.transaction_file = transaction_file
     message.writer_version.CopyFrom(

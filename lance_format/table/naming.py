@@ -60,6 +60,21 @@ def parse_detached_name(name: str) -> int | None:
     return int(match[1]) if match is not None and _DETACHED <= int(match[1]) <= _MAX_VERSION else None
 
 
+def new_detached_version() -> int:
+    """Return a number for a version that is not part of the history."""
+    return _DETACHED | secrets.randbits(63)
+
+
+def is_detached(version: int) -> bool:
+    """Return whether a version is not part of the history."""
+    return _DETACHED <= version <= _MAX_VERSION
+
+
+def detached_path(version: int) -> str:
+    """Return the path of the manifest of a detached version, relative to the table."""
+    return f"{VERSIONS_DIRECTORY}/d{version}.manifest"
+
+
 def branch_location(main: str, branch: str | None) -> str:
     """Return where a branch of a table is, or the main one if None, by the place of the main one."""
     return main if branch is None else f"{main}/{BRANCH_TREE}/{branch}"

@@ -18,6 +18,7 @@ from lance_format.errors import DatasetNotFoundError, InvalidInputError, NotSupp
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table import operations
 from lance_format.table.commit import RetryPolicy, commit
+from lance_format.table.commit_detached import commit_detached
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.history import load_history
 from lance_format.table.lance_schema import LanceSchema, schema_of
@@ -147,6 +148,7 @@ def commit_operation(
     enable_stable_row_ids: bool | None = None,
     properties: Mapping[str, str] | None = None,
     max_retries: int = 20,
+    detached: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> TableVersion:
     """Commit an operation to a table; see `LanceDataset.commit`."""
@@ -169,7 +171,10 @@ def commit_operation(
     check_data_files(store, root, wanted.added_fragments)
     planned = given or Transaction(read_version or 0, wanted, properties=dict(properties or {}))
     transaction = dataclasses.replace(planned, operation=wanted)
-    manifest = commit(store, root, transaction, RetryPolicy(max_attempts=max_retries + 1))
+    if detached:
+        manifest = commit_detached(store, root, transaction)
+    else:
+        manifest = commit(store, root, transaction, RetryPolicy(max_attempts=max_retries + 1))
     return TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}))
 
 
