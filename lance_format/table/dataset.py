@@ -31,7 +31,7 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.transaction import Transaction
 from lance_format.table.validation import validate
-from lance_format.table.write_options import check_opening, merge_properties
+from lance_format.table.write_options import check_opening, check_tuning, merge_properties
 
 
 def dataset(
@@ -319,6 +319,7 @@ class LanceDataset(DatasetReads, DatasetChanges):
         max_retries: int = 20,
         detached: bool = False,
         storage_options: Mapping[str, str] | None = None,
+        **tuning: Any,
     ) -> LanceDataset:
         """Commit an operation on fragments that have been written already.
 
@@ -340,6 +341,9 @@ class LanceDataset(DatasetReads, DatasetChanges):
             Whether to make a version beside the history, which is found by its number alone, of the version that the
             operation was prepared on, whatever others have committed since.
         storage_options : mapping of str to str, optional
+        **tuning
+            Arguments by which pylance is told how to commit, not what (`enable_v2_manifest_paths=True`, `session`):
+            accepted, and of no effect.
 
         Raises
         ------
@@ -348,6 +352,7 @@ class LanceDataset(DatasetReads, DatasetChanges):
         CommitError
             If a data file that it adds is missing or incomplete.
         """
+        check_tuning(tuning)
         uri = base_uri.uri if isinstance(base_uri, LanceDataset) else os.fspath(base_uri)
         if isinstance(base_uri, LanceDataset) and storage_options is None:
             storage_options = base_uri._table.storage_options

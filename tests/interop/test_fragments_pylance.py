@@ -221,7 +221,10 @@ class TestTransactions:
         assert LanceDataset.commit(tmp_path, transaction).version == 1
         with pytest.raises(InvalidInputError, match="those of the transaction"):
             LanceDataset.commit(tmp_path, transaction, read_version=1)
-        assert LanceDataset.commit(tmp_path, LanceOperation.Restore(1)).version == 2
+        restored = LanceDataset.commit(tmp_path, LanceOperation.Restore(1), enable_v2_manifest_paths=True, session=None)
+        assert restored.version == 2
+        with pytest.raises(InvalidInputError, match="'retries'"):
+            LanceDataset.commit(tmp_path, LanceOperation.Restore(1), retries=3)
 
     def test_an_append_names_the_version_it_was_prepared_on(self, tmp_path: Path) -> None:
         table = lance_format.write_dataset(TABLE, tmp_path)
