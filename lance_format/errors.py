@@ -19,8 +19,8 @@ class SchemaMismatchError(LanceError, ValueError, OSError):
     """Data whose schema does not fit the table or file that it is written to; an OSError in pylance."""
 
 
-class DatasetNotFoundError(LanceError, FileNotFoundError):
-    """There is no table at the given location, or a file that the table names is gone."""
+class DatasetNotFoundError(LanceError, FileNotFoundError, ValueError):
+    """There is no table at the given location, or a file that the table names is gone; a ValueError in pylance."""
 
 
 class DatasetExistsError(LanceError, FileExistsError):

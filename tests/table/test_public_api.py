@@ -35,3 +35,21 @@ def test_errors_are_one_family_and_travel_between_processes(name: str) -> None:
     assert isinstance(error, lance_format.LanceError)
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy)) == (type(error), "what happened")
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("CommitConflictError", OSError),
+        ("DatasetExistsError", OSError),
+        ("DatasetNotFoundError", ValueError),
+        ("InvalidInputError", ValueError),
+        ("NotSupportedError", NotImplementedError),
+        ("RetryableCommitConflictError", OSError),
+        ("SchemaMismatchError", OSError),
+        ("VersionNotFoundError", ValueError),
+    ],
+)
+def test_errors_are_caught_by_what_pylance_raises(name: str, builtin: type[Exception]) -> None:
+    with pytest.raises(builtin, match=r"^what happened$"):
+        raise getattr(lance_format, name)("what happened")
