@@ -185,6 +185,13 @@ def _parse_text(name: str, value: str) -> str:
     return text
 
 
+def _parse_path(name: str, value: str) -> str:
+    path = _parse_text(name, value)
+    if path.lower().startswith("memory:"):
+        raise InvalidInputError(f"{path} is in the memory of one process, and Spark has several; use another storage")
+    return path
+
+
 def _parse_choice(choices: tuple[str, ...]) -> Callable[[str, str], str]:
     def parse(name: str, value: str) -> str:
         text = value.strip().lower()
@@ -245,7 +252,7 @@ def _parse_json_names(name: str, value: str) -> list[str]:
 
 
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
-    "path": _parse_text,
+    "path": _parse_path,
     "version": _parse_count(_MAX_INT64),
     "tag": _parse_text,
     "branch": _parse_text,

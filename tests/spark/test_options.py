@@ -48,6 +48,12 @@ def test_all_options_in_any_case() -> None:
     )
 
 
+@pytest.mark.parametrize("uri", ["memory://t", "MEMORY:///t"])
+def test_the_memory_of_one_process_is_no_place_for_a_table(uri: str) -> None:
+    with pytest.raises(InvalidInputError, match="in the memory of one process"):
+        LanceOptions.parse({"path": uri})
+
+
 @pytest.mark.parametrize(
     ("one", "other"), [("version", "timestamp"), ("tag", "version"), ("tag", "branch"), ("tag", "timestamp")]
 )
