@@ -27,7 +27,6 @@ from lance_format.expressions import conjunction, parse
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _DEFAULT_BATCH_ROWS = 65_536
-_DEFAULT_SPLIT_SIZE_BYTES = 128 * 1024 * 1024
 _DEFAULT_PARALLELISM = 16
 """How many tasks a scan should have that does not learn how many can run at a time."""
 
@@ -78,8 +77,9 @@ class LanceReader(DataSourceReader):
         self._limit = None if pushed.limit is None else max(pushed.limit - pushed.offset, 0)
         self._offset = pushed.offset
         self._order = pushed.order
-        self._split_size_bytes = options.split_size_bytes or _DEFAULT_SPLIT_SIZE_BYTES
-        self._min_tasks = pushed.parallelism or _DEFAULT_PARALLELISM
+        self._sizes = {"min_tasks": pushed.parallelism or _DEFAULT_PARALLELISM}
+        if options.split_size_bytes is not None:
+            self._sizes["split_size_bytes"] = options.split_size_bytes
         self._scanner(dataset)  # so that what is wrong with a filter is said here
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -87,7 +87,7 @@ class LanceReader(DataSourceReader):
 
         Where some rows suffice and no filter may drop any, no more are read.
         """
-        tasks = self._scanner(self._open()).plan_tasks(self._split_size_bytes, min_tasks=self._min_tasks)
+        tasks = self._scanner(self._open()).plan_tasks(**self._sizes)
         return [ScanPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

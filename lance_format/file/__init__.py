@@ -20,12 +20,14 @@ from lance_format.file.projection import project, prune
 from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
+from lance_format.file.zone_collector import ROWS_PER_ZONE
 from lance_format.file.zone_places import names_zones, without_zones
 from lance_format.file.zone_seeds import Seed
 
 __all__ = [
     "BlobFile",
     "DEFAULT_CACHE_BYTES",
+    "ROWS_PER_ZONE",
     "MAX_TAIL_BYTES",
     "ColumnProjection",
     "FileReader",

@@ -28,7 +28,7 @@ from lance_format.file.footer import FileMetadata, TailReader
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
 from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
-from lance_format.file.zone_seeds import Seed, parse_seed
+from lance_format.file.zone_seeds import Seed, nan_of, parse_seed
 
 if TYPE_CHECKING:
     from lance_format.file.reader import FileReader
@@ -256,8 +256,7 @@ def _statistics(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt.N
     lower, upper = (pa.nulls(len(struct), arrow_type) if x.type != arrow_type else x for x in (lower, upper))
     if pa.types.is_floating(arrow_type):
         # nobody counted NaN, which exceeds all other values
-        nan = pa.scalar(np.array(np.nan, arrow_type.to_pandas_dtype())[()], arrow_type)
-        upper = pc.if_else(pa.array(num_nulls < num_rows), nan, upper)
+        upper = pc.if_else(pa.array(num_nulls < num_rows), nan_of(arrow_type), upper)
     return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
 
 

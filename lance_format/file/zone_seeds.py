@@ -85,7 +85,7 @@ def serialize_seed(zones: LeafZones) -> bytes | None:
         return None
     upper = to_arrow(zones.upper, leaf.arrow_type)
     if any(zones.num_nan):
-        upper = pc.if_else(pa.array(np.array(zones.num_nan) > 0), _nan(leaf.arrow_type), upper)
+        upper = pc.if_else(pa.array(np.array(zones.num_nan) > 0), nan_of(leaf.arrow_type), upper)
     columns = [to_arrow(zones.lower, leaf.arrow_type), upper]
     for counts, arrow_type in zip((zones.num_nulls, zones.num_nan, zones.num_rows), _COUNTS.values(), strict=True):
         columns.append(pa.array(counts, arrow_type))
@@ -133,7 +133,7 @@ def parse_seed(data: bytes, arrow_type: pa.DataType) -> Seed | None:
     if (num_nulls > num_rows).any() or (num_nan > num_rows - num_nulls).any():
         raise CorruptFileError("a zone has more nulls, or more NaN, than rows")
     if pa.types.is_floating(arrow_type):
-        nan = _nan(arrow_type)
+        nan = nan_of(arrow_type)
         only_nan = (num_nan > 0) & (num_nan + num_nulls == num_rows)
         lower = pc.if_else(pa.array(only_nan), nan, lower)
         upper = pc.if_else(pa.array(num_nan > 0), nan, upper)
@@ -152,5 +152,6 @@ def _counts(column: pa.ChunkedArray, name: str) -> npt.NDArray[np.int64]:
     return counts.astype(np.int64)
 
 
-def _nan(arrow_type: pa.DataType) -> pa.Scalar:
+def nan_of(arrow_type: pa.DataType) -> pa.Scalar:
+    """Return NaN of a floating-point type."""
     return pa.scalar(float("nan"), arrow_type) if arrow_type != pa.float16() else pa.scalar(np.float16("nan"))

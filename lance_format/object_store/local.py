@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, LanceError, StorageError
-from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError
+from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, check_ranges
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _MODE = 0o666  # The umask takes away what it must.
@@ -203,13 +203,7 @@ class LocalReader:
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`."""
-        for wanted in ranges:
-            if wanted.offset < 0 or wanted.size < 0 or wanted.end > self._size_bytes:
-                raise CorruptFileError(
-                    f"bytes {wanted.offset} to {wanted.end} are named, but the file has {self._size_bytes}",
-                    path=self._path,
-                    offset=wanted.offset,
-                )
+        check_ranges(self, ranges)
         with _storage_errors("read", self._path):
             return [self._read(wanted) for wanted in ranges]
 

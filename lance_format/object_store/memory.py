@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError
-from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError
+from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, check_ranges
 
 SCHEME = "memory"
 
@@ -129,13 +129,7 @@ class MemoryReader:
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`."""
-        for wanted in ranges:
-            if wanted.offset < 0 or wanted.size < 0 or wanted.end > len(self._data):
-                raise CorruptFileError(
-                    f"bytes {wanted.offset} to {wanted.end} are named, but the object has {len(self._data)}",
-                    path=self._path,
-                    offset=wanted.offset,
-                )
+        check_ranges(self, ranges)
         return [self._data[wanted.offset : wanted.end] for wanted in ranges]
 
     def close(self) -> None:

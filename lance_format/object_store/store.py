@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_format.byte_io import RangeReader, RangeWriter
-from lance_format.errors import StorageError
+from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
+from lance_format.errors import CorruptFileError, StorageError
 
 
 class ObjectNotFoundError(StorageError, FileNotFoundError):
@@ -133,3 +133,20 @@ class ObjectStore(ReadableStore, Protocol):
 
     def remove_if_empty(self, directories: Iterable[str]) -> None:
         """Remove those of the directories, in order, that exist and are empty."""
+
+
+def check_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> None:
+    """Refuse ranges that are not within an object.
+
+    Raises
+    ------
+    CorruptFileError
+        If one is not: whatever named it is wrong.
+    """
+    for wanted in ranges:
+        if wanted.offset < 0 or wanted.size < 0 or wanted.end > reader.size_bytes:
+            raise CorruptFileError(
+                f"bytes {wanted.offset} to {wanted.end} are named, but the file has {reader.size_bytes}",
+                path=reader.path,
+                offset=wanted.offset,
+            )

@@ -40,6 +40,12 @@ Arrow stream: a DataFrame of polars, a dataset, a scanner, a relation of duckdb
     return _fitting(data, schema), schema
 
 
+def to_table(data: Any, schema: pa.Schema | None) -> pa.Table:
+    """Return data as a table in memory; see `to_batches`."""
+    batches, data_schema = to_batches(data, schema)
+    return pa.Table.from_batches(batches, data_schema)
+
+
 def is_data_frame(data: Any) -> bool:
     """Return whether something is a DataFrame of pandas, which is not imported for this."""
     return hasattr(data, "to_parquet") and hasattr(data, "iloc")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_format.table.add_columns import NewColumns, add_columns
 from lance_format.table.alter_columns import alter_columns, drop_columns
-from lance_format.table.data_source import to_batches
+from lance_format.table.data_source import to_table
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.duration import timeout_seconds
 from lance_format.table.indices import describe_index, drop_index
@@ -189,8 +189,7 @@ pa.RecordBatch
             The key of the data; `left_on` if not given. All its other columns are added, as null in rows whose key the
             data lacks. Null is a key like others.
         """
-        batches, data_schema = to_batches(data_obj, schema)
-        data = pa.Table.from_batches(batches, data_schema)
+        data = to_table(data_obj, schema)
         self._change(lambda table: merge_columns(table, data, left_on, left_on if right_on is None else right_on))
 
     def truncate_table(self) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_format.errors import InvalidInputError
 from lance_format.table.add_columns import NewColumns, merge_fragment_columns
 from lance_format.table.adopt_file import adopt_file
-from lance_format.table.data_source import to_batches
+from lance_format.table.data_source import to_table
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.lance_schema import LanceSchema
@@ -200,8 +200,7 @@ class LanceFragment(ScanMethods):
         tuple of FragmentMetadata and LanceSchema
             For `LanceOperation.Merge`, once all fragments of the table have the columns.
         """
-        batches, data_schema = to_batches(data_obj, schema)
-        data = pa.Table.from_batches(batches, data_schema)
+        data = to_table(data_obj, schema)
         right_on = left_on if right_on is None else right_on
         made, merged = merge_into_fragment(self._dataset._table, self._metadata, data, left_on, right_on)
         return made, LanceSchema(merged)
@@ -230,8 +229,7 @@ class LanceFragment(ScanMethods):
         tuple of FragmentMetadata and list of int
             For `LanceOperation.Update([], [fragment], fields_modified=fields, update_mode="rewrite_columns")`.
         """
-        batches, data_schema = to_batches(data_obj, schema)
-        data = pa.Table.from_batches(batches, data_schema)
+        data = to_table(data_obj, schema)
         return update_columns(
             self._dataset._table, self._metadata, data, left_on, left_on if right_on is None else right_on
         )

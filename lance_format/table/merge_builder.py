@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
-from lance_format.table.data_source import to_batches
+from lance_format.table.data_source import to_table
 from lance_format.table.duration import timeout_seconds
 from lance_format.table.merge_insert import MergeResult, merge_insert
 from lance_format.table.merge_matching import Merging, WhenMatched
@@ -119,8 +119,7 @@ of lists or list of dicts
         merging = self._merging
         if merging.does_nothing:
             raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
-        batches, data_schema = to_batches(data_obj, schema)
-        source = pa.Table.from_batches(batches, data_schema)
+        source = to_table(data_obj, schema)
         result = MergeResult(0, 0, 0)
 
         def attempt(table: TableVersion) -> TableVersion:

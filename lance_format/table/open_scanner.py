@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from lance_format.table.ordered_scan import OrderBy, OrderedScanner
 from lance_format.table.scanner import LanceScanner, check_tuning
 from lance_format.table.table_version import TableVersion
 
-_ARGUMENTS = frozenset(
-    {
-        "columns",
-        "filter",
-        "limit",
-        "offset",
-        "batch_size",
-        "fragments",
-        "with_row_id",
-        "with_row_address",
-        "blob_handling",
-        "scan_stats_callback",
-        "strict_batch_size",
-        "use_scalar_index",
-    }
-)
+_ARGUMENTS = frozenset(inspect.signature(LanceScanner).parameters) - {"table"}
 
 
 def open_scanner(table: TableVersion, *, order_by: OrderBy | None = None, **options: Any) -> LanceScanner:

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.table.projection import Columns, plan_projection
-from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_format.table.projection import Columns
+from lance_format.table.row_columns import ROW_OFFSET
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
-from lance_format.table.scanner import LanceScanner
+from lance_format.table.scanner import LanceScanner, plan_output
 from lance_format.table.table_version import TableVersion
 from lance_format.table.take import find_places, take_found
 
@@ -88,9 +87,7 @@ class OrderedScanner(LanceScanner):
         self._keys = LanceScanner(
             table, columns=[*(name for name in names if name != ROW_OFFSET), ROW_OFFSET], **options
         )
-        extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
-        stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
-        self._rows = plan_projection(stored, columns, extra=extra)
+        self._rows = plan_output(table, columns, (with_row_id, with_row_address), blob_handling)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in the order that was asked for, as a stream."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_format.blob_fields import has_blobs
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.file import ROWS_PER_ZONE
 from lance_format.table.alter_columns import find_field
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.index_metadata import SYSTEM_INDICES, IndexMetadata
@@ -24,7 +25,7 @@ from lance_format.table.indices import path_of
 from lance_format.table.naming import INDICES_DIRECTORY
 from lance_format.table.operations import CreateIndex
 from lance_format.table.table_version import Draft, TableVersion
-from lance_format.table.zone_map import DEFAULT_ROWS_PER_ZONE, NullRows, Zones
+from lance_format.table.zone_map import NullRows, Zones
 from lance_format.table.zone_map_file import ZONE_MAP_FILE, write_zone_map
 from lance_format.table.zone_map_index import ZoneMapDetails, load_zones, new_index, open_zone_map
 from lance_format.table.zone_map_training import train_zones
@@ -270,7 +271,7 @@ def _parse_config(asked: str | IndexConfig, field: Field) -> ZoneMapDetails:
         raise InvalidInputError(f"index_type is {asked!r}; {ZONEMAP!r} or an IndexConfig is needed")
     if kind.upper() != ZONEMAP:
         raise NotSupportedError(f"indices of type {kind} cannot be made; {ZONEMAP} can, and pylance makes others")
-    rows_per_zone = parameters.pop("rows_per_zone", DEFAULT_ROWS_PER_ZONE)
+    rows_per_zone = parameters.pop("rows_per_zone", ROWS_PER_ZONE)
     use_seeds = parameters.pop("use_seeds", None)
     if parameters:
         raise InvalidInputError(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.datatypes import Schema
-from lance_format.file import PageSizes
+from lance_format.file import ROWS_PER_ZONE, PageSizes
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.row_ranges import RowRanges
@@ -26,8 +26,6 @@ DEFAULT_SPLIT_SIZE_BYTES = 128 * 1024 * 1024
 _SMALLEST_TASK_BYTES = 1024 * 1024
 _OPENING_BYTES = 128 * 1024
 """What opening a fragment is taken to cost: the end of a file is read, which takes the time of so many bytes."""
-_ROWS_ALIGNMENT = 8192
-"""Where a page is cut: zones of statistics have so many rows."""
 _MAX_EXCESS = 1.5
 _MAX_SAMPLES = 8
 
@@ -135,7 +133,7 @@ def _cut(scan: FragmentScan, rows: RowRanges, schema: Schema, task_bytes: float)
 def _cuts(start: int, stop: int, num_parts: int) -> npt.NDArray[np.int64]:
     """Return where a page that is too large for one task is cut, at multiples of the rows of a zone if there are."""
     cuts = np.linspace(start, stop, num_parts + 1)[1:-1].astype(np.int64)
-    aligned = cuts // _ROWS_ALIGNMENT * _ROWS_ALIGNMENT
+    aligned = cuts // ROWS_PER_ZONE * ROWS_PER_ZONE
     within = (aligned > start) & (np.diff(aligned, prepend=-1) > 0)
     return np.where(within, aligned, cuts)
 

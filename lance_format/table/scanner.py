@@ -19,7 +19,7 @@ from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.json_columns import with_text
 from lance_format.table.late_materialisation import Pace, Stages, materialise
 from lance_format.table.open_fragment import OpenFragment, Rows, Window, clip
-from lance_format.table.projection import Columns, Filter, plan_projection
+from lance_format.table.projection import Columns, Filter, Projection, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.row_lookup import RowLookup
 from lance_format.table.row_ranges import RowRanges
@@ -46,7 +46,7 @@ _TUNING = {
 _UNSUPPORTED = {
     "nearest": "vectors cannot be searched",
     "full_text_query": "text cannot be searched",
-    "index_segments": "indices are not used",
+    "index_segments": "all parts of an index are used",
     "include_deleted_rows": "deleted rows cannot be read",
 }
 _MAX_BATCH_SIZE = 2**31 - 1
@@ -109,9 +109,8 @@ class LanceScanner:
         self._metrics: ScanMetrics | None = None
         self._fragments = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
         self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
-        extra = [name for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)) if wanted]
-        stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
-        self._projection = plan_projection(stored, columns, filter, extra=extra)
+        row_columns = (with_row_id, with_row_address)
+        self._projection = plan_output(table, columns, row_columns, blob_handling, filter)
         self._stages = Stages.of(self._projection)
         self._use_scalar_index = use_scalar_index
 
@@ -331,6 +330,26 @@ class LanceScanner:
 
     def _scan(self, fragment: FragmentMetadata) -> FragmentScan:
         return self._table.scan(fragment, self._projection.source)
+
+
+def plan_output(
+    table: TableVersion,
+    columns: Columns | None,
+    row_columns: tuple[bool, bool],
+    blob_handling: str | None,
+    filter: Filter | None = None,
+) -> Projection:
+    """Return what has to be read for the result of a scan, and how that is made of it; see `LanceScanner`.
+
+    Parameters
+    ----------
+    table, columns, blob_handling, filter
+    row_columns : tuple of bool
+        Whether to add `_rowid`, and whether `_rowaddr`.
+    """
+    extra = [name for name, wanted in zip((ROW_ID, ROW_ADDRESS), row_columns, strict=True) if wanted]
+    stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
+    return plan_projection(stored, columns, filter, extra=extra)
 
 
 def check_tuning(arguments: Mapping[str, object]) -> None:

@@ -10,13 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 NullRows: TypeAlias = Mapping[int, bytes]
 """The places of null rows in fragments that have some, by fragment id, as a 32-bit Roaring bitmap each."""
-
-DEFAULT_ROWS_PER_ZONE = 8192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +137,13 @@ def comparable(values: pa.Array) -> pa.Array:
     if pa.types.is_float16(values.type):
         return values.cast(pa.float32())
     return values.cast(pa.int64()) if pa.types.is_duration(values.type) else values
+
+
+def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
+    """Let NaN, the greatest of all numbers, be a bound wherever a zone has one; the lower one, if it has no other."""
+    has_nan = pa.array(nan_counts > 0)
+    nan = pa.scalar(np.nan, lower.type)
+    return pc.if_else(pc.and_(has_nan, lower.is_null()), nan, lower), pc.if_else(has_nan, nan, upper)
 
 
 def fragments_in_order(

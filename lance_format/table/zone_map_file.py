@@ -30,9 +30,9 @@ from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.order import compare
-from lance_format.file import ColumnProjection, FileReader, FileWriter, SearchCache, column_indices
+from lance_format.file import ROWS_PER_ZONE, ColumnProjection, FileReader, FileWriter, SearchCache, column_indices
 from lance_format.object_store import ObjectStore
-from lance_format.table.zone_map import DEFAULT_ROWS_PER_ZONE, NullRows, Numbers, Zones, comparable, has_bounds
+from lance_format.table.zone_map import NullRows, Numbers, Zones, comparable, has_bounds, with_nan
 from lance_format.version import FileVersion
 
 ZONE_MAP_FILE = "zonemap.lance"
@@ -95,7 +95,7 @@ class ZoneMapFile:
             self._reader = FileReader(source, SearchCache(0))
             self._check_schema()
             metadata = self._reader.schema.metadata
-            self.rows_per_zone = self._parse_number(metadata.get(_ROWS_PER_ZONE, b"%d" % DEFAULT_ROWS_PER_ZONE))
+            self.rows_per_zone = self._parse_number(metadata.get(_ROWS_PER_ZONE, b"%d" % ROWS_PER_ZONE))
             self.knows_null_rows = _NULL_BITMAP in metadata
         except BaseException:
             source.close()
@@ -173,7 +173,7 @@ class ZoneMapFile:
             raise self._corrupt("a zone has no rows, or fewer than it has nulls")
         lower, upper = batch.column("min"), batch.column("max")
         if pa.types.is_floating(self._value_type):
-            lower, upper = _with_nan(lower, upper, nan_counts)
+            lower, upper = with_nan(lower, upper, nan_counts)
         elif nan_counts.any():
             raise self._corrupt(f"a zone of {self._value_type} has NaN")
         if has_bounds(self._value_type) and pc.any(compare(">", comparable(lower), comparable(upper))).as_py():
@@ -262,13 +262,6 @@ class _WholeFile:
 
     def close(self) -> None:
         self._source.close()
-
-
-def _with_nan(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
-    """Let NaN, the greatest of all numbers, be a bound wherever a zone has one; the lower one, if it has no other."""
-    has_nan = pa.array(nan_counts > 0)
-    nan = pa.scalar(np.nan, lower.type)
-    return pc.if_else(pc.and_(has_nan, lower.is_null()), nan, lower), pc.if_else(has_nan, nan, upper)
 
 
 def _parse_null_rows(content: bytes) -> dict[int, bytes]:

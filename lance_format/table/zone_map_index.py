@@ -18,12 +18,13 @@ import pyroaring
 from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
+from lance_format.file import ROWS_PER_ZONE
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.proto import table_pb2
 from lance_format.table.index_metadata import IndexMetadata, parse_index
 from lance_format.table.naming import INDICES_DIRECTORY
 from lance_format.table.table_version import TableVersion
-from lance_format.table.zone_map import DEFAULT_ROWS_PER_ZONE, Zones, fragments_in_order
+from lance_format.table.zone_map import Zones, fragments_in_order
 from lance_format.table.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
 
 ZONE_MAP = "ZoneMap"
@@ -51,7 +52,7 @@ class ZoneMapDetails:
         Whether pylance puts zones of new rows into the data files that it writes.
     """
 
-    rows_per_zone: int = DEFAULT_ROWS_PER_ZONE
+    rows_per_zone: int = ROWS_PER_ZONE
     use_seeds: bool = False
 
     @classmethod
@@ -71,7 +72,7 @@ class ZoneMapDetails:
         if known.ByteSize() != message.ByteSize() or index.message.index_version > _INDEX_VERSION:
             _LOGGER.info("index %r is not used: a newer release has written it", index.name)
             return None
-        return cls(message.rows_per_zone or DEFAULT_ROWS_PER_ZONE, message.use_seeds)
+        return cls(message.rows_per_zone or ROWS_PER_ZONE, message.use_seeds)
 
 
 def new_index(

@@ -18,7 +18,7 @@ from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_files import FragmentFiles
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.table_version import TableVersion
-from lance_format.table.zone_map import NullRows, Numbers, Zones, comparable, has_bounds
+from lance_format.table.zone_map import NullRows, Numbers, Zones, comparable, has_bounds, with_nan
 
 _BATCH_ROWS = 64 * 1024
 _AGGREGATES = {"start": "min", "end": "max", "nulls": "sum", "nans": "sum", "lower": "min", "upper": "max"}
@@ -193,8 +193,7 @@ def _total_order(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple
 
     The reference gives a zone of nothing but NaN no minimum, and then does not find NaN to exceed a number.
     """
-    zero, negative_zero, nan = (pa.scalar(value, lower.type) for value in (0.0, -0.0, np.nan))
+    zero, negative_zero = (pa.scalar(value, lower.type) for value in (0.0, -0.0))
     lower = pc.if_else(pc.equal(lower, zero), negative_zero, lower)
     upper = pc.if_else(pc.equal(upper, zero), zero, upper)
-    has_nan = pa.array(nan_counts > 0)
-    return pc.if_else(pc.and_(has_nan, lower.is_null()), nan, lower), pc.if_else(has_nan, nan, upper)
+    return with_nan(lower, upper, nan_counts)

@@ -6,12 +6,11 @@ Statistics are of physical rows, deleted ones included: these may keep a zone fr
 from __future__ import annotations
 
 from lance_format.expressions.pruning import classify
+from lance_format.file import ROWS_PER_ZONE
 from lance_format.table.fragment_files import FragmentFiles
 from lance_format.table.projection import Projection
 from lance_format.table.row_ranges import RowRanges
 
-_FEW_ROWS = 8192
-"""So many rows are looked at rather than reading statistics of them: a zone has no fewer."""
 _CERTAIN_ROWS = 32 * 1024
 """So many rows that all match are read apart from others; with fewer that costs more than computing the filter."""
 
@@ -34,8 +33,8 @@ def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_r
     CorruptFileError
         If the statistics are malformed, or contradict themselves or their file.
     """
-    if projection.filter is None or ranges.num_rows <= _FEW_ROWS:
-        return ranges
+    if projection.filter is None or ranges.num_rows <= ROWS_PER_ZONE:
+        return ranges  # So many rows are looked at rather than reading statistics of them.
     found = files.zone_statistics(projection.filter_source)
     if not found:
         return ranges
