@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from connector.data_source import LanceDataSource
@@ -20,7 +21,7 @@ def register(spark: SparkSession) -> None:
 
     `connector.planner` says what that is. Sessions find the data source without this, but then every query reads all
     rows of all columns. So it does in a session whose planner is out of reach, as through Spark Connect, or where
-    `spark.lance.planner.enabled` is `false`.
+    `spark.lance.planner.enabled` is `false`. In local mode, Python workers also start faster; see `connector.daemon`.
 
     Parameters
     ----------
@@ -28,4 +29,19 @@ def register(spark: SparkSession) -> None:
     """
     spark.dataSource.register(LanceDataSource)
     spark.conf.set(_PUSHDOWN_SETTING, "true")
+    _speed_up(spark)
+
+
+def speed_up_here() -> None:
+    """Let Spark push what it can, if this is the driver of a session; workers, which import this as well, are none."""
+    pyspark = sys.modules.get("pyspark.sql.session")
+    session = None if pyspark is None else pyspark.SparkSession.getActiveSession()
+    if session is not None:
+        _speed_up(session)
+
+
+def _speed_up(spark: SparkSession) -> None:
+    from connector.workers import fork_prepared  # what it imports is of no use in workers
+
     install(spark)
+    fork_prepared(spark)

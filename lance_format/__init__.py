@@ -37,6 +37,7 @@ from lance_format.version import FileVersion
 if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blob_file import BlobFile
+    from lance_format.kernels.jit import prepare_compiler
     from lance_format.table.column_bounds import ColumnBounds
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
@@ -88,6 +89,7 @@ __all__ = [
     "VersionNotFoundError",
     "dataset",
     "plan_write",
+    "prepare_compiler",
     "storage_schema",
     "write_dataset",
     "write_fragments",
@@ -114,6 +116,7 @@ _LAZY = {
     "TableWrite": "lance_format.table.write",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",
+    "prepare_compiler": "lance_format.kernels.jit",
     "storage_schema": "lance_format.extension_types",
     "write_dataset": "lance_format.table.write_dataset",
     "write_fragments": "lance_format.table.write_data",

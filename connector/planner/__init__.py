@@ -9,6 +9,6 @@ classes ask `answers` what they need to know of a table.
 
 from __future__ import annotations
 
-from connector.planner.installation import install, install_here
+from connector.planner.installation import install
 
-__all__ = ["install", "install_here"]
+__all__ = ["install"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,14 +41,6 @@ def install(spark: SparkSession) -> bool:
         reason = str(error).strip().partition("\n")[0]
         _log.warning("Spark plans Lance tables without pushdown: %s: %s", type(error).__name__, reason)
         return False
-
-
-def install_here() -> None:
-    """Install the bridge if this process is the driver of a session; workers, which import this as well, are none."""
-    pyspark = sys.modules.get("pyspark.sql.session")
-    session = None if pyspark is None else pyspark.SparkSession.getActiveSession()
-    if session is not None:
-        install(session)
 
 
 def _install(spark: SparkSession) -> bool:

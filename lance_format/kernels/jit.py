@@ -62,6 +62,16 @@ class _Intrinsic(_Kernel[P, R]):
         return cast("Callable[P, R]", intrinsic(self._function))
 
 
+def prepare_compiler() -> None:
+    """Import the compiler and let it set itself up, so that processes forked from this one need not.
+
+    Otherwise the first page that a process decodes or encodes waits for it, by some 0.3 s.
+    """
+    import numba
+
+    numba.njit(lambda number: number)(0)
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Have a function compiled on its first call, to run without the interpreter lock."""
     return _Kernel(function)

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
-from connector.planner import answers, install, install_here
+from connector import speed_up_here
+from connector.planner import answers, install
 from tests.spark.conftest import PLANNER, append, load, overwrite
 
 
@@ -457,7 +458,7 @@ def test_what_stands_in_the_way_is_logged(
 
 
 def test_a_program_with_a_session_gets_it_by_an_import(planner: SparkSession, table: str) -> None:
-    install_here()
+    speed_up_here()
     assert load(planner, table).count() == 1000
 
 
