@@ -71,18 +71,20 @@ from pyspark.sql.types import StructType
 
 import lance_format
 from connector.options import LanceOptions
-from connector.planner.answers import ASK, SCHEMA, bounds, describe, in_schema
+from connector.planner.answers import ASK, SAVING, SCHEMA, bounds, describe, in_schema
 from connector.pushed import Pushed
 from connector.reader import create_reader
 from connector.row_columns import ROW_FIELDS
-from connector.snapshot import open_snapshot
+from connector.snapshot import branch_uri, open_snapshot
 from connector.types import to_spark_schema
 from connector.writer import LanceWriter
-from lance_format import InvalidInputError, LanceDataset
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
 
 
 class LanceDataSource(DataSource):
-    """What `format("lance")` stands for: reads and writes tables, save modes `append` and `overwrite`.
+    """What `format("lance")` stands for: reads and writes tables.
+
+    Save modes are `append` and `overwrite`; the planner bridge adds `errorifexists` and `ignore`.
 
     Spark makes one on the driver for every `load` and every `save`.
 
@@ -117,6 +119,8 @@ class LanceDataSource(DataSource):
         """
         given = {name.lower(): value for name, value in self.options.items()}
         if ASK in given:
+            if given[ASK] == "exists":
+                return in_schema({"exists": self.exists()})
             seen = given.get(SCHEMA)
             return in_schema(self.describe(None if seen is None else StructType.fromJson(json.loads(seen))))
         dataset = open_snapshot(self._parsed_options)
@@ -136,6 +140,14 @@ class LanceDataSource(DataSource):
         seen = self._infer_schema(dataset) if schema is None else schema
         return describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
 
+    def exists(self) -> bool:
+        """Return whether there is a table, or the branch of it, to be written to."""
+        try:
+            lance_format.dataset(branch_uri(self._parsed_options))
+        except DatasetNotFoundError:
+            return False
+        return True
+
     def bounds(self, schema: StructType) -> dict[str, Any]:
         """Return what the planner bridge has to know of columns; see `connector.planner.answers`."""
         uri, version = self._seen(Pushed.parse(self.options))
@@ -149,7 +161,8 @@ class LanceDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
-        return LanceWriter(self._parsed_options, schema, overwrite)
+        given = {name.lower(): value for name, value in self.options.items()}
+        return LanceWriter(self._parsed_options, schema, overwrite, create=given.get(SAVING) == "create")
 
     def _seen(self, pushed: Pushed) -> tuple[str, int]:
         """Return the version that Spark has seen, or settle it now."""

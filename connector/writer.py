@@ -46,9 +46,13 @@ class LanceWriter(DataSourceArrowWriter):
         Of the DataFrame.
     overwrite : bool
         Whether the new rows replace the old ones. A table that is missing is created either way.
+    create : bool
+        Whether there must be no table yet, nor when the write is committed.
 
     Raises
     ------
+    DatasetExistsError
+        If there is a table that was to be created.
     InvalidInputError
         If an option makes no sense, or is not what the table has that is written to.
     NotSupportedError
@@ -59,7 +63,7 @@ class LanceWriter(DataSourceArrowWriter):
         If the table's directory cannot be written.
     """
 
-    def __init__(self, options: LanceOptions, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, options: LanceOptions, schema: StructType, overwrite: bool, create: bool = False) -> None:
         if overwrite and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
         self._path = branch_uri(options)
@@ -76,7 +80,7 @@ class LanceWriter(DataSourceArrowWriter):
         self._table_write = lance_format.plan_write(
             self._path,
             self._schema,
-            mode="overwrite" if overwrite else "append",
+            mode="create" if create else "overwrite" if overwrite else "append",
             data_storage_version=options.file_format_version,
             enable_stable_row_ids=bool(options.enable_stable_row_ids),
             merge_schema=options.merge_schema,

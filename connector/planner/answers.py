@@ -25,6 +25,8 @@ from lance_format import ColumnBounds, LanceDataset
 
 ASK = "__lance.ask"
 SCHEMA = "__lance.schema"
+SAVING = "__lance.mode"
+"""`create` if a write has to make the table."""
 _TEXT_BYTES = 20
 """How long a value is taken for at least whose type does not say it; what Spark assumes of strings."""
 _MANY_FRAGMENTS = 256
@@ -163,6 +165,10 @@ def _describe(options: dict[str, str], schema: str | None) -> dict[str, Any]:
     return answer
 
 
+def _exists(options: dict[str, str], _: str | None) -> dict[str, Any]:
+    return {"exists": _data_source(options).exists()}
+
+
 def _bounds(options: dict[str, str], schema: str) -> dict[str, Any]:
     source, columns = _data_source(options), _parse_schema(schema)
     answer: dict[str, Any] = source.bounds(columns)
@@ -193,7 +199,7 @@ def _plan(options: dict[str, str], schema: str) -> dict[str, Any]:
     }
 
 
-_ANSWERS = {"describe": _describe, "bounds": _bounds, "plan": _plan}
+_ANSWERS = {"describe": _describe, "exists": _exists, "bounds": _bounds, "plan": _plan}
 
 
 def _data_source(options: dict[str, str]) -> Any:

@@ -5,12 +5,17 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -21,7 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * Janino compiles these classes, so they are plain: no lambdas, no generics.
  */
-public class DefaultSource implements TableProvider {
+public class DefaultSource implements TableProvider, CreatableRelationProvider {
   private final PythonDataSourceV2 plain = Python.source();
   private Facts facts;
 
@@ -40,8 +45,18 @@ public class DefaultSource implements TableProvider {
 
   public Table getTable(StructType schema, Transform[] partitioning, Map options) {
     if (!enabled()) return plain.getTable(schema, partitioning, options);
-    return new LanceTable(schema, declared(options), facts != null && schema.equals(facts.schema()) ? facts : null);
+    boolean written = isCatalogs(options) || !Saving.isAsking() || Saving.isUnderWay(options);
+    Facts known = facts != null && schema.equals(facts.schema()) ? facts : null;
+    return new LanceTable(schema, declared(options), known, written);
   }
+
+  /** What DataFrameWriter.save comes to, as its table takes no batches. */
+  public BaseRelation createRelation(
+      SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset rows) {
+    return Saving.save(context, mode, options, rows);
+  }
+
+  private static boolean isCatalogs(Map options) { return options.containsKey(TableCatalog.PROP_PROVIDER); }
 
   /**
    * The options of a read or write, and the time zone that a timestamp among them may need. Those of a table that a
@@ -51,7 +66,7 @@ public class DefaultSource implements TableProvider {
   private static Map declared(Map given) {
     Map options = new HashMap(given);
     options.put("__lance.time_zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
-    if (!given.containsKey(TableCatalog.PROP_PROVIDER)) return options;
+    if (!isCatalogs(given)) return options;
     options.keySet().removeAll(given.keySet());
     for (Iterator names = given.keySet().iterator(); names.hasNext(); ) {
       String name = (String) names.next();

@@ -24,12 +24,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
   private final StructType schema;
   private final Map options;
+  private final boolean written;
   private Facts facts;
 
-  LanceTable(StructType schema, Map options, Facts facts) {
+  /** The last says whether Spark is to write it as a table. */
+  LanceTable(StructType schema, Map options, Facts facts, boolean written) {
     this.schema = schema;
     this.options = options;
     this.facts = facts;
+    this.written = written;
   }
 
   public String name() { return Python.NAME; }
@@ -37,8 +40,11 @@ final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMe
 
   /** Those of Spark's PythonTable. */
   public Set capabilities() {
-    return new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE,
-        TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE}));
+    Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
+        TableCapability.BATCH_WRITE, TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE,
+        TableCapability.TRUNCATE}));
+    if (!written) all.remove(TableCapability.BATCH_WRITE);
+    return all;
   }
 
   public MetadataColumn[] metadataColumns() {

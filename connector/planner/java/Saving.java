@@ -1,0 +1,78 @@
+package lance;
+
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap;
+import org.apache.spark.sql.errors.QueryCompilationErrors$;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * df.write.save in all four modes. Spark refuses errorifexists, its default, and ignore for every table that takes
+ * batches, before the table hears of the mode. So the table that DataFrameWriter asks for takes none, whereupon Spark
+ * hands rows and mode to createRelation; that looks whether there is a table, and saves once more in a mode that Spark
+ * knows, with an option by which the table can tell.
+ */
+final class Saving {
+  private static final String MODE = "__lance.mode";
+  private static final String[] DIVISIONS = {"__partition_columns", "__clustering_columns"};
+
+  private Saving() {}
+
+  static boolean isAsking() {
+    StackTraceElement[] calls = new Throwable().getStackTrace();
+    for (int i = 0; i < calls.length; i++) {
+      if (calls[i].getClassName().endsWith(".DataFrameWriter")) return true;
+    }
+    return false;
+  }
+
+  static boolean isUnderWay(Map options) { return options.containsKey(MODE); }
+
+  static BaseRelation save(SQLContext context, SaveMode mode, scala.collection.immutable.Map given, Dataset rows) {
+    if (given instanceof CaseInsensitiveMap) given = ((CaseInsensitiveMap) given).originalMap();
+    Map options = new HashMap(CollectionConverters.asJava(given));
+    for (int i = 0; i < DIVISIONS.length; i++) {
+      if (options.containsKey(DIVISIONS[i])) {
+        throw new IllegalArgumentException("Lance tables are not divided by the values of columns, here by "
+            + options.get(DIVISIONS[i]) + ": leave partitionBy or clusterBy out; sorting the rows lets queries skip as much");
+      }
+    }
+    boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
+    if (!creates || !exists(options)) {
+      options.put(MODE, creates ? "create" : "change");
+      rows.write().format(Python.NAME).options(options).mode(creates ? SaveMode.Append : mode).save();
+    } else if (mode == SaveMode.ErrorIfExists) {
+      String path = (String) Python.merged(options, Collections.emptyMap()).get("path");
+      Platform.throwException(QueryCompilationErrors$.MODULE$.outputPathAlreadyExistsError(new Path(path)));
+    }
+    return new Saved(context, rows.schema());
+  }
+
+  private static boolean exists(Map options) {
+    Map answer = Python.askDriver("exists", options, null);
+    if (answer == null) answer = Python.askWorker("exists", options, null);
+    return ((Boolean) answer.get("exists")).booleanValue();
+  }
+}
+
+/** What createRelation has to return; nobody reads it. */
+final class Saved extends BaseRelation {
+  private final SQLContext context;
+  private final StructType schema;
+
+  Saved(SQLContext context, StructType schema) {
+    this.context = context;
+    this.schema = schema;
+  }
+
+  public SQLContext sqlContext() { return context; }
+  public StructType schema() { return schema; }
+}
