@@ -26,7 +26,7 @@ demo: java $(VENV)/.examples
 	$(BIN)/python examples/flights.py $(ARGS)
 
 test: java $(VENV)/.test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
