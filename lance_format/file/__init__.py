@@ -3,8 +3,9 @@
 from lance_format.file.blob_arrays import as_given
 from lance_format.file.blob_file import BlobFile
 from lance_format.file.blobs import StoredBlobs
+from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.column_reader import PageSizes
-from lance_format.file.columns import ColumnProjection, column_indices, is_packed
+from lance_format.file.columns import column_indices, is_packed
 from lance_format.file.footer import MAX_TAIL_BYTES
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from lance_format.data_block import Counts, ValueShape
@@ -31,15 +33,16 @@ class ColumnPages:
     Attributes
     ----------
     metadata : list of PageMetadata
-    num_rows : int64[num_pages]
-        The rows of each page.
+    first_items : int64[num_pages + 1]
+        How many rows the pages before each have, and how many all of them; rows of a fixed-size list are its items.
     size_bytes : int64[num_pages]
         What the buffers of each page take in the file.
     """
 
     def __init__(self, metadata: list[PageMetadata], version: FileVersion, cache: SearchCache, key: Key) -> None:
         self.metadata = metadata
-        self.num_rows: Counts = np.array([page.num_rows for page in metadata], np.int64)
+        ends = itertools.accumulate((page.num_rows for page in metadata), initial=0)
+        self.first_items: Counts = np.array(list(ends), np.int64)
         self.size_bytes: Counts = np.array([sum(buffer.size for buffer in page.buffers) for page in metadata], np.int64)
         self._version = version
         self._cache = cache

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
@@ -14,7 +16,6 @@ from lance_format.errors import CorruptFileError
 from lance_format.file.array_limits import rows_that_fit
 from lance_format.file.column_pages import ColumnPages
 from lance_format.file.dictionary_arrays import concat
-from lance_format.file.leaf_arrays import bytes_per_slot
 from lance_format.file.nesting import Leaf, build_leaf
 from lance_format.file.scheduler import NamedPlan
 from lance_format.structural.page import Page, Plan, RowSelection, rows_within_answer
@@ -72,8 +73,6 @@ class ColumnReader:
     ----------
     first_rows : int64[num_pages + 1]
         The first row of each page, and the number of all rows.
-    row_bytes : float64[num_pages]
-        What a row of each page takes in memory, about.
 
     Raises
     ------
@@ -85,13 +84,17 @@ class ColumnReader:
         self.leaf = leaf
         self._pages = pages
         self._items_per_row = leaf.items_per_row
-        slot_bytes = self._items_per_row * bytes_per_slot(leaf.arrow_type)
-        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(slot_bytes))  # nulls have no bytes in the file
-        if (pages.num_rows % self._items_per_row).any():
-            raise CorruptFileError("a page of fixed-size lists ends within a row")
-        self.first_rows: Counts = np.zeros(pages.num_rows.size + 1, np.int64)
-        np.cumsum(pages.num_rows // self._items_per_row, out=self.first_rows[1:])
-        self.row_bytes = np.maximum(pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), slot_bytes)
+        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(leaf.slot_bytes))  # nulls have no bytes in the file
+        self.first_rows: Counts = pages.first_items
+        if self._items_per_row > 1:
+            if (pages.first_items % self._items_per_row).any():
+                raise CorruptFileError("a page of fixed-size lists ends within a row")
+            self.first_rows = pages.first_items // self._items_per_row
+
+    @cached_property
+    def row_bytes(self) -> npt.NDArray[np.float64]:
+        """What a row of each page takes in memory, about, `float64[num_pages]`."""
+        return np.maximum(self._pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), self.leaf.slot_bytes)
 
     @property
     def page_sizes(self) -> PageSizes:
@@ -113,7 +116,7 @@ class ColumnReader:
 
         It holds one part in `share` of what it might if no other column were read.
         """
-        index = int(np.searchsorted(self.first_rows, row, side="right")) - 1
+        index = int(self.first_rows.searchsorted(row, "right")) - 1
         first = int(self.first_rows[index])
         page = self._pages.page(index, self.leaf.shape)
         size = max(1, self._rows_at_once(page) // share)

@@ -2,28 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from lance_format.blob_fields import is_description
 from lance_format.datatypes import Field, Schema
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnProjection:
-    """A field to read, and where its columns are.
-
-    Parameters
-    ----------
-    field : Field
-        A top-level field; it decides the type and the name of what is returned.
-    column_indices : mapping of int to int
-        The column of the file for the field's id and for those of all fields below it; absent or -1 for fields that
-        have no column of their own.
-    """
-
-    field: Field
-    column_indices: Mapping[int, int]
 
 
 def is_packed(field: Field) -> bool:

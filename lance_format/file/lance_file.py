@@ -18,7 +18,8 @@ from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file.blobs import StoredBlobs
-from lance_format.file.columns import ColumnProjection, column_indices
+from lance_format.file.column_projection import ColumnProjection
+from lance_format.file.columns import column_indices
 from lance_format.file.projection import project
 from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +33,7 @@ from lance_format.file.leaf_arrays import (
     BLOB_SHAPE,
     bitmap,
     build_array,
+    bytes_per_slot,
     is_empty_struct,
     offsets_of,
     plain,
@@ -75,7 +77,7 @@ def _kind(field: Field) -> _Kind:
     return _Kind.FIXED_SIZE_LIST if field.logical_type.startswith("fixed_size_list:") else _Kind.LIST
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leaf:
     """A leaf column.
 
@@ -97,12 +99,18 @@ class Leaf:
         """The leaf."""
         return self.path[-1]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The names along the path, for messages."""
         return ".".join(field.name for field in self.path)
 
-    @property
+    @cached_property
+    def lists(self) -> tuple[int, ...]:
+        """Which layers, counted from the innermost, are lists."""
+        kinds = [_kind(field) for field in reversed(self.path)]
+        return tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
+
+    @cached_property
     def dimensions(self) -> tuple[int, ...]:
         """For each layer, innermost first, the size of a fixed-size list of structs, 1 for all others."""
         return tuple(
@@ -110,7 +118,7 @@ class Leaf:
             for field in reversed(self.path)
         )
 
-    @property
+    @cached_property
     def items_per_row(self) -> int:
         """How many of a page's items are a row: fixed-size lists of structs outside of all lists multiply them."""
         items = 1
@@ -120,6 +128,11 @@ class Leaf:
             if _kind(field) is _Kind.FIXED_SIZE_LIST:
                 items *= field.to_arrow_type().list_size
         return items
+
+    @cached_property
+    def slot_bytes(self) -> float:
+        """What a row of the leaf's array takes, null or not; of byte strings, the offset."""
+        return self.items_per_row * bytes_per_slot(self.arrow_type)
 
 
 def leaves_of(field: Field) -> list[Leaf]:
@@ -214,15 +227,13 @@ def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
     """
     if is_empty_struct(leaf.arrow_type):
         return [_build_empty(rows, leaf)]
-    kinds = [_kind(field) for field in reversed(leaf.path)]
-    lists = tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
-    if len(kinds) != len(rows.stack.layers) or lists != rows.stack.lists:
+    if len(leaf.path) != len(rows.stack.layers) or leaf.lists != rows.stack.lists:
         raise CorruptFileError(f"a page has layers {rows.stack.layers}, which are not those of the column")
     layers = unravel(rows.levels, rows.stack, leaf.dimensions)
     if _overflows(rows.values, layers, leaf):
         return [array for half in _halve(rows, leaf) for array in build_leaf(half, leaf)]
     array = build_array(rows.values, layers[0].validity, layers[0].num_slots, leaf.arrow_type, leaf.shape)
-    for field, layer in zip(list(reversed(leaf.path))[1:], layers[1:], strict=True):
+    for field, layer in zip(leaf.path[-2::-1], layers[1:], strict=True):
         array = _wrap(array, field, layer)
     return [array]
 

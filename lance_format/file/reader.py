@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.blob_fields import describe
 from lance_format.byte_io import RangeReader
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
@@ -19,12 +18,12 @@ from lance_format.expressions.zones import ZoneStatistics
 from lance_format.extension_types import retype
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
 from lance_format.file.column_pages import ColumnPages
+from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.column_reader import ColumnReader, Cursor, PageSizes, PlannedRows
-from lance_format.file.columns import ColumnProjection
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
-from lance_format.file.nesting import Leaf, leaves_of, merge
+from lance_format.file.nesting import Leaf, merge
 from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_collector import has_order
@@ -127,14 +126,20 @@ class FileReader:
             raise InvalidInputError(
                 f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
             )
-        return self._read([column.field for column in columns], self._open(columns), start, stop, batch_size)
+        return self._read(columns, self._open(columns), start, stop, batch_size)
 
     def _read(
-        self, fields: list[Field], columns: list[list[ColumnReader]], start: int, stop: int, batch_size: int
+        self,
+        columns: Sequence[ColumnProjection],
+        leaves_of_columns: list[list[ColumnReader]],
+        start: int,
+        stop: int,
+        batch_size: int,
     ) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema([field.to_arrow() for field in fields])
-        stored = [describe(field) for field in fields]
-        cursors = [[Cursor(column, start) for column in leaves] for leaves in columns]
+        fields = [column.field for column in columns]
+        stored = [column.stored for column in columns]
+        schema = pa.schema([column.arrow_field for column in columns])
+        cursors = [[Cursor(column, start) for column in leaves] for leaves in leaves_of_columns]
         flat = [cursor for leaves in cursors for cursor in leaves]
         threads = cpu_threads()
         row = start
@@ -194,19 +199,19 @@ class FileReader:
         rows = np.asarray(rows, np.int64)
         self._check_rows(rows)
         fields = [column.field for column in columns]
-        stored = [describe(field) for field in fields]
+        stored = [column.stored for column in columns]
         if any(field is not wanted for field, wanted in zip(stored, fields, strict=True)) and not np.diff(rows).all():
             once, places = np.unique(rows, return_inverse=True)  # No payload is read twice.
             return self.take(columns, once).take(pa.array(places))
-        schema = pa.schema([field.to_arrow() for field in fields])
+        schema = pa.schema([column.arrow_field for column in columns])
         if not rows.size:
             return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
         gathered = iter(self._take([leaf for found in self._open(columns) for leaf in found], rows))
         arrays = []
-        for field, wanted in zip(stored, fields, strict=True):
-            with self._locating(field.name):
-                array = merge(field, [concat(next(gathered)) for _ in leaves_of(field)])
-                arrays.append(self._blobs.load(array, field, wanted))
+        for column in columns:
+            with self._locating(column.field.name):
+                array = merge(column.stored, [concat(next(gathered)) for _ in column.leaves])
+                arrays.append(self._blobs.load(array, column.stored, column.field))
         return _batch(arrays, schema, rows.size)
 
     def take_batches(
@@ -231,8 +236,8 @@ class FileReader:
         """
         self._check_rows(rows)
         fields = [column.field for column in columns]
-        schema = pa.schema([field.to_arrow() for field in fields])
-        stored = [describe(field) for field in fields]
+        stored = [column.stored for column in columns]
+        schema = pa.schema([column.arrow_field for column in columns])
         cursors = [[Cursor(column, 0) for column in leaves] for leaves in self._open(columns)]
         flat = [cursor for leaves in cursors for cursor in leaves]
         ends = _expected_bytes([cursor.column for cursor in flat], rows)
@@ -287,7 +292,7 @@ class FileReader:
         CorruptFileError, NotSupportedError
             With the file and the column that it is about.
         """
-        described = ColumnProjection(describe(column.field), column.column_indices)
+        described = ColumnProjection(column.stored, column.column_indices)
         descriptions = self.take([described], rows).column(0)
         with self._locating(column.field.name):
             return self._blobs.locate(descriptions)
@@ -334,8 +339,7 @@ class FileReader:
         """Return which leaves of a column may have zones."""
         requests = []
         with self._locating(column.field.name):
-            for leaf in leaves_of(describe(column.field)):
-                number = column.column_indices.get(leaf.field.id, -1)
+            for leaf, number in column.leaves:
                 if 0 <= number < self.num_columns and has_order(leaf):
                     path = tuple(part.name for part in leaf.path)
                     requests.append(ZoneRequest(path, number, leaf.arrow_type))
@@ -373,21 +377,15 @@ class FileReader:
 
     def _open(self, projections: Sequence[ColumnProjection]) -> list[list[ColumnReader]]:
         """Return the leaf columns of each field."""
-        leaves: list[list[tuple[Leaf, int]]] = []
+        names: dict[int, str] = {}
         for projection in projections:
             with self._locating(projection.field.name):
-                leaves.append(
-                    [(leaf, self._number(leaf, projection)) for leaf in leaves_of(describe(projection.field))]
-                )
-        pages = self._load_columns({number: leaf.name for found in leaves for leaf, number in found})
-        return [[self._column(leaf, pages[number]) for leaf, number in found] for found in leaves]
-
-    def _number(self, leaf: Leaf, projection: ColumnProjection) -> int:
-        """Return which column of the file a leaf is."""
-        number = projection.column_indices.get(leaf.field.id, -1)
-        if not 0 <= number < self.num_columns:
-            raise CorruptFileError(f"there is no column {number}; the file has {self.num_columns}")
-        return number
+                for leaf, number in projection.leaves:
+                    if not 0 <= number < self.num_columns:
+                        raise CorruptFileError(f"there is no column {number}; the file has {self.num_columns}")
+                    names[number] = leaf.name
+        pages = self._load_columns(names)
+        return [[self._column(leaf, pages[number]) for leaf, number in column.leaves] for column in projections]
 
     def _load_columns(self, names: Mapping[int, str]) -> dict[int, ColumnPages]:
         """Return the pages of columns, given by number and name; metadata that is not at hand is read together."""

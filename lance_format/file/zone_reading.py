@@ -23,7 +23,8 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.expressions.nodes import Path
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.file.columns import ColumnProjection, column_indices, is_packed
+from lance_format.file.column_projection import ColumnProjection
+from lance_format.file.columns import column_indices, is_packed
 from lance_format.file.footer import FileMetadata, TailReader
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
