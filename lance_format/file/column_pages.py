@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cached_property
 
 import numpy as np
 
@@ -35,19 +36,21 @@ class ColumnPages:
     metadata : list of PageMetadata
     first_items : int64[num_pages + 1]
         How many rows the pages before each have, and how many all of them; rows of a fixed-size list are its items.
-    size_bytes : int64[num_pages]
-        What the buffers of each page take in the file.
     """
 
     def __init__(self, metadata: list[PageMetadata], version: FileVersion, cache: SearchCache, key: Key) -> None:
         self.metadata = metadata
         ends = itertools.accumulate((page.num_rows for page in metadata), initial=0)
         self.first_items: Counts = np.array(list(ends), np.int64)
-        self.size_bytes: Counts = np.array([sum(buffer.size for buffer in page.buffers) for page in metadata], np.int64)
         self._version = version
         self._cache = cache
         self._key = key
         self._pages: dict[tuple[int, ValueShape], Page] = {}
+
+    @cached_property
+    def size_bytes(self) -> Counts:
+        """What the buffers of each page take in the file, `int64[num_pages]`."""
+        return np.array([sum(buffer.size for buffer in page.buffers) for page in self.metadata], np.int64)
 
     def memory_bytes(self, serialized_bytes: int) -> int:
         """Estimate the memory that it takes once all of its pages have been parsed."""

@@ -15,6 +15,8 @@ multiples of 64 bytes, and readers insist on it.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ _MAGIC = b"LANC"
 MAX_TAIL_BYTES = 64 * 1024
 """What is read of the end of a file of which nothing is known."""
 _RANGE_BYTES = 128
+_REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
 _PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
 _MAX_ROWS = 2**48  # what keeps sums of rows, and products with the size of a value, within 64 bits
 _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
@@ -108,12 +111,14 @@ class TailReader:
 
     def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Return the bytes of ranges; those that are not at hand are read at once."""
-        start = self.source.size_bytes - len(self.tail)
-        fetched = iter(fetch(self.source, [wanted for wanted in ranges if wanted.offset < start]))
-        return [
-            next(fetched).tobytes() if wanted.offset < start else self.tail[wanted.offset - start : wanted.end - start]
-            for wanted in ranges
-        ]
+        tail, start = self.tail, self.source.size_bytes - len(self.tail)
+        before = [wanted for wanted in ranges if wanted.offset < start]
+        fetched = iter(fetch(self.source, before) if before else ())
+        found = []
+        for wanted in ranges:
+            offset = wanted.offset - start
+            found.append(next(fetched).tobytes() if offset < 0 else tail[offset : offset + wanted.size])
+        return found
 
 
 def read_metadata(tail: TailReader) -> FileMetadata:
@@ -148,13 +153,24 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     global_buffers = _parse_table(global_table, tables[1], size, "global buffer")
     if not global_buffers:
         raise CorruptFileError("the file has no global buffer, and so no schema")
-    descriptor = _parse(file_pb2.FileDescriptor, tail.read(global_buffers[:1])[0], "file descriptor")
+    (descriptor,) = tail.read(global_buffers[:1])
+    parse = _parse_known_descriptor if len(descriptor) <= _REMEMBERED_BYTES else _parse_descriptor
+    schema, num_rows, zones = parse(descriptor)
+    return FileMetadata(version, schema, num_rows, columns, global_buffers, zones)
+
+
+def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
+    """Return the schema without places of statistics, the number of rows, and these places."""
+    descriptor = _parse(file_pb2.FileDescriptor, data, "file descriptor")
     schema = parse_schema(_without_parts_of_blobs(descriptor.schema.fields), descriptor.schema.metadata)
     if descriptor.length > _MAX_ROWS or (descriptor.length and not schema.fields):
         raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
     zones = {key: value for key, value in schema.metadata.items() if names_zones(key)}
-    schema = Schema(schema.fields, without_zones(schema.metadata))
-    return FileMetadata(version, schema, descriptor.length, columns, global_buffers, zones)
+    return Schema(schema.fields, without_zones(schema.metadata)), descriptor.length, zones
+
+
+_parse_known_descriptor = functools.lru_cache(maxsize=16)(_parse_descriptor)
+"""Small files of a table often have the very same one."""
 
 
 def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.Field]:
@@ -181,7 +197,7 @@ def _locate_table(position: int, count: int, file_size: int, what: str) -> ByteR
 
 
 def _parse_table(data: bytes, table: ByteRange, file_size: int, what: str) -> tuple[ByteRange, ...]:
-    ranges = tuple(ByteRange(offset, length) for offset, length in _ENTRY.iter_unpack(data))
+    ranges = tuple(itertools.starmap(ByteRange, _ENTRY.iter_unpack(data)))
     for index, entry in enumerate(ranges):
         if entry.end > file_size:
             raise CorruptFileError(f"{what} {index} ends at byte {entry.end}, after the file", offset=table.offset)
@@ -209,8 +225,7 @@ def parse_column(data: bytes, file_size: int) -> list[PageMetadata]:
         If it uses an encoding that cannot be read.
     """
     column = _parse(file_pb2.ColumnMetadata, data, "column metadata")
-    encoding = encodings_pb2.ColumnEncoding()
-    _unpack(column.encoding, _COLUMN_ENCODING_URL, encoding, "column")
+    encoding = _unpack(column.encoding, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
     kind = encoding.WhichOneof("column_encoding")
     if kind == "blob":
         raise NotSupportedError("column encoding 'blob' cannot be read yet")
@@ -227,28 +242,36 @@ def _parse_page(page: file_pb2.ColumnMetadata.Page, file_size: int) -> PageMetad
     for buffer in buffers:
         if buffer.end > file_size:
             raise CorruptFileError(f"a page buffer of {buffer.size} bytes ends after the file", offset=buffer.offset)
-    layout = encodings_pb2.PageLayout()
-    _unpack(page.encoding, _PAGE_LAYOUT_URL, layout, "page")
+    layout = _unpack(page.encoding, _PAGE_LAYOUT_URL, encodings_pb2.PageLayout, "page")
     return PageMetadata(buffers, page.length, layout)
 
 
-def _unpack(
-    encoding: file_pb2.Encoding,
-    url: str,
-    message: encodings_pb2.PageLayout | encodings_pb2.ColumnEncoding,
-    what: str,
-) -> None:
-    """Parse an encoding into `message`; only the part of its type name after the slash counts."""
+_EncodingT = TypeVar("_EncodingT", encodings_pb2.PageLayout, encodings_pb2.ColumnEncoding)
+
+
+def _unpack(encoding: file_pb2.Encoding, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
+    """Return the message of an encoding, which nobody may change."""
     location = encoding.WhichOneof("location")
     if location != "direct":
         raise NotSupportedError(f"the encoding of a {what} is stored as {location!r}; only 'direct' is read")
+    data = encoding.direct.encoding
+    parse = _parse_known_encoding if len(data) <= _REMEMBERED_BYTES else _parse_encoding
+    return parse(data, url, kind, what)  # type: ignore[arg-type]  # Classes are hashable.
+
+
+def _parse_encoding(data: bytes, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
+    """Parse an encoding; only the part of its type name after the slash counts."""
     try:
-        wrapped = any_pb2.Any.FromString(encoding.direct.encoding)
+        wrapped = any_pb2.Any.FromString(data)
         if wrapped.type_url.rpartition("/")[2] != url.rpartition("/")[2]:
             raise NotSupportedError(f"the encoding of a {what} is of type {wrapped.type_url!r}, which cannot be read")
-        message.ParseFromString(wrapped.value)
+        return kind.FromString(wrapped.value)
     except DecodeError as error:
         raise CorruptFileError(f"the encoding of a {what} is no valid protobuf message: {error}") from error
+
+
+_parse_known_encoding = functools.lru_cache(maxsize=64)(_parse_encoding)
+"""Pages of a column, and those of small files of a table, often have the very same one."""
 
 
 def serialize_column(pages: Iterable[PageMetadata], first_rows: Iterable[int]) -> bytes:

@@ -274,7 +274,7 @@ def _overflows(values: ValueBlock | None, layers: Sequence[Layer], leaf: Leaf) -
     """Return whether 32-bit offsets, of byte strings or of lists, do not suffice."""
     if leaf.shape.bits_per_offset != 64 and _bytes_of_strings(values, leaf.arrow_type) > array_limits.MAX_OFFSET:
         return True
-    return any(
+    return bool(leaf.lists) and any(
         layer.offsets is not None and int(layer.offsets[-1]) > array_limits.MAX_OFFSET and not _has_large_offsets(field)
         for field, layer in zip(reversed(leaf.path), layers, strict=True)
     )

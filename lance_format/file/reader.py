@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,14 @@ _FIRST_TAKE_BYTES = 4 * 1024 * 1024
 _TAKE_BYTES = 32 * 1024 * 1024
 _COLUMNS_AT_FULL_SIZE = 2
 """How many columns may have whole answers at once; those of more are smaller, as memory is not to grow with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The last bytes of a file, and what they say."""
+
+    tail: bytes
+    metadata: FileMetadata
 
 
 class FileReader:
@@ -92,15 +100,14 @@ class FileReader:
         self._zones = ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader)
 
     def _read_metadata(self, tail_bytes: int) -> FileMetadata:
-        known = self._cache.get((*self._file, "metadata"))
-        tail = self._cache.get((*self._file, "tail"))
-        if isinstance(known, FileMetadata):
-            self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else b"")
-            return known
-        self._tail = TailReader(self._source, tail if isinstance(tail, bytes) else None, tail_bytes)
+        known = self._cache.get((*self._file, "end"))
+        if isinstance(known, _End):
+            self._tail = TailReader(self._source, known.tail)
+            return known.metadata
+        self._tail = TailReader(self._source, None, tail_bytes)
         metadata = read_metadata(self._tail)
-        self._cache.put((*self._file, "tail"), self._tail.tail, len(self._tail.tail))
-        self._cache.put((*self._file, "metadata"), metadata, metadata.memory_bytes)
+        size = len(self._tail.tail) + metadata.memory_bytes
+        self._cache.put((*self._file, "end"), _End(self._tail.tail, metadata), size)
         return metadata
 
     def read(
@@ -389,16 +396,21 @@ class FileReader:
 
     def _load_columns(self, names: Mapping[int, str]) -> dict[int, ColumnPages]:
         """Return the pages of columns, given by number and name; metadata that is not at hand is read together."""
-        keys = {number: (*self._file, number) for number in names}
-        found = {number: self._cache.get(key) for number, key in keys.items()}
-        loaded = {number: pages for number, pages in found.items() if isinstance(pages, ColumnPages)}
-        lacking = [number for number in names if number not in loaded]
+        loaded: dict[int, ColumnPages] = {}
+        lacking = []
+        for number in names:
+            found = self._cache.get((*self._file, number))
+            if isinstance(found, ColumnPages):
+                loaded[number] = found
+            else:
+                lacking.append(number)
         messages = self._tail.read([self.metadata.columns[number] for number in lacking])
         for number, message in zip(lacking, messages, strict=True):
             with self._locating(names[number]):
                 metadata = parse_column(message, self._source.size_bytes)
-            pages = loaded[number] = ColumnPages(metadata, self.version, self._cache, keys[number])
-            self._cache.put(keys[number], pages, pages.memory_bytes(len(message)))
+            key = (*self._file, number)
+            pages = loaded[number] = ColumnPages(metadata, self.version, self._cache, key)
+            self._cache.put(key, pages, pages.memory_bytes(len(message)))
         return loaded
 
     def _column(self, leaf: Leaf, pages: ColumnPages) -> ColumnReader:
@@ -408,13 +420,26 @@ class FileReader:
                 raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
         return column
 
-    @contextmanager
-    def _locating(self, column: str) -> Iterator[None]:
+    def _locating(self, column: str) -> _Locating:
         """Add the file and the column to errors that do not name them."""
-        try:
-            yield
-        except (CorruptFileError, NotSupportedError) as error:
-            raise locate(error, self._source.path, column) from error
+        return _Locating(self._source.path, column)
+
+
+class _Locating:
+    """A context manager; as a generator it would cost more than decoding a small page."""
+
+    __slots__ = ("_column", "_path")
+
+    def __init__(self, path: str, column: str) -> None:
+        self._path = path
+        self._column = column
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, CorruptFileError | NotSupportedError):
+            raise locate(error, self._path, self._column) from error
 
 
 def _rounds(planned: Sequence[Sequence[PlannedRows]]) -> Iterator[list[tuple[int, PlannedRows]]]:

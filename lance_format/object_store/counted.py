@@ -51,14 +51,8 @@ class _CountedReader:
     def __init__(self, reader: RangeReader, counter: ReadCounter) -> None:
         self._reader = reader
         self._counter = counter
-
-    @property
-    def path(self) -> str:
-        return self._reader.path
-
-    @property
-    def size_bytes(self) -> int:
-        return self._reader.size_bytes
+        self.path = reader.path
+        self.size_bytes = reader.size_bytes
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         found = self._reader.read_ranges(ranges)

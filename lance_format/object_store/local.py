@@ -94,14 +94,14 @@ class LocalStore:
         infos = []
         for entry in self._entries(prefix):
             # It may have been deleted since it was listed.
-            with contextlib.suppress(ObjectNotFoundError), _storage_errors("look up", entry.path):
+            with contextlib.suppress(ObjectNotFoundError), _StorageErrors("look up", entry.path):
                 found = entry.stat()
                 infos.append(ObjectInfo(entry.path, found.st_size, found.st_mtime))
         return sorted(infos, key=lambda info: info.path)
 
     def list_names(self, prefix: str) -> list[str]:
         """See `ObjectStore`."""
-        with contextlib.suppress(ObjectNotFoundError), _storage_errors("list", prefix), os.scandir(prefix) as found:
+        with contextlib.suppress(ObjectNotFoundError), _StorageErrors("list", prefix), os.scandir(prefix) as found:
             return [entry.name for entry in found if not entry.is_dir()]
         return []
 
@@ -114,24 +114,24 @@ class LocalStore:
                     pending.append(entry.path)
                     continue
                 # It may have been deleted since it was listed.
-                with contextlib.suppress(ObjectNotFoundError), _storage_errors("look up", entry.path):
+                with contextlib.suppress(ObjectNotFoundError), _StorageErrors("look up", entry.path):
                     status = entry.stat(follow_symlinks=False)
                     yield ObjectInfo(entry.path, status.st_size, status.st_mtime)
 
     def size(self, path: str) -> int:
         """See `ObjectStore`."""
-        with _storage_errors("look up", path):
+        with _StorageErrors("look up", path):
             return os.stat(path).st_size
 
     def delete(self, path: str) -> None:
         """See `ObjectStore`."""
-        with contextlib.suppress(ObjectNotFoundError), _storage_errors("delete", path):
+        with contextlib.suppress(ObjectNotFoundError), _StorageErrors("delete", path):
             os.unlink(path)
 
     def check_writable(self, path: str) -> None:
         """See `ObjectStore`."""
         existing = path
-        with _storage_errors("write in", path):
+        with _StorageErrors("write in", path):
             while not os.path.lexists(existing):
                 existing = os.path.dirname(existing)
             if not stat.S_ISDIR(os.stat(existing).st_mode):
@@ -157,7 +157,7 @@ class LocalStore:
         """Return files and directories; all at once, since a directory must not stay open while a caller works."""
         with (
             contextlib.suppress(ObjectNotFoundError),
-            _storage_errors("list", directory),
+            _StorageErrors("list", directory),
             os.scandir(directory) as found,
         ):
             return list(found)
@@ -166,7 +166,7 @@ class LocalStore:
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
         with (
             contextlib.suppress(ObjectNotFoundError),
-            _storage_errors("list", directory),
+            _StorageErrors("list", directory),
             os.scandir(directory) as found,
         ):
             for entry in found:
@@ -179,10 +179,10 @@ class LocalReader:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        with _storage_errors("open", path):
+        with _StorageErrors("open", path):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with _storage_errors("open", path):
+            with _StorageErrors("open", path):
                 found = os.fstat(self._descriptor)
                 if not stat.S_ISREG(found.st_mode):
                     raise IsADirectoryError(errno.EISDIR, "Not a regular file", path)
@@ -204,7 +204,7 @@ class LocalReader:
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`."""
         check_ranges(self, ranges)
-        with _storage_errors("read", self._path):
+        with _StorageErrors("read", self._path):
             return [self._read(wanted) for wanted in ranges]
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class LocalWriter:
         self._durable = durable
         self._position = 0
         self._temporary = os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
-        with _storage_errors("create", path):
+        with _StorageErrors("create", path):
             self._descriptor = _create(self._temporary)
 
     @property
@@ -263,7 +263,7 @@ class LocalWriter:
     def write(self, data: bytes | memoryview) -> None:
         """See `RangeWriter`."""
         rest = memoryview(data).cast("B")
-        with _storage_errors("write", self._path):
+        with _StorageErrors("write", self._path):
             while rest:
                 written = os.write(self._descriptor, rest[:_MAX_IO_BYTES])
                 self._position += written
@@ -273,7 +273,7 @@ class LocalWriter:
         """See `RangeWriter`."""
         if self._descriptor < 0:
             return
-        with _storage_errors("write", self._path):
+        with _StorageErrors("write", self._path):
             if self._durable:
                 os.fsync(self._descriptor)
             self._close_descriptor()
@@ -322,20 +322,30 @@ def _sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _storage_errors(action: str, path: str) -> Iterator[None]:
+class _StorageErrors:
     """Turn what the operating system raises into our errors."""
-    try:
-        yield
-    except LanceError:
-        raise
-    except FileNotFoundError as error:
-        raise ObjectNotFoundError(f"cannot {action} {path}: there is no such file") from error
-    except FileExistsError as error:
-        raise ObjectExistsError(f"cannot {action} {path}: it exists already") from error
-    except ValueError as error:  # An embedded null character.
-        raise StorageError(f"cannot {action} {path!r}: {error}") from error
-    except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0)
-        what = error.strerror or str(error)
-        raise StorageError(f"cannot {action} {path}: {what}{f'; {remedy}' if remedy else ''}") from error
+
+    __slots__ = ("_action", "_path")
+
+    def __init__(self, action: str, path: str) -> None:
+        self._action = action
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError | ValueError) and not isinstance(error, LanceError):
+            raise _as_ours(error, self._action, self._path) from error
+
+
+def _as_ours(error: OSError | ValueError, action: str, path: str) -> StorageError:
+    if isinstance(error, FileNotFoundError):
+        return ObjectNotFoundError(f"cannot {action} {path}: there is no such file")
+    if isinstance(error, FileExistsError):
+        return ObjectExistsError(f"cannot {action} {path}: it exists already")
+    if isinstance(error, ValueError):  # An embedded null character.
+        return StorageError(f"cannot {action} {path!r}: {error}")
+    remedy = _REMEDIES.get(error.errno or 0)
+    what = error.strerror or str(error)
+    return StorageError(f"cannot {action} {path}: {what}{f'; {remedy}' if remedy else ''}")

@@ -106,7 +106,8 @@ class ConstantPage:
         parts = self._page.cache.get()
         if not isinstance(parts, _Parts):
             parts = yield from self._load()
-            self._page.cache.put(parts, parts.size_bytes)
+            if self._page.buffers:
+                self._page.cache.put(parts, parts.size_bytes)
         decoded = self._select(parts.repetition, parts.definition, rows)
         if parts.value is None:
             return decoded
@@ -160,7 +161,7 @@ class ConstantPage:
                 raise CorruptFileError(f"a constant boolean has {scalar.size} bytes; expected 1")
             byte = 0xFF if scalar[0] & 1 else 0
             return FixedWidthBlock(np.full((num_values + 7) // 8, byte, np.uint8), 1, num_values)
-        return FixedWidthBlock(np.tile(scalar, num_values), scalar.size * 8, num_values)
+        return FixedWidthBlock(_tile(scalar, num_values), scalar.size * 8, num_values)
 
 
 class _LevelReader:
@@ -194,7 +195,14 @@ def _repeat_byte_string(buffers: list[Bytes], bits_per_offset: int, num_values: 
     size = end - begin
     wide = bits_per_offset == 64 or size * num_values > _MAX_INT32
     offsets = np.arange(num_values + 1, dtype=np.int64 if wide else np.int32) * size
-    return VariableWidthBlock(np.tile(buffers[1][begin:end], num_values), offsets)
+    return VariableWidthBlock(_tile(buffers[1][begin:end], num_values), offsets)
+
+
+def _tile(value: Bytes, num_values: int) -> Bytes:
+    """Return copies of a value, one after the other."""
+    copies = np.empty((num_values, value.size), np.uint8)
+    copies[:] = value
+    return copies.reshape(-1)
 
 
 def _parse_scalar(buffer: Bytes) -> list[Bytes]:

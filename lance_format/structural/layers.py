@@ -15,6 +15,7 @@ so that the highest starts a row. An entry that stands for a null or empty list 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,11 +65,9 @@ class LayerStack:
         CorruptFileError
             If there is none, or an unknown one.
         """
-        if not 1 <= len(layers) <= _MAX_LAYERS or any(layer not in _LEVELS_OF_LAYER for layer in layers):
+        if not 1 <= len(layers) <= _MAX_LAYERS:
             raise CorruptFileError(f"the page has repetition and definition layers {list(layers)[:20]}")
-        if layers[0] in _LISTS:
-            raise CorruptFileError("the innermost layer of the page is a list")
-        return cls(tuple(layers))
+        return _parse_layers(tuple(layers))
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
@@ -105,6 +104,16 @@ class LayerStack:
     def empty_level(self, index: int) -> int:
         """Return the definition level that says a list layer is empty; 0 if it cannot be."""
         return self.bases[index + 1] if self.layers[index] in _EMPTYABLE else 0
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_layers(layers: tuple[int, ...]) -> LayerStack:
+    """Check layers, which most pages have in common."""
+    if any(layer not in _LEVELS_OF_LAYER for layer in layers):
+        raise CorruptFileError(f"the page has repetition and definition layers {list(layers)[:20]}")
+    if layers[0] in _LISTS:
+        raise CorruptFileError("the innermost layer of the page is a list")
+    return LayerStack(layers)
 
 
 def item_layer(*, nullable: bool) -> int:
