@@ -283,11 +283,14 @@ class _Commit:
         return operation.apply(current)
 
     def _write_transaction(self, successor: Manifest) -> None:
-        """Write the transaction file; again, if a rebase changed it."""
+        """Write the transaction file; again, if a rebase changed it.
+
+        It is not synced to the disk where the manifest, which is, holds the same: that is what readers go by.
+        """
         content = successor.inline_transaction or b""
         if content != self._transaction_written:
             self._transaction_written = content
-            self._store.put(self._transaction_path, content)
+            self._store.put(self._transaction_path, content, durable=not successor.stores_transaction)
 
     def _delete_rebased_files(self) -> None:
         """Delete the deletion files of an attempt that came to nothing."""

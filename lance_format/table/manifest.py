@@ -111,6 +111,11 @@ class Manifest:
         return self.fragments.find(fragment_id)
 
     @property
+    def stores_transaction(self) -> bool:
+        """Whether its file holds the transaction that made it, as all do but for very large ones."""
+        return self.inline_transaction is not None and len(self.inline_transaction) <= _MAX_INLINE_TRANSACTION_BYTES
+
+    @property
     def next_field_id(self) -> int:
         """An id that no field of the table has, nor one that its files still hold."""
         known = [-1, *(field.id for field in self.schema.walk())]
@@ -197,7 +202,7 @@ def serialize_manifest(manifest: Manifest) -> bytes:
         message.index_section = len(content)
         content += _SIZE.pack(len(indices)) + indices
     transaction = manifest.inline_transaction
-    if transaction is not None and len(transaction) <= _MAX_INLINE_TRANSACTION_BYTES:
+    if transaction is not None and manifest.stores_transaction:
         message.transaction_section = message.transaction_section_deprecated = len(content)
         content += _SIZE.pack(len(transaction)) + transaction
     position = len(content)

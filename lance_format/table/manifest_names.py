@@ -38,9 +38,10 @@ class ManifestNames(Mapping[int, str]):
     def __init__(self, listed: Sequence[str]) -> None:
         self._listed = listed
         self._parsed: dict[int, str] | None = None
-        name = min([name for name in listed if len(name) == _LENGTH_OF_V2], default="")
+        known = [name for name in listed if len(name) == _LENGTH_OF_V2]
+        name = min(known, default="")
         first = parse_manifest_name(name)
-        others = [name for name in listed if len(name) != _LENGTH_OF_V2]
+        others = [name for name in listed if len(name) != _LENGTH_OF_V2] if len(known) < len(listed) else []
         if first is not None and first[1] is ManifestNaming.V2 and not any(map(parse_manifest_name, others)):
             (self.latest, self.naming), self._latest_name = first, name
             return
