@@ -6,45 +6,100 @@ Structs are columns by their fields, which may have been written at different ti
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from lance_format.datatypes import UNASSIGNED, Field
+from lance_format.datatypes import UNASSIGNED, Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.extension_types import map_leaf_types, retype
 from lance_format.file import ColumnProjection, is_packed
 from lance_format.table.fragment import DataFile
 
-
-@dataclass(frozen=True, slots=True)
-class ColumnPart:
-    """What one data file holds of a column."""
-
-    file: DataFile
-    projection: ColumnProjection
+_Piece = tuple[int, int, Field, pa.DataType]
 
 
-def split_column(field: Field, files: Sequence[DataFile]) -> list[ColumnPart]:
-    """Return which files hold which parts of a column; none if it is null throughout.
+class ColumnParts:
+    """Which data files of a fragment hold which parts of some columns; see `column_parts`.
 
     Parameters
     ----------
-    field : Field
-        A top-level field, possibly without some of the fields below it.
-    files : sequence of DataFile
-        Of one fragment.
+    schema : Schema
+        The columns, possibly without some of the fields below them.
+    held : mapping of int to sequence of ColumnProjection
+        By the place of a data file among those of the fragment; without those that hold nothing of the columns.
     """
-    parts = []
-    for file in files:
-        ids = frozenset(file.fields) - {UNASSIGNED}
-        held = _held(field, ids)
-        if held is not None:
-            columns = file.column_indices or (-1,) * len(file.fields)
-            wanted = {node.id for node in held.walk()}
-            indices = {node: column for node, column in zip(file.fields, columns, strict=True) if node in wanted}
-            parts.append(ColumnPart(file, ColumnProjection(held, indices)))
-    return parts
+
+    def __init__(self, schema: Schema, held: Mapping[int, Sequence[ColumnProjection]]) -> None:
+        self.held = held
+        self._schema = schema.to_storage()
+        found: dict[int, list[_Piece]] = {field.id: [] for field in schema.fields}
+        for file, projections in enumerate(held.values()):
+            for column, part in enumerate(projections):
+                storage = map_leaf_types(part.arrow_field.type, lambda leaf: leaf)
+                found[part.field.id].append((file, column, part.field, storage))
+        self._pieces = [(field, found[field.id]) for field in schema.fields]
+
+    def assemble(self, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+        """Put the columns of several files, and those of none, in order.
+
+        Parameters
+        ----------
+        pieces : sequence of pa.RecordBatch
+            What has been read of each file.
+        num_rows : int
+            Of each of them.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            See `combine_parts`.
+        """
+        arrays = []
+        for field, found in self._pieces:
+            parts = [(part, retype(pieces[file].column(column), storage)) for file, column, part, storage in found]
+            arrays.append(combine_parts(field, parts, num_rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class _Same:
+    """A schema as a key: equal to itself alone, as comparing fields would take as long as finding out anew."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
+    """Return which data files of a fragment hold which parts of some columns.
+
+    It is found out once for all fragments whose files have the same fields in the same columns, as long as the very
+    same schema is asked for.
+    """
+    return _find_parts(_Same(schema), tuple([(file.fields, file.column_indices) for file in files]))
+
+
+@functools.lru_cache(maxsize=16)
+def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> ColumnParts:
+    held = {}
+    for place, (fields, columns) in enumerate(files):
+        ids = frozenset(fields) - {UNASSIGNED}
+        numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
+        found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
+        if found:
+            held[place] = [
+                ColumnProjection(part, {node.id: numbers[node.id] for node in part.walk() if node.id in numbers})
+                for part in found
+            ]
+    return ColumnParts(same.schema, held)
 
 
 def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_rows: int) -> pa.Array:
@@ -55,7 +110,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
     field : Field
         The column as it is wanted.
     parts : sequence of (Field, pa.Array)
-        See `split_column`; the arrays have `num_rows` rows each, and storage types.
+        See `ColumnParts`; the arrays have `num_rows` rows each, and storage types.
     num_rows : int
 
     Raises

@@ -16,14 +16,12 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.expressions import Path
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.extension_types import storage_of
 from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
-from lance_format.table.column_parts import ColumnPart, combine_parts, split_column
+from lance_format.table.column_parts import ColumnParts, column_parts
 from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
 
 _Stream = Generator[pa.RecordBatch, None, None]
-_Parts = dict[DataFile, list[ColumnPart]]
 
 
 class FragmentFiles:
@@ -73,9 +71,10 @@ class FragmentFiles:
             reader = self._open[file] = self._open_file(file)
         return reader
 
-    def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnPart]]:
+    def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnProjection]]:
         """Return which data file holds what of some columns."""
-        return self._parts(schema)
+        files = self._fragment.files
+        return {files[place]: held for place, held in self._parts(schema).held.items()}
 
     def read(self, schema: Schema, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
         """Read a range of rows, in batches of at most so many.
@@ -89,24 +88,20 @@ class FragmentFiles:
         batch_size : int
         """
         parts = self._parts(schema)
-        streams = [
-            self._read_file(file, [part.projection for part in held], start, stop, batch_size)
-            for file, held in parts.items()
-        ]
+        files = self._fragment.files
+        streams = [self._read_file(files[place], held, start, stop, batch_size) for place, held in parts.held.items()]
         yield from self._side_by_side(schema, parts, streams, stop - start, batch_size)
 
     def take(self, schema: Schema, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows, which ascend and may repeat, as one batch."""
-        parts = self._parts(schema)
-        pieces = [self.reader(file).take([part.projection for part in held], rows) for file, held in parts.items()]
+        parts, files = self._parts(schema), self._fragment.files
+        pieces = [self.reader(files[place]).take(held, rows) for place, held in parts.held.items()]
         return self._assemble(schema, parts, pieces, rows.size)
 
     def take_batches(self, schema: Schema, rows: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[pa.RecordBatch]:
         """Read rows, `int64[num_rows]`, which ascend and are distinct, in batches of at most so many."""
-        parts = self._parts(schema)
-        streams = [
-            self._take_file(file, [part.projection for part in held], rows, batch_size) for file, held in parts.items()
-        ]
+        parts, files = self._parts(schema), self._fragment.files
+        streams = [self._take_file(files[place], held, rows, batch_size) for place, held in parts.held.items()]
         yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
 
     def zone_statistics(self, schema: Schema) -> dict[Path, ZoneStatistics]:
@@ -119,11 +114,11 @@ class FragmentFiles:
         ----------
         schema : Schema
         """
-        parts = self._parts(schema)
-        num_parts = Counter(part.projection.field.id for held in parts.values() for part in held)
+        parts = self.parts(schema)
+        num_parts = Counter(part.field.id for held in parts.values() for part in held)
         found: dict[Path, ZoneStatistics] = {}
         for file, held in parts.items():
-            whole = [part.projection for part in held if num_parts[part.projection.field.id] == 1]
+            whole = [part for part in held if num_parts[part.field.id] == 1]
             if whole:
                 found |= self.reader(file).zone_statistics(whole)
         for field in schema.fields:
@@ -132,7 +127,7 @@ class FragmentFiles:
         return found
 
     def _side_by_side(
-        self, schema: Schema, parts: _Parts, streams: Sequence[_Stream], num_rows: int, batch_size: int
+        self, schema: Schema, parts: ColumnParts, streams: Sequence[_Stream], num_rows: int, batch_size: int
     ) -> Iterator[pa.RecordBatch]:
         if not streams:
             for row in range(0, num_rows, batch_size):
@@ -159,28 +154,18 @@ class FragmentFiles:
     ) -> _Stream:
         yield from self.reader(file).take_batches(columns, rows, batch_size=batch_size)
 
-    def _parts(self, schema: Schema) -> _Parts:
-        parts: _Parts = {}
-        for column in schema.fields:
-            for part in split_column(column, self._fragment.files):
-                parts.setdefault(part.file, []).append(part)
-        return parts
+    def _parts(self, schema: Schema) -> ColumnParts:
+        return column_parts(schema, self._fragment.files)
 
     def _assemble(
-        self, schema: Schema, parts: _Parts, pieces: Sequence[pa.RecordBatch], num_rows: int
+        self, schema: Schema, parts: ColumnParts, pieces: Sequence[pa.RecordBatch], num_rows: int
     ) -> pa.RecordBatch:
-        """Put the columns of several files, and those of none, in order."""
         if not schema.fields:
             return empty_columns_batch(num_rows)
-        found: dict[int, list[tuple[Field, pa.Array]]] = {field.id: [] for field in schema.fields}
-        for held, piece in zip(parts.values(), pieces, strict=False):
-            for part, array in zip(held, piece.columns, strict=True):
-                found[part.projection.field.id].append((part.projection.field, storage_of(array)))
         try:
-            arrays = [combine_parts(field, found[field.id], num_rows) for field in schema.fields]
+            return parts.assemble(pieces, num_rows)
         except CorruptFileError as error:
             raise CorruptFileError(f"fragment {self._fragment.id}: {error.what}") from error
-        return pa.RecordBatch.from_arrays(arrays, schema=schema.to_storage())
 
     def _open_file(self, file: DataFile) -> FileReader:
         fragment = self._fragment

@@ -130,9 +130,9 @@ class FragmentScan:
         deleted = self.deleted_rows()
         row = start
         for batch in files.read(schema, start, stop, batch_size=batch_size):
-            offsets = np.arange(row, row + batch.num_rows, dtype=np.int64)
-            gone = deleted[slice(*np.searchsorted(deleted, [row, row + batch.num_rows]))] - row
-            row += batch.num_rows
+            first, row = row, row + batch.num_rows
+            offsets = np.arange(first, row, dtype=np.int64)
+            gone = deleted[slice(*np.searchsorted(deleted, [first, row]))] - first if deleted.size else deleted
             if gone.size:
                 kept = np.ones(batch.num_rows, dtype=np.bool_)
                 kept[gone] = False
@@ -161,7 +161,7 @@ class FragmentScan:
         """Open the blobs of the only column in physical rows, deleted or not, which ascend; they may repeat."""
         with self.open() as files:
             for file, (part,) in files.parts(self.schema).items():
-                locations = files.reader(file).locate_blobs(part.projection, physical)
+                locations = files.reader(file).locate_blobs(part, physical)
                 return [None if location is None else BlobFile(location) for location in locations]
         return [None] * physical.size
 

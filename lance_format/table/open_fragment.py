@@ -16,7 +16,7 @@ from lance_format.table.row_columns import LiveRows
 from lance_format.table.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
-"""Ranges that are shorter on average are read together, as single rows are."""
+"""Ranges that are shorter on average, of a fragment that has more, are read together, as single rows are."""
 
 Rows = tuple[pa.RecordBatch, LiveRows]
 
@@ -73,7 +73,7 @@ class OpenFragment:
 
     def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[Rows]:
         """Read some columns of the live rows of ranges, in batches of at most so many."""
-        if ranges.num_rows < _FEW_ROWS * len(ranges):
+        if ranges.num_rows < _FEW_ROWS * len(ranges) and not ranges.is_all_of(self.scan.physical_rows()):
             rows = ranges.rows()
             rows = rows[np.isin(rows, self.scan.deleted_rows(), assume_unique=True, invert=True)]
             yield from self.take(schema, self._live(rows), batch_size=batch_size)

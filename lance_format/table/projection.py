@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -69,7 +70,7 @@ class Output:
         return frozenset(self.value.columns if self.part is None else _leaves(self.part))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Projection:
     """What is to be returned; see `plan_projection`.
 
@@ -119,16 +120,22 @@ class Projection:
         if not self.outputs:
             return empty_columns_batch(batch.num_rows)
         arrays = []
-        for output, visible in zip(self.outputs, self.schema, strict=True):
-            name = output.copied
+        for output, name, stored, visible in self._origins:
             array = evaluate(output.value, batch) if name is None else batch.column(name)
-            stored = output.stored(self.output_source)
             if output.part is not None:
                 array = _narrow(array, output.part)
             if stored is not None:
                 array = _as_seen(array, stored, visible)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @cached_property
+    def _origins(self) -> list[tuple[Output, str | None, Field | None, pa.Field]]:
+        """Each output, the column and the stored field that it is a copy of, if it is, and what is returned."""
+        return [
+            (output, output.copied, output.stored(self.output_source), visible)
+            for output, visible in zip(self.outputs, self.schema, strict=True)
+        ]
 
     def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         """Return applied batches as a table; one without columns keeps its number of rows."""

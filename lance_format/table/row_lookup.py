@@ -123,7 +123,7 @@ class RowLookup:
             How many rows of the table come before the fragment.
         """
         num_rows = scan.physical_rows()
-        found = RowRanges.of([(0, num_rows)])
+        found = RowRanges.whole(num_rows)
         for intervals in self.addresses if num_rows else ():
             first = scan.fragment.id << _ADDRESS_BITS
             mine = intervals.within(first, first + num_rows - 1)

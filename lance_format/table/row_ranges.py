@@ -37,6 +37,12 @@ class RowRanges:
         return cls(found[:, 0], found[:, 1], np.zeros(len(found), np.bool_))
 
     @classmethod
+    def whole(cls, num_rows: int) -> RowRanges:
+        """Return all of the rows from 0 to `num_rows`."""
+        some = (0, num_rows) if num_rows else ()
+        return cls(np.array(some[:1], np.int64), np.array(some[1:], np.int64), np.zeros(len(some) // 2, np.bool_))
+
+    @classmethod
     def of_rows(cls, rows: Bounds) -> RowRanges:
         """Return the ranges of single rows, `int64[num_rows]`, in any order, that may repeat."""
         once = np.unique(rows)
@@ -50,7 +56,7 @@ class RowRanges:
     @property
     def num_rows(self) -> int:
         """How many rows there are."""
-        return int((self.stops - self.starts).sum())
+        return int(np.add.reduce(self.stops - self.starts))
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return start and stop of each range."""

@@ -201,7 +201,7 @@ class _Kind:
         first = ranges[0][0]
         wanted = first.open().parts(schema)
         places = [place for place, file in enumerate(first.fragment.files) if file in wanted]
-        held = {node.id for parts in wanted.values() for part in parts for node in part.projection.field.walk()}
+        held = {node.id for parts in wanted.values() for part in parts for node in part.field.walk()}
         stored = {node for file in wanted for node in file.fields if node >= 0}
         rows = np.array([found.num_rows for _, found in ranges], np.float64)
         shares = rows / np.array([max(scan.physical_rows(), 1) for scan, _ in ranges])
@@ -228,7 +228,5 @@ def _columns(scan: FragmentScan, schema: Schema) -> list[PageSizes]:
     """Open a fragment and return what the pages of its columns take."""
     with scan.open() as files:
         return [
-            column
-            for file, parts in files.parts(schema).items()
-            for column in files.reader(file).page_sizes([part.projection for part in parts])
+            column for file, parts in files.parts(schema).items() for column in files.reader(file).page_sizes(parts)
         ]

@@ -92,7 +92,7 @@ def _harvested(scan: FragmentScan, files: FragmentFiles, path: Sequence[Field], 
     if len(held) != 1:
         return None
     ((file, part),) = held
-    seed = files.reader(file).seed(part.projection, rows_per_zone)
+    seed = files.reader(file).seed(part, rows_per_zone)
     if seed is None or not seed.statistics.exact or seed.statistics.lower.type != path[-1].to_arrow_type():
         return None
     return _Found(_zones_of(seed, scan.fragment.id), seed.null_rows())
