@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyroaring
 from lance_format.datatypes import Field, Schema
 from lance_format.extension_types import storage_of
 from lance_format.file import Seed
+from lance_format.file.dictionary_arrays import concat
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_files import FragmentFiles
 from lance_format.table.fragment_scan import FragmentScan
@@ -21,12 +22,21 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.zone_map import NullRows, Numbers, Zones, comparable, has_bounds, with_nan
 
 _BATCH_ROWS = 64 * 1024
-_AGGREGATES = {"start": "min", "end": "max", "nulls": "sum", "nans": "sum", "lower": "min", "upper": "max"}
+_GATHERED_BYTES = 16 * 1024 * 1024
+_AGGREGATES = {
+    "fragment": "min",
+    "start": "min",
+    "end": "max",
+    "nulls": "sum",
+    "nans": "sum",
+    "lower": "min",
+    "upper": "max",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is known of one fragment.
+    """What the seeds of one fragment say.
 
     Parameters
     ----------
@@ -70,20 +80,22 @@ def train_zones(
     NullRows or None
         None if it is unknown which rows are null.
     """
-    value_type = path[-1].to_arrow_type()
+    training = _Training(path[-1].to_arrow_type(), rows_per_zone)
     schema = Schema((_alone(path),), {})
-    parts, null_rows, all_known = [Zones.empty(value_type)], {}, True
+    null_rows, all_known = {}, True
     for fragment in fragments:
         scan = table.scan(fragment, schema)
         with scan.open() as files:
             found = _harvested(scan, files, path, rows_per_zone) if len(path) == 1 else None
             if found is None or (found.null_rows is None and not any_seeds):
-                found = _trained(scan, files, path, rows_per_zone)
-        parts.append(found.zones)
-        all_known &= found.null_rows is not None
-        if found.null_rows is not None and pyroaring.BitMap.deserialize(found.null_rows):
-            null_rows[fragment.id] = found.null_rows
-    return Zones.concatenate(parts), null_rows if all_known else None
+                found_null: pyroaring.BitMap | None = training.add(fragment.id, _rows(scan, files, path))
+            else:
+                training.add_zones(found.zones)
+                found_null = None if found.null_rows is None else pyroaring.BitMap.deserialize(found.null_rows)
+        all_known &= found_null is not None
+        if found_null:
+            null_rows[fragment.id] = found_null.serialize()
+    return training.finish(), null_rows if all_known else None
 
 
 def _harvested(scan: FragmentScan, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found | None:
@@ -108,12 +120,11 @@ def _zones_of(seed: Seed, fragment_id: int) -> Zones:
     return Zones(ids, np.cumsum(lengths) - lengths, lengths, found.num_nulls, seed.num_nan, lower, upper)
 
 
-def _trained(scan: FragmentScan, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found:
-    training = _Training(path[-1].to_arrow_type(), rows_per_zone)
+def _rows(scan: FragmentScan, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, Numbers]]:
+    """Read the live rows of a fragment: the values of a column, and the places of these rows."""
     names = [field.name for field in path[1:]]
     for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-        training.add(_values(batch.column(0), names), offsets)
-    return _Found(training.finish(scan.fragment.id), training.null_rows.serialize())
+        yield _values(batch.column(0), names), offsets
 
 
 def _alone(path: Sequence[Field]) -> Field:
@@ -130,22 +141,77 @@ def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
     return storage_of(array)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a fragment: their values, places and zones, which are numbered from the first fragment on."""
+
+    fragment_id: int
+    values: pa.Array
+    offsets: Numbers
+    zones: Numbers
+
+
 class _Training:
-    """The zones of one fragment, while its rows are read."""
+    """The zones of fragments, one after the other, while they are found.
+
+    Rows of small fragments are gathered: a call of Arrow takes as long for one row as for thousands.
+    """
 
     def __init__(self, value_type: pa.DataType, rows_per_zone: int) -> None:
         self._value_type = value_type
         self._rows_per_zone = rows_per_zone
-        self._num_rows = 0
+        self._num_zones = 0
+        self._pending: list[_Rows] = []
+        self._num_pending = 0
+        self._pending_bytes = 0
         self._parts: list[pa.Table] = []
-        self.null_rows = pyroaring.BitMap()
+        self._finished = [Zones.empty(value_type)]
 
-    def add(self, values: pa.Array, offsets: Numbers) -> None:
-        """Take the next rows, and their places in the fragment."""
+    def add(self, fragment_id: int, rows: Iterable[tuple[pa.Array, Numbers]]) -> pyroaring.BitMap:
+        """Take the rows of the next fragment, values and places, and return the places of those that are null."""
+        null_rows = pyroaring.BitMap()
+        num_rows = 0
+        for values, offsets in rows:
+            is_null = pc.is_null(values).to_numpy(zero_copy_only=False) if values.null_count else None
+            if is_null is not None:
+                null_rows.update(offsets[is_null].astype(np.uint32))
+            if not has_bounds(self._value_type):  # Nothing counts but which are null.
+                values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
+            places = np.arange(num_rows, num_rows + len(values))
+            self._gather(_Rows(fragment_id, values, offsets, self._num_zones + places // self._rows_per_zone))
+            num_rows += len(values)
+        self._num_zones += -(-num_rows // self._rows_per_zone)
+        return null_rows
+
+    def add_zones(self, zones: Zones) -> None:
+        """Take the zones of the next fragment, which are known."""
+        self._finish_rows()
+        self._finished.append(zones)
+
+    def finish(self) -> Zones:
+        """Return the zones of all fragments, in the order given."""
+        self._finish_rows()
+        return Zones.concatenate(self._finished)
+
+    def _gather(self, rows: _Rows) -> None:
+        size = rows.values.nbytes
+        num_rows = self._num_pending + len(rows.values)
+        if self._pending and (num_rows > _BATCH_ROWS or self._pending_bytes + size > _GATHERED_BYTES):
+            self._aggregate()
+        self._pending.append(rows)
+        self._num_pending += len(rows.values)
+        self._pending_bytes += size
+
+    def _aggregate(self) -> None:
+        """Make zones, or parts of zones, of the rows gathered."""
+        pending, self._pending, self._num_pending, self._pending_bytes = self._pending, [], 0, 0
+        values = concat([rows.values for rows in pending])
+        offsets = np.concatenate([rows.offsets for rows in pending])
+        lengths = [len(rows.values) for rows in pending]
         is_null = pc.is_null(values)
-        self.null_rows.update(offsets[is_null.to_numpy(zero_copy_only=False)].astype(np.uint32))
         columns = {
-            "zone": pa.array(np.arange(self._num_rows, self._num_rows + len(values)) // self._rows_per_zone),
+            "zone": pa.array(np.concatenate([rows.zones for rows in pending])),
+            "fragment": pa.array(np.repeat([rows.fragment_id for rows in pending], lengths)),
             "start": pa.array(offsets),
             "end": pa.array(offsets + 1),
             "nulls": is_null.cast(pa.int64()),
@@ -157,16 +223,19 @@ class _Training:
             values = pc.if_else(is_nan, pa.scalar(None, values.type), values)
         if has_bounds(self._value_type):
             columns["lower"] = columns["upper"] = comparable(values)
-        self._num_rows += len(values)
         self._parts.append(_by_zone(pa.table(columns)))
 
-    def finish(self, fragment_id: int) -> Zones:
-        """Return the zones of all rows."""
+    def _finish_rows(self) -> None:
+        """Make zones of all rows taken so far."""
+        if self._pending:
+            self._aggregate()
         if not self._parts:
-            return Zones.empty(self._value_type)
+            return
         found = self._parts[0] if len(self._parts) == 1 else _by_zone(pa.concat_tables(self._parts))
+        self._parts = []
         found = found.combine_chunks()
-        starts, ends, nulls, nans = (found[name].to_numpy() for name in ("start", "end", "nulls", "nans"))
+        ids, starts, ends = (found[name].to_numpy() for name in ("fragment", "start", "end"))
+        nulls, nans = (found[name].to_numpy() for name in ("nulls", "nans"))
         if has_bounds(self._value_type):
             lower, upper = (_joined(found[name]) for name in ("lower", "upper"))
         else:
@@ -174,7 +243,7 @@ class _Training:
         if pa.types.is_floating(self._value_type):
             lower, upper = _total_order(lower, upper, nans)
         lower, upper = (bounds.cast(self._value_type) for bounds in (lower, upper))
-        return Zones(np.full(len(found), fragment_id), starts, ends - starts, nulls, nans, lower, upper)
+        self._finished.append(Zones(ids, starts, ends - starts, nulls, nans, lower, upper))
 
 
 def _by_zone(rows: pa.Table) -> pa.Table:

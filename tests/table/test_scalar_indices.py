@@ -16,6 +16,7 @@ from lance_format.table.scalar_indices import create_scalar_index, optimize_indi
 from lance_format.table.table_version import TableVersion
 from lance_format.table.zone_map import Zones
 from lance_format.table.zone_map_index import load_zones
+from lance_format.table.zone_map_training import train_zones
 from tests.table.builders import rows
 from tests.table.counting import counted
 
@@ -242,3 +243,36 @@ def test_new_values_in_place_are_not_covered(tmp_path: Path) -> None:
     table.alter_columns({"path": "a", "data_type": pa.int32()})
     table.create_scalar_index("a", TEN)
     assert lance_format.dataset(tmp_path).to_table(filter="a = 7000")["s"].to_pylist() == ["row 45"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [None if row % 5 == 0 else row * 7919 % 100 for row in range(60)],
+        [None if row % 7 == 0 else float("nan") if row % 4 == 0 else row * 0.5 for row in range(60)],
+        [None if row < 9 else f"row {row}" for row in range(60)],
+        [None] * 60,
+    ],
+    ids=["integers", "floats", "strings", "nulls"],
+)
+def test_zones_of_small_fragments_are_those_of_each(tmp_path: Path, values: list[Any]) -> None:
+    table = pa.table({"v": pa.array(values)})
+    sizes = [1, 5, 1, 2, 9, 1, 41]
+    for size in sizes:
+        start = 60 - table.num_rows
+        lance_format.write_dataset(table.slice(0, size), tmp_path, mode="append" if start else "create")
+        table = table.slice(size)
+    dataset = lance_format.dataset(tmp_path)
+    dataset.delete("_rowid = 1 or _rowid >= 17179869184 and _rowid < 17179869187")
+    version = dataset._table
+    path = (version.manifest.schema.field("v"),)
+    fragments = list(version.manifest.fragments)
+    together, null_rows = train_zones(version, path, fragments, 3)
+    each = [train_zones(version, path, [fragment], 3) for fragment in fragments]
+    expected = Zones.concatenate([zones for zones, _ in each])
+    for name in ("fragment_ids", "starts", "lengths", "null_counts", "nan_counts"):
+        assert getattr(together, name).tolist() == getattr(expected, name).tolist(), name
+    for name in ("lower", "upper"):
+        assert str(getattr(together, name)) == str(getattr(expected, name)), name
+    assert null_rows == {key: value for _, found in each for key, value in (found or {}).items()}
+    assert len(together) > len(fragments)
