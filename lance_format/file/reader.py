@@ -148,11 +148,10 @@ class FileReader:
         schema = pa.schema([column.arrow_field for column in columns])
         cursors = [[Cursor(column, start) for column in leaves] for leaves in leaves_of_columns]
         flat = [cursor for leaves in cursors for cursor in leaves]
-        threads = cpu_threads()
         row = start
         while row < stop:
             wanted = min(batch_size, stop - row)
-            self._fill(flat, wanted, stop, threads)
+            self._fill(flat, wanted, stop)
             num_rows, arrays = self._pop(cursors, stored, wanted)
             row += num_rows
             for resolved in self._blobs.resolve(arrays, stored, fields):
@@ -169,7 +168,7 @@ class FileReader:
                 arrays.append(merge(field, [cursor.pop(num_rows) for cursor in leaves]))
         return num_rows, arrays
 
-    def _fill(self, cursors: Sequence[Cursor], num_rows: int, stop: int, threads: int) -> None:
+    def _fill(self, cursors: Sequence[Cursor], num_rows: int, stop: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""
         share = -(-len(cursors) // _COLUMNS_AT_FULL_SIZE)
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
@@ -177,12 +176,12 @@ class FileReader:
             for cursor in lacking:
                 row = cursor.next_row
                 with self._locating(cursor.column.leaf.name):
-                    for _ in range(_windows_ahead(threads, len(lacking))):
-                        if row == stop:
-                            break
+                    for window in itertools.count(1):
                         row, plan = cursor.column.plan_window(row, stop, share)
                         planned.append((cursor, row, plan))
-            results = run_plans(self._source, [plan for _, _, plan in planned], threads=threads)
+                        if row == stop or window == _windows_ahead(len(lacking)):
+                            break
+            results = run_plans(self._source, [plan for _, _, plan in planned], cpu_threads)
             for (cursor, end, _), arrays in zip(planned, results, strict=True):
                 with self._locating(cursor.column.leaf.name):
                     cursor.push(arrays, end)
@@ -275,9 +274,8 @@ class FileReader:
             with self._locating(column.leaf.name):
                 planned.append(list(column.plan_rows(rows)))
         pieces: list[list[pa.Array]] = [[] for _ in leaves]
-        threads = cpu_threads()
         for round_ in _rounds(planned):
-            results = run_plans(self._source, [part.plan for _, part in round_], threads=threads)
+            results = run_plans(self._source, [part.plan for _, part in round_], cpu_threads)
             for (number, _), found in zip(round_, results, strict=True):
                 pieces[number] += found
         return pieces
@@ -469,9 +467,9 @@ def _expected_bytes(columns: Sequence[ColumnReader], rows: npt.NDArray[np.int64]
     return ends
 
 
-def _windows_ahead(threads: int, num_columns: int) -> int:
+def _windows_ahead(num_columns: int) -> int:
     """Return how many pages of each column to decode at once, so that all threads have something to do."""
-    return min(-(-threads // num_columns), _MAX_WINDOWS_AHEAD)
+    return min(-(-cpu_threads() // num_columns), _MAX_WINDOWS_AHEAD)
 
 
 def _batch(arrays: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:

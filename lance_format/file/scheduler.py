@@ -99,15 +99,15 @@ class _Run(Generic[T]):
             self.results = (stop.value,)
 
 
-def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], *, threads: int = 1) -> list[T]:
+def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], threads: Callable[[], int] = lambda: 1) -> list[T]:
     """Run plans to their end.
 
     Parameters
     ----------
     source : RangeReader
     plans : sequence of NamedPlan
-    threads : int
-        How many may proceed at once.
+    threads : callable
+        Tells how many may proceed at once; asked only if there is enough to do.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], *, threads: in
         data = iter(fetch(source, [byte_range for run in waiting for byte_range in run.wanted]))
         pieces = [[next(data) for _ in run.wanted] for run in waiting]
         size = sum(piece.size for found in pieces for piece in found)
-        _side_by_side(proceed, waiting, pieces, threads if size >= _THREADED_BYTES else 1)
+        _side_by_side(proceed, waiting, pieces, threads() if size >= _THREADED_BYTES else 1)
     return [result for run in runs for result in run.results]
 
 

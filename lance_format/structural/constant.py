@@ -91,8 +91,8 @@ class ConstantPage:
         self._value_range = page.buffers[0] if has_value_buffer else None
         self._repetition_range = level_buffers[0] if level_buffers and level_buffers[0].size else None
         self._definition_range = level_buffers[1] if level_buffers and level_buffers[1].size else None
-        self._repetition = _LevelReader(layout, "rep_compression", layout.num_rep_values)
-        self._definition = _LevelReader(layout, "def_compression", layout.num_def_values)
+        self._repetition = _LevelReader.of(layout, "rep_compression", layout.num_rep_values)
+        self._definition = _LevelReader.of(layout, "def_compression", layout.num_def_values)
         if self._stack.lists and self._repetition_range is None:
             raise CorruptFileError("a page of lists has no repetition levels")
 
@@ -164,25 +164,33 @@ class ConstantPage:
         return FixedWidthBlock(_tile(scalar, num_values), scalar.size * 8, num_values)
 
 
+@dataclass(frozen=True, slots=True)
 class _LevelReader:
     """Reads a level buffer, compressed or plain."""
 
-    def __init__(self, layout: encodings_pb2.ConstantLayout, name: str, num_levels: int) -> None:
-        self._decompressor: Decompressor | None = None
-        self._num_levels = num_levels
-        if layout.HasField(name):
-            self._decompressor = parse_decompressor(getattr(layout, name), Context.BLOCK)
+    decompressor: Decompressor | None = None
+    num_levels: int = 0
+
+    @classmethod
+    def of(cls, layout: encodings_pb2.ConstantLayout, name: str, num_levels: int) -> _LevelReader:
+        """Return what reads the levels of that name."""
+        if not layout.HasField(name):
+            return _PLAIN_LEVELS
+        return cls(parse_decompressor(getattr(layout, name), Context.BLOCK), num_levels)
 
     def read(self, data: Bytes) -> Levels:
         """Return the levels that a buffer holds."""
-        if self._decompressor is None:
+        if self.decompressor is None:
             if data.size % _LEVEL_BYTES:
                 raise CorruptFileError(f"{data.size} bytes of levels are no whole words of 16 bits")
             return data.view("<u2")
-        if self._num_levels > _MAX_LEVELS_PER_ROW * max(data.size, 1):
-            raise CorruptFileError(f"{data.size} bytes are said to hold {self._num_levels} levels")
-        counts = np.array([self._num_levels], np.int64)
-        return as_levels(self._decompressor.decompress([BufferSlices.whole(data)], counts))
+        if self.num_levels > _MAX_LEVELS_PER_ROW * max(data.size, 1):
+            raise CorruptFileError(f"{data.size} bytes are said to hold {self.num_levels} levels")
+        counts = np.array([self.num_levels], np.int64)
+        return as_levels(self.decompressor.decompress([BufferSlices.whole(data)], counts))
+
+
+_PLAIN_LEVELS = _LevelReader()
 
 
 def _repeat_byte_string(buffers: list[Bytes], bits_per_offset: int, num_values: int) -> VariableWidthBlock:

@@ -2,8 +2,8 @@
 
 What is left of the rows of several batches is gathered, so that the other columns are read in few requests. How these
 are read, as ranges or row by row, is decided page by page where the pages are known: see
-`lance_format.file.column_reader`. Where most rows pass, all columns are read at once. Groups of rows grow from one to
-the next, so that the first rows come early.
+`lance_format.file.column_reader`. Where most rows pass, all columns are read at once. Fragments of few rows are tested
+together. Groups of rows, and of such fragments, grow from one to the next, so that the first rows come early.
 
 Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
@@ -11,7 +11,8 @@ Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterator, Sequence
+import itertools
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from lance_format.table.open_fragment import OpenFragment, Rows, Window, clip
 from lance_format.table.projection import Projection
 from lance_format.table.row_columns import LiveRows
 from lance_format.table.row_ranges import RowRanges
+from lance_format.table.scan_tasks import FragmentRanges
 
 _FIRST_GROUP_ROWS = 32 * 1024
 _FIRST_LIMITED_GROUP_ROWS = 8 * 1024
@@ -36,6 +38,9 @@ _GROUP_BYTES = 16 * 1024 * 1024
 _TESTED_ROWS = 64 * 1024
 _TESTED_BYTES = 8 * 1024 * 1024
 """How much is tested at once: every call of a kernel costs as much as some thousands of rows."""
+_SMALL_ROWS = 1024
+_MAX_FILES_TOGETHER = 64
+"""Fragments of so few rows are tested together, as long as they do not have more files, which are all open then."""
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
@@ -79,7 +84,22 @@ class Stages:
 
     def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> Rows:
         """Return the rows of a batch that pass the filter and the window, and some columns of these."""
-        mask = self.projection.mask(batch, rows)
+        (mask,) = self.masks([(batch, rows)])
+        return self.select(batch, rows, mask, kept, window)
+
+    def masks(self, tested: Sequence[Rows]) -> list[pa.BooleanArray]:
+        """Return for every row of some batches whether the filter holds, all computed at once if that is possible."""
+        batches = [self.projection.tested(batch, rows) for batch, rows in tested]
+        found = [self.projection.mask(batch) for batch in _concatenated(batches)]
+        if len(found) == len(batches):
+            return found
+        ends = itertools.accumulate((batch.num_rows for batch in batches), initial=0)
+        return [found[0].slice(start, stop - start) for start, stop in itertools.pairwise(ends)]
+
+    def select(
+        self, batch: pa.RecordBatch, rows: LiveRows, mask: pa.BooleanArray, kept: Schema, window: Window
+    ) -> Rows:
+        """Return the rows of a batch for which a mask is true and that pass the window, and some columns of these."""
         batch = batch.select(kept.names) if kept.fields else empty_columns_batch(batch.num_rows)
         if mask.true_count < batch.num_rows:
             batch, rows = filter_rows(batch, mask), rows.filter(mask)
@@ -117,6 +137,8 @@ class Pace:
         How many rows are looked at before the other columns of those that are left are read.
     tested_rows : int
         How many of them at once.
+    together : int
+        How many small fragments are tested together.
     at_once : bool
         Whether so many rows pass that reading all columns at once costs less.
     num_seen : int
@@ -126,6 +148,7 @@ class Pace:
     batch_size: int
     group_rows: int
     tested_rows: int
+    together: int = 1
     at_once: bool = False
     num_seen: int = 0
 
@@ -138,6 +161,7 @@ class Pace:
     def observe(self, seen: Seen) -> None:
         """Learn from a group of rows."""
         self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
+        self.together = min(self.together * _GROWTH, _MAX_FILES_TOGETHER)
         if not seen.num_rows:
             return
         tested_rows = int(_TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
@@ -185,6 +209,79 @@ def materialise(
             pace.num_seen += group.num_rows
             yield from (_at_once if at_once else _in_two_stages)(stages, fragment, group, window, pace, seen)
             pace.observe(seen)
+
+
+def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[list[FragmentRanges]]:
+    """Yield fragments in order, those of few rows that follow each other together; without those of no rows."""
+    group: list[FragmentRanges] = []
+    num_rows = num_files = 0
+    for scan, ranges in fragments:
+        size, files = ranges.num_rows, len(scan.fragment.files)
+        is_small = size <= _SMALL_ROWS and not ranges.certain.any()
+        if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > _MAX_FILES_TOGETHER):
+            yield group
+            group, num_rows, num_files = [], 0, 0
+        if size:
+            group.append((scan, ranges))
+            num_rows, num_files = num_rows + size, num_files + files
+        if group and (not is_small or len(group) >= pace.together):
+            yield group
+            group, num_rows, num_files = [], 0, 0
+    if group:
+        yield group
+
+
+def materialise_together(
+    stages: Stages, group: Sequence[tuple[OpenFragment, RowRanges]], window: Window, pace: Pace
+) -> Iterator[Rows]:
+    """Do for several small fragments what `materialise` does for one; of none of their rows the filter is certain."""
+    seen = Seen()
+    at_once = pace.at_once and stages.are_whole
+    read = stages.projection.source if at_once else stages.projection.filter_source
+    pending: list[tuple[OpenFragment, Rows]] = []
+    size_bytes = 0
+    for fragment, ranges in group:
+        if window.is_over:
+            return
+        pace.num_seen += ranges.num_rows
+        for found in fragment.read(read, ranges, batch_size=pace.tested_rows):
+            pending.append((fragment, found))
+            size_bytes += found[0].nbytes
+        if size_bytes >= _TESTED_BYTES:
+            yield from _test(stages, pending, at_once, window, pace, seen)
+            pending, size_bytes = [], 0
+    if pending:
+        yield from _test(stages, pending, at_once, window, pace, seen)
+    pace.observe(seen)
+
+
+def _test(
+    stages: Stages,
+    tested: Sequence[tuple[OpenFragment, Rows]],
+    at_once: bool,
+    window: Window,
+    pace: Pace,
+    seen: Seen,
+) -> Iterator[Rows]:
+    """Return the rows of some batches that pass the filter and the window, with all columns that outputs need."""
+    kept = stages.projection.output_source if at_once else stages.kept
+    masks = stages.masks([found for _, found in tested])
+    for (fragment, (batch, rows)), mask in zip(tested, masks, strict=True):
+        seen.num_rows += batch.num_rows
+        seen.tested_bytes += batch.nbytes
+        if not mask.true_count:
+            continue
+        passed = stages.select(batch, rows, mask, kept, window)
+        seen.num_passed += passed[0].num_rows
+        if at_once:
+            seen.late_bytes += passed[0].nbytes
+            for first in range(0, passed[0].num_rows, pace.batch_size):
+                piece = passed[0].slice(first, pace.batch_size)
+                yield piece, passed[1].slice(first, piece.num_rows)
+        elif passed[0].num_rows:
+            seen.late_bytes += yield from _complete(stages, fragment, [passed], pace.batch_size)
+        if window.is_over:
+            return
 
 
 def _at_once(

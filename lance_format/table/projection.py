@@ -103,17 +103,14 @@ class Projection:
         """Add the row columns that outputs need to the stored ones."""
         return _with_row_columns(batch, self.row_columns, rows)
 
-    def mask(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.BooleanArray:
-        """Return for some rows whether the filter holds; there is one.
+    def tested(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
+        """Add the row columns that the filter needs to the columns of `filter_source`."""
+        return _with_row_columns(batch, self.filter_row_columns, rows)
 
-        Parameters
-        ----------
-        batch : pa.RecordBatch
-            Of the columns of `filter_source`.
-        rows : LiveRows
-        """
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for rows with all that the filter needs whether it holds; there is one."""
         assert self.filter is not None
-        return filter_mask(self.filter, _with_row_columns(batch, self.filter_row_columns, rows))
+        return filter_mask(self.filter, batch)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return what is wanted of a completed batch, as users see it: extension types, and JSON as text."""

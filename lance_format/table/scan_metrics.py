@@ -116,9 +116,9 @@ class ScanMeter:
     rows_returned: int = 0
     started: float = field(default_factory=time.perf_counter)
 
-    def metered(self, rows: Iterator[Rows]) -> Iterator[Rows]:
-        """Count the rows of a fragment that are returned."""
-        self.fragments_scanned += 1
+    def metered(self, rows: Iterator[Rows], num_fragments: int = 1) -> Iterator[Rows]:
+        """Count the rows of fragments that are returned."""
+        self.fragments_scanned += num_fragments
         for batch, live in rows:
             self.rows_returned += batch.num_rows
             yield batch, live

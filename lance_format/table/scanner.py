@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,11 +14,12 @@ from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import to_sql
 from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.fragment_files import FragmentFiles
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.fragment_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.json_columns import with_text
-from lance_format.table.late_materialisation import Pace, Stages, materialise
+from lance_format.table.late_materialisation import Pace, Stages, materialise, materialise_together, small_together
 from lance_format.table.open_fragment import OpenFragment, Rows, Window, clip
 from lance_format.table.projection import Columns, Filter, Projection, plan_projection
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
@@ -301,23 +303,38 @@ class LanceScanner:
 
     def _read_fragments(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
         projection = self._projection
-        for scan, ranges in fragments if projection.filter is not None else self._within(fragments, window):
-            if not len(ranges):
-                continue
+        if projection.filter is not None:
+            yield from self._read_filtered(fragments, window, meter)
+            return
+        for scan, ranges in self._within(fragments, window):
             with scan.open(meter.reads) as files:
-                fragment = OpenFragment(scan, files, self._places.get(scan.fragment.id, 0))
-                if projection.filter is None:
-                    meter.rows_scanned += ranges.num_rows
-                    found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
-                else:
-                    wanted = prune(projection, files, ranges, scan.physical_rows())
-                    if not len(wanted):
-                        continue
-                    found = materialise(self._stages, fragment, wanted, window, meter.pace)
+                meter.rows_scanned += ranges.num_rows
+                fragment = self._opened(scan, files)
+                found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
                 for batch, rows in meter.metered(found):
                     yield projection.complete(batch, rows), rows
-            if window.is_over and projection.filter is not None:
+
+    def _read_filtered(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+        projection, pace = self._projection, meter.pace
+        for group in small_together(fragments, pace):
+            with contextlib.ExitStack() as stack:
+                opened = []
+                for scan, ranges in group:
+                    fragment = self._opened(scan, stack.enter_context(scan.open(meter.reads)))
+                    wanted = prune(projection, fragment.files, ranges, scan.physical_rows())
+                    if len(wanted):
+                        opened.append((fragment, wanted))
+                if len(opened) == 1:
+                    found = materialise(self._stages, *opened[0], window, pace)
+                else:
+                    found = materialise_together(self._stages, opened, window, pace)
+                for batch, rows in meter.metered(found, len(opened)):
+                    yield projection.complete(batch, rows), rows
+            if window.is_over:
                 return
+
+    def _opened(self, scan: FragmentScan, files: FragmentFiles) -> OpenFragment:
+        return OpenFragment(scan, files, self._places.get(scan.fragment.id, 0))
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -38,15 +38,17 @@ def _rows(num_rows: int) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> LanceDataset:
-    """Fragments of different sizes, with deleted rows, a column in a file of its own and one in no file of some."""
+    """Fragments of different sizes, tiny ones too, with deleted rows, and columns in files of their own or in none."""
     path = tmp_path_factory.mktemp("late") / "t"
     dataset = lance_format.write_dataset(_rows(_ROWS), path, max_rows_per_file=1250)
+    dataset = lance_format.write_dataset(_rows(200), path, mode="append", max_rows_per_file=7)
     dataset.add_columns({"double": "key * 2"})
     dataset.delete("key % 10 = 3")
     dataset.insert(_rows(50))
     dataset.add_columns(pa.schema([pa.field("later", pa.int32()), pa.field("more", pa.list_(pa.int64()))]))
     dataset.insert(_rows(700).append_column("later", pa.array(range(700), pa.int32())))
-    return dataset
+    more = _rows(60).append_column("later", pa.array(range(60), pa.int32()))
+    return lance_format.write_dataset(more, path, mode="append", max_rows_per_file=3)
 
 
 @pytest.fixture(autouse=True)
@@ -178,3 +180,26 @@ def test_dictionaries_that_no_array_can_hold_together(tmp_path: Path) -> None:
         texts = [text for piece in pieces for text in piece.to_pylist()]
         assert found["e"].to_pylist() == found["d"].to_pylist()
         assert found["e"].to_pylist() == [text for text in texts if predicate != "d = '2 5'" or text == "2 5"]
+
+
+def test_dictionaries_of_small_fragments_that_no_array_can_hold_together(tmp_path: Path) -> None:
+    for part in range(4):
+        items = pa.array([f"{part} {item}" for item in range(100)])
+        rows = pa.table({"d": pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), items)})
+        lance_format.write_dataset(rows, tmp_path / "t", mode="append" if part else "create")
+    dataset = lance_format.dataset(tmp_path / "t")
+    assert dataset.to_table(filter="d = '2 5'").to_pylist() == [{"d": "2 5"}]
+    assert dataset.count_rows("d IS NOT NULL") == 400
+
+
+def test_a_filter_over_small_fragments_reads_what_a_limit_needs(tmp_path: Path) -> None:
+    rows = pa.table({"a": range(300), "b": [f"row {row}" for row in range(300)]})
+    lance_format.write_dataset(rows, tmp_path / "t", max_rows_per_file=1)
+    dataset = lance_format.dataset(tmp_path / "t")
+    found = []
+    assert dataset.scanner(filter="a >= 0", limit=1, scan_stats_callback=found.append).to_table().num_rows == 1
+    assert dataset.scanner(filter="a < 200", scan_stats_callback=found.append).to_table() == rows.slice(0, 200)
+    assert [(metrics.files_opened, metrics.rows_scanned, metrics.fragments_scanned) for metrics in found] == [
+        (1, 1, 1),
+        (300, 300, 300),
+    ]
