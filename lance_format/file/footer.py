@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -50,6 +50,38 @@ _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 _PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 
 
+class RangeTable:
+    """The ranges that a table of a file lists, as the bytes that it has: most are never looked at.
+
+    Parameters
+    ----------
+    data : bytes
+        Of the table.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data) // _ENTRY.size
+
+    def __getitem__(self, index: int) -> ByteRange:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return ByteRange(*_ENTRY.unpack_from(self._data, index * _ENTRY.size))
+
+    def __iter__(self) -> Iterator[ByteRange]:
+        return itertools.starmap(ByteRange, _ENTRY.iter_unpack(self._data))
+
+    def check(self, file_size: int, what: str, offset: int) -> None:
+        """Raise `CorruptFileError` if a range ends after the file; `offset` is where the table is in it."""
+        for index, (start, size) in enumerate(_ENTRY.iter_unpack(self._data)):
+            if start + size > file_size:
+                raise CorruptFileError(f"{what} {index} ends at byte {start + size}, after the file", offset=offset)
+
+
 @dataclass(frozen=True, slots=True)
 class FileMetadata:
     """What the end of a file says.
@@ -59,7 +91,7 @@ class FileMetadata:
     version : FileVersion
     schema : Schema
     num_rows : int
-    columns : tuple of ByteRange
+    columns : RangeTable
         Where each column's metadata is.
     global_buffers : tuple of ByteRange
     zones : mapping of bytes to bytes
@@ -70,14 +102,14 @@ class FileMetadata:
     version: FileVersion
     schema: Schema
     num_rows: int
-    columns: tuple[ByteRange, ...]
+    columns: RangeTable
     global_buffers: tuple[ByteRange, ...]
     zones: Mapping[bytes, bytes]
 
     @property
     def memory_bytes(self) -> int:
         """An estimate of the memory that it takes."""
-        tables = (len(self.columns) + len(self.global_buffers)) * _RANGE_BYTES
+        tables = len(self.columns) * _ENTRY.size + len(self.global_buffers) * _RANGE_BYTES
         return tables + self.global_buffers[0].size * _PARSED_BYTES
 
 
@@ -149,8 +181,10 @@ def read_metadata(tail: TailReader) -> FileMetadata:
         _locate_table(globals_at, num_globals, size, "global buffer"),
     ]
     column_table, global_table = tail.read(tables)
-    columns = _parse_table(column_table, tables[0], size, "column")
-    global_buffers = _parse_table(global_table, tables[1], size, "global buffer")
+    columns, listed = RangeTable(column_table), RangeTable(global_table)
+    columns.check(size, "column", columns_at)
+    listed.check(size, "global buffer", globals_at)
+    global_buffers = tuple(listed)
     if not global_buffers:
         raise CorruptFileError("the file has no global buffer, and so no schema")
     (descriptor,) = tail.read(global_buffers[:1])
@@ -194,14 +228,6 @@ def _locate_table(position: int, count: int, file_size: int, what: str) -> ByteR
     if position + count * _ENTRY.size > file_size:
         raise CorruptFileError(f"the {what} table with {count} entries ends after the file", offset=position)
     return ByteRange(position, count * _ENTRY.size)
-
-
-def _parse_table(data: bytes, table: ByteRange, file_size: int, what: str) -> tuple[ByteRange, ...]:
-    ranges = tuple(itertools.starmap(ByteRange, _ENTRY.iter_unpack(data)))
-    for index, entry in enumerate(ranges):
-        if entry.end > file_size:
-            raise CorruptFileError(f"{what} {index} ends at byte {entry.end}, after the file", offset=table.offset)
-    return ranges
 
 
 _MessageT = TypeVar("_MessageT", file_pb2.FileDescriptor, file_pb2.ColumnMetadata)
