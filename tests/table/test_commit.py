@@ -1,11 +1,15 @@
 """The commit loop, on a real store that fails where it is told to."""
 
 import json
+import os
+import uuid
 from pathlib import Path
 
 import lance
+import lance.fragment
 import pytest
 
+import lance_format
 from lance_format import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -21,7 +25,7 @@ from lance_format.table.history import load_history
 from lance_format.table.manifest import serialize_manifest
 from lance_format.table.operations import Append
 from lance_format.table.transaction import Transaction
-from tests.table.builders import append, creation, data_files, open_store, some_fragment
+from tests.table.builders import append, creation, data_files, open_store, rows, some_fragment
 from tests.table.faults import Crash, FaultyStore, crash_at, error_at
 
 NO_WAIT = RetryPolicy(max_attempts=20, max_seconds=5)
@@ -49,6 +53,32 @@ def test_a_fresh_table_has_what_pylance_writes(tmp_path: Path) -> None:
     manifest = history.load(1)
     on_disk = (tmp_path / "_transactions" / manifest.transaction_file).read_bytes()
     assert on_disk == manifest.inline_transaction
+
+
+def test_what_is_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows and the manifest, each with its directory; readers do without a transaction that a manifest holds."""
+    lance_format.write_dataset(rows(0, 10), tmp_path)
+    synced: list[str] = []
+    sync = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(tmp_path).parts[0])
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    lance_format.write_dataset(rows(10, 20), tmp_path, mode="append")
+    assert synced == ["data", "data", "_versions", "_versions"]
+    monkeypatch.undo()
+    for left in (tmp_path / "_transactions").iterdir():
+        left.write_bytes(b"")  # What a crash of the machine may make of it.
+    planned_before = lance_format.dataset(tmp_path, 1)._table
+    fragments = planned_before.write_fragments(
+        rows(20, 30).to_batches(), planned_before.manifest.schema, uuid=str(uuid.uuid4())
+    )
+    planned_before.commit(Append(tuple(fragments)))
+    others = lance.fragment.write_fragments(rows(30, 40), tmp_path)
+    lance.LanceDataset.commit(tmp_path, lance.LanceOperation.Append(others), read_version=1)
+    assert lance_format.dataset(tmp_path).to_table().equals(rows(0, 40))
 
 
 def test_appends_planned_on_one_version_follow_one_another(tmp_path: Path) -> None:
