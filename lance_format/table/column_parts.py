@@ -17,6 +17,7 @@ from lance_format.extension_types import map_leaf_types, retype
 from lance_format.file import ColumnProjection, is_packed
 from lance_format.table.fragment import DataFile
 
+_REMEMBERED_FIELDS = 1024
 _Piece = tuple[int, int, Field, pa.DataType]
 
 
@@ -82,12 +83,12 @@ def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
     """Return which data files of a fragment hold which parts of some columns.
 
     It is found out once for all fragments whose files have the same fields in the same columns, as long as the very
-    same schema is asked for.
+    same schema is asked for, which is not one of very many columns: those would take too much memory.
     """
-    return _find_parts(_Same(schema), tuple([(file.fields, file.column_indices) for file in files]))
+    find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
+    return find(_Same(schema), tuple([(file.fields, file.column_indices) for file in files]))
 
 
-@functools.lru_cache(maxsize=16)
 def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> ColumnParts:
     held = {}
     for place, (fields, columns) in enumerate(files):
@@ -100,6 +101,9 @@ def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, .
                 for part in found
             ]
     return ColumnParts(same.schema, held)
+
+
+_find_known_parts = functools.lru_cache(maxsize=16)(_find_parts)
 
 
 def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_rows: int) -> pa.Array:
