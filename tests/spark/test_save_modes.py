@@ -68,6 +68,14 @@ def test_options_reach_the_writer(planner: SparkSession, path: str) -> None:
         _save(planner, f"{path}2", None, max_rows_per_fil=1)
 
 
+def test_types_are_those_of_the_writer(planner: SparkSession, path: str) -> None:
+    odd = ["INTERVAL '1' DAY i", "parse_json('{}') v", "TIME'12:00:00' t", "array(struct(TIME'01:00:00' AS t)) a"]
+    rows = planner.range(1).selectExpr(*odd)
+    rows.write.format("lance").save(path)
+    seen = ["to_json(v)", "i", "t", "a"]
+    assert load(planner, path).selectExpr(*seen).collect() == rows.selectExpr(*seen).collect()
+
+
 def test_without_a_path(planner: SparkSession) -> None:
     with pytest.raises(AnalysisException, match="no path is given"):
         planner.range(3).write.format("lance").save()

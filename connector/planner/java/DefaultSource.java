@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -55,6 +56,9 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
       SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset rows) {
     return Saving.save(context, mode, options, rows);
   }
+
+  /** The writer says which types cannot be stored, and why. */
+  public boolean supportsDataType(DataType type) { return true; }
 
   private static boolean isCatalogs(Map options) { return options.containsKey(TableCatalog.PROP_PROVIDER); }
 
