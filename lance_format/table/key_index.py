@@ -2,7 +2,7 @@
 
 The rows in memory are numbered by key once. Every column of a key is looked up by itself, in a hash table of its
 distinct values; the numbers of two columns are then joined to a number of the pair, and so on. All of it is done for
-whole columns at once.
+whole columns at once. A list is looked up as the numbers of its items, which are numbered like keys.
 
 Values are the same as they are in the reference: by their bits, so that NaN equals NaN, and 0.0 does not equal -0.0.
 Nulls are values like others here. Whether they stand for a key is for the caller to say: see `null_keys`.
@@ -24,6 +24,51 @@ from lance_format.errors import NotSupportedError
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _ABSENT = -1
+_ITEM = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class FlatIndex:
+    """The distinct values of a flat column.
+
+    Parameters
+    ----------
+    values : pa.Array
+    """
+
+    values: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def find(self, column: pa.ChunkedArray) -> Numbers:
+        """Return which of the values other rows have; -1 for none."""
+        found = pc.index_in(column, value_set=self.values)
+        places: Numbers = pc.fill_null(found, _ABSENT).to_numpy().astype(np.int64)
+        return places
+
+
+@dataclass(frozen=True, slots=True)
+class ListIndex:
+    """The distinct lists of a column.
+
+    Parameters
+    ----------
+    items : KeyIndex
+        Of all items of all lists.
+    lists : FlatIndex
+        The numbers of the items of each list, as bytes.
+    """
+
+    items: KeyIndex
+    lists: FlatIndex
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def find(self, column: pa.ChunkedArray) -> Numbers:
+        """Return which of the lists other rows have; -1 for none."""
+        return self.lists.find(_as_numbers(column, self.items.find(_items(column))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +79,7 @@ class KeyIndex:
     ----------
     names : tuple of str
         The columns of a key.
-    values : tuple of pa.Array
+    leaves : tuple of FlatIndex or ListIndex
         The distinct values of every leaf of these columns.
     pairs : tuple of int64[num_pairs]
         For every leaf but the first: which pairs of a number of the leaves before it and one of its own there are,
@@ -42,13 +87,13 @@ class KeyIndex:
     """
 
     names: tuple[str, ...]
-    values: tuple[pa.Array, ...]
+    leaves: tuple[FlatIndex | ListIndex, ...]
     pairs: tuple[Numbers, ...]
 
     @property
     def num_keys(self) -> int:
         """How many keys there are."""
-        return int(self.pairs[-1].size) if self.pairs else len(self.values[0])
+        return int(self.pairs[-1].size) if self.pairs else len(self.leaves[0])
 
     def find(self, rows: pa.Table) -> Numbers:
         """Return the numbers of the keys of other rows, `int64[num_rows]`; -1 where there is no such key.
@@ -58,10 +103,10 @@ class KeyIndex:
         rows : pa.Table
             With the columns of the key, of the same types.
         """
-        leaves = _leaves(rows, self.names)
-        numbers = _places(leaves[0], self.values[0])
-        for leaf, values, pairs in zip(leaves[1:], self.values[1:], self.pairs, strict=True):
-            numbers = _search(pairs, _join(numbers, _places(leaf, values), len(values)))
+        columns = _leaves(rows, self.names)
+        numbers = self.leaves[0].find(columns[0])
+        for column, leaf, pairs in zip(columns[1:], self.leaves[1:], self.pairs, strict=True):
+            numbers = _search(pairs, _join(numbers, leaf.find(column), len(leaf)))
         return numbers
 
 
@@ -85,15 +130,15 @@ def index_keys(rows: pa.Table, names: Sequence[str]) -> tuple[KeyIndex, Numbers]
     NotSupportedError
         If a column has a type that cannot be looked up.
     """
-    leaves = _leaves(rows, names)
-    values = tuple(_distinct(leaf) for leaf in leaves)
+    columns = _leaves(rows, names)
+    leaves = tuple(_index_leaf(column) for column in columns)
     pairs = []
-    numbers = _places(leaves[0], values[0])
-    for leaf, distinct in zip(leaves[1:], values[1:], strict=True):
-        found, numbers = np.unique(_join(numbers, _places(leaf, distinct), len(distinct)), return_inverse=True)
+    numbers = leaves[0].find(columns[0])
+    for column, leaf in zip(columns[1:], leaves[1:], strict=True):
+        found, numbers = np.unique(_join(numbers, leaf.find(column), len(leaf)), return_inverse=True)
         numbers = numbers.astype(np.int64)
         pairs.append(found)
-    return KeyIndex(tuple(names), values, tuple(pairs)), numbers
+    return KeyIndex(tuple(names), leaves, tuple(pairs)), numbers
 
 
 def null_keys(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
@@ -172,21 +217,38 @@ def _search(ascending: Numbers, wanted: Numbers) -> Numbers:
     return np.where(ascending[places] == wanted, places, _ABSENT)
 
 
-def _distinct(leaf: pa.ChunkedArray) -> pa.Array:
+def _index_leaf(column: pa.ChunkedArray) -> FlatIndex | ListIndex:
+    if _is_list(column.type):
+        items, numbers = index_keys(_items(column), [_ITEM])
+        return ListIndex(items, FlatIndex(pc.unique(_as_numbers(column, numbers))))
     try:
-        return pc.unique(leaf)
+        return FlatIndex(pc.unique(column))
     except pa.ArrowNotImplementedError as error:
-        raise _not_supported(leaf.type) from error
+        raise NotSupportedError(f"rows cannot be matched by a column of {column.type}; choose another key") from error
 
 
-def _places(leaf: pa.ChunkedArray, values: pa.Array) -> Numbers:
-    found = pc.index_in(leaf, value_set=values)
-    places: Numbers = pc.fill_null(found, _ABSENT).to_numpy().astype(np.int64)
-    return places
+def _is_list(kind: pa.DataType) -> bool:
+    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def _items(column: pa.ChunkedArray) -> pa.Table:
+    """Return the items of all lists that are not null."""
+    return pa.table({_ITEM: pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)})
+
+
+def _as_numbers(column: pa.ChunkedArray, numbers: Numbers) -> pa.ChunkedArray:
+    """Return lists as the numbers of their items, as bytes; null lists are null."""
+    is_valid = column.is_valid().to_numpy()
+    lengths = np.where(is_valid, pc.fill_null(pc.list_value_length(column), 0).to_numpy(), 0)
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(lengths * numbers.itemsize, out=offsets[1:])
+    validity = np.packbits(is_valid, bitorder="little")
+    buffers = [pa.py_buffer(buffer) for buffer in (validity, offsets, numbers)]
+    return pa.chunked_array([pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)])
 
 
 def _leaves(rows: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
-    """Return the columns of a key as flat columns."""
+    """Return the columns of a key as columns of flat values and of lists."""
     return [leaf for name in names for leaf in _flatten(rows.column(name))]
 
 
@@ -202,8 +264,8 @@ def _flatten(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
         yield from _flatten(column.cast(kind.value_type))
     elif pa.types.is_floating(kind):
         yield _bits(column)
-    elif pa.types.is_nested(kind):
-        raise _not_supported(kind)
+    elif pa.types.is_map(kind):
+        yield column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
     else:
         yield column
 
@@ -218,7 +280,3 @@ def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
         chunk = pc.if_else(pc.is_nan(chunk), nan, chunk) if len(chunk) else pa.array([], column.type)
         chunks.append(chunk.view(bits))
     return pa.chunked_array(chunks, bits)
-
-
-def _not_supported(kind: pa.DataType) -> NotSupportedError:
-    return NotSupportedError(f"rows cannot be matched by a column of {kind}; choose keys that are no lists or maps")

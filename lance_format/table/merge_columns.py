@@ -55,8 +55,6 @@ def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: s
         If the keys differ in type.
     InvalidInputError
         If a column is missing, or the table has one of the others already.
-    NotSupportedError
-        If the key is a list or a map.
     """
     found = _plan(table, data, left_on, right_on)
     return add_columns(

@@ -78,8 +78,6 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
     InvalidInputError
         If several rows of the source match the same row of the target, if a row matches that must not, or if an
         expression does not fit.
-    NotSupportedError
-        If a column of the key is a list or a map.
     """
     rows = read_source(table, merging, source)
     found = find_matches(table, merging, rows)

@@ -133,8 +133,6 @@ def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> Merg
         If it does not fit.
     InvalidInputError
         If it lacks a column of the key.
-    NotSupportedError
-        If a column of the key is a list or a map.
     """
     schema = table.manifest.schema
     for name in merging.on:

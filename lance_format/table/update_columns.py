@@ -54,7 +54,7 @@ def update_columns(
     InvalidInputError
         If a column is missing.
     NotSupportedError
-        If the key is a list or a map, or a column has blobs or JSON.
+        If a column has blobs or JSON.
     """
     replaced, values = _fit_values(table.manifest.schema, data, right_on)
     rows = _match(table, fragment, data, left_on, right_on)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_format
-from lance_format import InvalidInputError, NotSupportedError, RetryableCommitConflictError, SchemaMismatchError
+from lance_format import InvalidInputError, RetryableCommitConflictError, SchemaMismatchError
 from lance_format.table import merge_builder
 
 ROW = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -139,6 +139,10 @@ def values(kind: pa.DataType) -> list[Any]:
         return [decimal.Decimal("1.50"), decimal.Decimal("-2.00"), None]
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return [b"aa", b"bb", None]
+    if pa.types.is_fixed_size_list(kind):
+        return [[0.0, 1.0], [-0.0, 1.0], [float("nan"), None], None]
+    if pa.types.is_nested(kind) and not pa.types.is_struct(kind):
+        return [[("a", 1), ("b", None)], [("a", 1)], [("b", None), ("a", 1)], [], None]
     if pa.types.is_struct(kind):
         return [{"a": 1, "b": None}, {"a": None, "b": "x"}, {"a": None, "b": None}, None]
     if pa.types.is_floating(kind):
@@ -173,6 +177,9 @@ def values(kind: pa.DataType) -> list[Any]:
         pa.binary(2),
         pa.dictionary(pa.int8(), pa.string()),
         pa.struct({"a": pa.int32(), "b": pa.string()}),
+        pa.list_(pa.float64(), 2),
+        pa.large_list(pa.struct({"a": pa.string(), "b": pa.int8()})),
+        pa.map_(pa.string(), pa.int8()),
     ],
     ids=str,
 )
@@ -296,12 +303,6 @@ def test_nonsense_is_refused(tmp_path: Path, data: pa.Table, on: Any, clauses: C
     with pytest.raises(error):
         clauses(table.merge_insert(on)).execute(data)
     assert sorted(tmp_path.rglob("*")) == files
-
-
-def test_lists_are_no_keys(tmp_path: Path) -> None:
-    table = lance_format.write_dataset({"k": [[1], [2]]}, tmp_path / "t")
-    with pytest.raises(NotSupportedError, match="list"):
-        upsert(table.merge_insert("k")).execute({"k": [[1]]})
 
 
 def test_a_required_column_cannot_be_left_out_of_new_rows(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, LanceOperation, NotSupportedError, SchemaMismatchError
+from lance_format import InvalidInputError, LanceOperation, SchemaMismatchError
 from tests.interop.test_table_pylance import assert_same
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -116,7 +116,6 @@ def test_many_rows(tmp_path: Path) -> None:
         ((pa.table({"k": [1], "v": [1]}), "q", "k"), InvalidInputError, "no column 'q'"),
         ((pa.table({"k": pa.array([1], pa.int32()), "v": [1]}), "k"), SchemaMismatchError, "the keys differ"),
         ((pa.table({"k": [1], "v": ["1"]}), "k"), SchemaMismatchError, "does not fit"),
-        ((pa.table({"l": [[1]], "v": [1]}), "l"), NotSupportedError, "list"),
     ],
 )
 def test_what_cannot_be_updated(path: Path, arguments: tuple[Any, ...], error: type, match: str) -> None:

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from lance_format import NotSupportedError
 from lance_format.table.key_index import group_rows, index_keys, null_keys
 
-KEY = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.string()), pa.field("c", pa.struct({"d": pa.bool_()}))])
+DEEP = pa.struct({"d": pa.list_(pa.list_(pa.bool_()))})
+KEY = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.string()), pa.field("c", DEEP)])
+LISTS = st.lists(st.none() | st.lists(st.none() | st.booleans(), max_size=2), max_size=2)
 ROWS = st.lists(
     st.tuples(
         st.none() | st.integers(0, 3),
         st.none() | st.sampled_from(["", "x", "y"]),
-        st.none() | st.fixed_dictionaries({"d": st.none() | st.booleans()}),
+        st.none() | st.fixed_dictionaries({"d": st.none() | LISTS}),
     ),
     max_size=30,
 )
@@ -66,8 +68,26 @@ def test_keys_are_found_whatever_their_chunks() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int8()), pa.map_(pa.string(), pa.int8()), pa.list_(pa.int8(), 2)], ids=str
+    "kind",
+    [pa.list_(pa.int8()), pa.large_list(pa.string()), pa.list_(pa.float32(), 2), pa.map_(pa.string(), pa.int8())],
+    ids=str,
 )
-def test_lists_cannot_be_looked_up(kind: pa.DataType) -> None:
+def test_lists_are_looked_up_by_their_items(kind: pa.DataType) -> None:
+    pair = {pa.string(): ("a", "b"), pa.int8(): (1, 2), pa.float32(): (1.0, 2.0)}
+    if pa.types.is_map(kind):
+        lists = [[("a", 1), ("b", None)], None, [("a", 1)], [("b", None), ("a", 1)], []]
+    else:
+        first, second = pair[kind.value_type]
+        lists = [[first, second], None, [first, first], [first, None], [second, first]]
+    own = pa.table({"k": pa.array([*lists, lists[0]], kind), "n": [0] * 6})
+    keys, numbers = index_keys(own, ["k", "n"])
+    assert numbers.tolist() == [0, 1, 2, 3, 4, 0]
+    others = pa.table({"k": pa.array([lists[3], lists[1], lists[0]], kind), "n": [0, 0, 1]})
+    assert keys.find(others.slice(1)).tolist() == [1, -1]
+    assert keys.find(pa.concat_tables([others.slice(2), others.slice(0, 2)])).tolist() == [-1, 3, 1]
+    assert null_keys(own, ["k"]).tolist() == [False, True, False, False, False, False]
+
+
+def test_types_that_have_no_equality_here_cannot_be_looked_up() -> None:
     with pytest.raises(NotSupportedError, match="cannot be matched"):
-        index_keys(pa.table({"k": pa.array([], kind)}), ["k"])
+        index_keys(pa.table({"k": pa.array([], pa.list_view(pa.int8()))}), ["k"])
