@@ -168,7 +168,7 @@ pa.RecordBatch
             Takes the clauses, and then the data: ``table.merge_insert("id").when_matched_update_all()
             .when_not_matched_insert_all().execute(data)`` is an upsert.
         """
-        return MergeInsertBuilder(self._change, self._table.manifest.schema, on)
+        return MergeInsertBuilder(self._change, self._table, on)
 
     def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
         """Write data to the table; further arguments are those of `write_dataset`."""

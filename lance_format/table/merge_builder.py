@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, Self
@@ -13,10 +14,12 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.data_source import to_table
 from lance_format.table.duration import timeout_seconds
-from lance_format.table.merge_insert import MergeResult, merge_insert
+from lance_format.table.merge_insert import MergeResult, merge_insert, plan_merge
 from lance_format.table.merge_matching import Merging, WhenMatched
+from lance_format.table.merge_plan import analyze_merge, describe_merge
 from lance_format.table.projection import Filter, plan_projection
-from lance_format.table.table_version import Attempt, TableVersion
+from lance_format.table.table_version import Attempt, Draft, TableVersion
+from lance_format.table.transaction import Transaction
 
 _MAX_SECONDS = 30.0
 
@@ -34,16 +37,15 @@ class MergeInsertBuilder:
     Parameters
     ----------
     change : callable
-    schema : Schema
-        Of the table.
+    table : TableVersion
     on : str or iterable of str, optional
         The columns of the key; those of the table's primary key if not given.
     """
 
-    def __init__(self, change: Change, schema: Schema, on: str | Iterable[str] | None) -> None:
+    def __init__(self, change: Change, table: TableVersion, on: str | Iterable[str] | None) -> None:
         self._change = change
-        self._schema = schema
-        self._merging = Merging(_find_keys(schema, on))
+        self._table = table
+        self._merging = Merging(_find_keys(table.manifest.schema, on))
         self._conflict_retries = 10
         self._max_seconds = _MAX_SECONDS
 
@@ -80,7 +82,7 @@ class MergeInsertBuilder:
         expr : str or pyarrow.compute.Expression, optional
             Which of them, by columns of the table; all if not given.
         """
-        plan_projection(self._schema, [], expr)
+        plan_projection(self._table.manifest.schema, [], expr)
         return self._set(deletes_others=True, others=expr)
 
     def conflict_retries(self, max_retries: int) -> Self:
@@ -93,6 +95,11 @@ class MergeInsertBuilder:
     def retry_timeout(self, timeout: timedelta) -> Self:
         """Set how long after the beginning it may start again at all; 30 seconds unless set."""
         self._max_seconds = timeout_seconds(timeout)
+        return self
+
+    def use_index(self, use_index: bool) -> Self:
+        """Say whether to find keys by an index: accepted, and of no effect, as the keys of all rows are read."""
+        del use_index
         return self
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
@@ -116,9 +123,7 @@ of lists or list of dicts
         LanceError
             See `lance_format.table.merge_insert.merge_insert`. Nothing was changed then.
         """
-        merging = self._merging
-        if merging.does_nothing:
-            raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
+        merging = self._checked()
         source = to_table(data_obj, schema)
         result = MergeResult(0, 0, 0)
 
@@ -129,6 +134,55 @@ of lists or list of dicts
 
         self._change(attempt, self._conflict_retries, self._max_seconds)
         return dataclasses.asdict(result)
+
+    def execute_uncommitted(
+        self, data_obj: Any, *, schema: pa.Schema | None = None
+    ) -> tuple[Transaction, dict[str, int]]:
+        """Write the files of the merge, and commit nothing.
+
+        Parameters
+        ----------
+        data_obj, schema
+            See `execute`.
+
+        Returns
+        -------
+        tuple of Transaction and dict
+            For `LanceDataset.commit`, which fails if others have changed the same rows since the version that the
+            dataset showed; rows with the same keys that they have inserted are not noticed. And the counts that
+            `execute` returns.
+        """
+        with Draft(self._table, str(uuid.uuid4())) as draft:
+            planned = plan_merge(draft, self._checked(), to_table(data_obj, schema))
+        transaction = Transaction(self._table.manifest.version, planned.operation, draft.uuid)
+        return transaction, dataclasses.asdict(planned.result)
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """Return what the merge does, and which columns it reads for that, as text for people.
+
+        Parameters
+        ----------
+        schema : pa.Schema, optional
+            Of the data; that of the table if not given.
+        verbose : bool
+            Whether to add the types of its columns.
+        """
+        return describe_merge(self._table, self._checked(), schema, verbose=verbose)
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Run the merge, delete what it has written, and return `explain_plan` with what that took.
+
+        Parameters
+        ----------
+        data_obj, schema
+            See `execute`.
+        """
+        return analyze_merge(self._table, self._checked(), to_table(data_obj, schema))
+
+    def _checked(self) -> Merging:
+        if self._merging.does_nothing:
+            raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
+        return self._merging
 
     def _set(self, **clause: Any) -> Self:
         self._merging = dataclasses.replace(self._merging, **clause)

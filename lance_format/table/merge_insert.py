@@ -28,6 +28,7 @@ from lance_format.table.manifest import Manifest
 from lance_format.table.merge_matching import Matches, MergeSource, Merging, describe_key, find_matches, read_source
 from lance_format.table.operations import Update
 from lance_format.table.row_set import MovedRows, mark_deleted
+from lance_format.table.scan_metrics import ScanMetrics
 from lance_format.table.table_version import Draft, TableVersion
 
 _BATCH_ROWS = 8192
@@ -79,19 +80,48 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
         If several rows of the source match the same row of the target, if a row matches that must not, or if an
         expression does not fit.
     """
+    with Draft(table, str(uuid.uuid4())) as draft:
+        planned = plan_merge(draft, merging, source)
+        made = table.commit(planned.operation, uuid=draft.uuid, precondition=planned.precondition)
+    return made, planned.result
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMerge:
+    """A merge whose files have been written. Made by `plan_merge`.
+
+    Parameters
+    ----------
+    operation : Update
+        What is to be committed.
+    precondition : callable, optional
+        Raises if others have added keys that this merge inserts.
+    result : MergeResult
+    reads : ScanMetrics, optional
+        What was read of the target to find rows that match.
+    """
+
+    operation: Update
+    precondition: Precondition | None
+    result: MergeResult
+    reads: ScanMetrics | None
+
+
+def plan_merge(draft: Draft, merging: Merging, source: pa.Table) -> PlannedMerge:
+    """Find out what a merge changes, and write the files for it; see `merge_insert`."""
+    table = draft.table
     rows = read_source(table, merging, source)
     found = find_matches(table, merging, rows)
     is_new = rows.without_match(found.matched) if merging.inserts else np.zeros(rows.table.num_rows, np.bool_)
-    with Draft(table, str(uuid.uuid4())) as draft:
-        moved = MovedRows()
-        batches = _new_rows(table, rows, found, np.flatnonzero(is_new), moved)
-        written = moved.name(table.write_fragments(batches, table.manifest.schema, uuid=draft.uuid))
-        marked = mark_deleted(draft, found.gone)
-        fields = frozenset(node.id for node in table.manifest.schema.walk())
-        operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
-        made = table.commit(operation, uuid=draft.uuid, precondition=_absence_of(table, rows, is_new))
+    moved = MovedRows()
+    batches = _new_rows(table, rows, found, np.flatnonzero(is_new), moved)
+    written = moved.name(table.write_fragments(batches, table.manifest.schema, uuid=draft.uuid))
+    marked = mark_deleted(draft, found.gone)
+    fields = frozenset(node.id for node in table.manifest.schema.walk())
+    operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
     num_updated = sum(len(update) for update in found.updates.values())
-    return made, MergeResult(int(is_new.sum()), num_updated, len(found.gone) - num_updated)
+    result = MergeResult(int(is_new.sum()), num_updated, len(found.gone) - num_updated)
+    return PlannedMerge(operation, _absence_of(table, rows, is_new), result, found.reads)
 
 
 def _new_rows(

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, filter_mask
 from lance_format.table.fragment_files import empty_columns_batch
@@ -26,6 +27,7 @@ from lance_format.table.key_index import KeyIndex, Numbers, RowsByKey, group_row
 from lance_format.table.projection import Filter, plan_projection, visible_schema
 from lance_format.table.row_columns import LiveRows
 from lance_format.table.row_set import RowSet
+from lance_format.table.scan_metrics import ScanMetrics
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion
 from lance_format.table.write_schema import conform, plan_append, plan_update
@@ -117,6 +119,30 @@ class MergeSource:
         return found
 
 
+def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
+    """Return the columns of a table that a source has.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the table.
+    merging : Merging
+    source : pa.Schema
+
+    Raises
+    ------
+    SchemaMismatchError
+        If it does not fit.
+    InvalidInputError
+        If it lacks a column of the key.
+    """
+    for name in merging.on:
+        schema.field(name)  # it may be gone by now
+        if name not in source.names:
+            raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
+    return plan_append(schema, source) if merging.inserts else plan_update(schema, source)
+
+
 def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> MergeSource:
     """Fit the source to the table, and number its keys.
 
@@ -134,21 +160,34 @@ def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> Merg
     InvalidInputError
         If it lacks a column of the key.
     """
-    schema = table.manifest.schema
-    for name in merging.on:
-        schema.field(name)  # it may be gone by now
-        if name not in source.schema.names:
-            raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
     if not merging.takes_values:
-        source = source.select(merging.on)
-    plan = plan_append if merging.inserts else plan_update
-    stored = plan(schema, source.schema)
+        source = source.select([name for name in merging.on if name in source.schema.names])
+    stored = fit_source(table.manifest.schema, merging, source.schema)
     arrow = stored.to_storage()
     fitting = [conform(batch, stored, arrow) for batch in source.to_batches()]
     rows = pa.Table.from_batches(fitting, arrow).combine_chunks()
     keys, numbers = index_keys(rows, merging.on)
     numbers = np.where(null_keys(rows, merging.on), -1, numbers)
     return MergeSource(rows, keys, numbers, group_rows(numbers, keys.num_keys))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTerms:
+    """The expressions of a merge. Made by `bind_terms`.
+
+    Parameters
+    ----------
+    condition : BoundExpression, optional
+        Over pairs of a row of the source and one of the target.
+    others : BoundExpression, optional
+        Over rows of the target.
+    columns : tuple of str
+        What is read of all rows of the target, for the keys and these.
+    """
+
+    condition: BoundExpression | None
+    others: BoundExpression | None
+    columns: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -181,11 +220,14 @@ class Matches:
         The rows that are replaced or deleted.
     updates : dict of int to FragmentUpdate
         Those that are replaced, by fragment.
+    reads : ScanMetrics, optional
+        What was read to find them.
     """
 
     matched: npt.NDArray[np.bool_]
     gone: RowSet = field(default_factory=RowSet)
     updates: dict[int, FragmentUpdate] = field(default_factory=dict)
+    reads: ScanMetrics | None = None
 
     def add(self, rows: LiveRows, replaced_by: Numbers, is_deleted: npt.NDArray[np.bool_]) -> None:
         """Add rows of a fragment: by which of the source they are replaced, -1 for none, and whether they go."""
@@ -209,28 +251,23 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
         expression does not fit.
     """
     found = Matches(np.zeros(source.keys.num_keys, np.bool_))
-    condition = _bind_condition(table, source, merging.condition)
-    others = plan_projection(table.manifest.schema, [], merging.others).filter
+    terms = bind_terms(table.manifest.schema, merging, source.table.schema)
     if not source.table.num_rows and not merging.deletes_others:
         return found
-    needed = [*merging.on]
-    if condition is not None:
-        needed += [path[1] for path in condition.columns if path[0] == "target"]
-    if others is not None:
-        needed += [path[0] for path in others.columns]
-    scanner = LanceScanner(table, columns=list(dict.fromkeys(needed)))
+    scanner = LanceScanner(table, columns=list(terms.columns))
     for batches, pieces in _gathered(scanner.matching(), source.rows_to_search):
         target = pa.Table.from_batches(batches)
         numbers = source.find(target.select(merging.on))
         found.matched[numbers[numbers >= 0]] = True
-        replaced_by, is_deleted = _act_on_matched(merging, condition, source, target, numbers)
+        replaced_by, is_deleted = _act_on_matched(merging, terms.condition, source, target, numbers)
         if merging.deletes_others:
-            is_deleted |= (numbers < 0) & _holds(others, batches)
+            is_deleted |= (numbers < 0) & _holds(terms.others, batches)
         row = 0
         for rows in pieces:
             stop = row + rows.offsets.size
             found.add(rows, replaced_by[row:stop], is_deleted[row:stop])
             row = stop
+    found.reads = scanner.metrics
     return found
 
 
@@ -295,11 +332,29 @@ def _holds(predicate: BoundExpression | None, batches: Sequence[pa.RecordBatch])
     return np.concatenate([filter_mask(predicate, batch).to_numpy(zero_copy_only=False) for batch in batches])
 
 
-def _bind_condition(table: TableVersion, source: MergeSource, condition: str | None) -> BoundExpression | None:
+def bind_terms(schema: Schema, merging: Merging, source: pa.Schema) -> MergeTerms:
+    """Fit the expressions of a merge to a table and a source, and tell which columns of all rows are read for them.
+
+    Raises
+    ------
+    InvalidInputError
+        If one of them does not fit.
+    """
+    condition = _bind_condition(schema, source, merging.condition)
+    others = plan_projection(schema, [], merging.others).filter
+    needed = [*merging.on]
+    if condition is not None:
+        needed += [path[1] for path in condition.columns if path[0] == "target"]
+    if others is not None:
+        needed += [path[0] for path in others.columns]
+    return MergeTerms(condition, others, tuple(dict.fromkeys(needed)))
+
+
+def _bind_condition(schema: Schema, source: pa.Schema, condition: str | None) -> BoundExpression | None:
     """Fit a condition to pairs of a row of the source and one of the target."""
     if condition is None:
         return None
-    sides = {"source": source.table.schema, "target": visible_schema(table.manifest.schema)}
+    sides = {"source": source, "target": visible_schema(schema)}
     pairs = pa.schema([pa.field(name, pa.struct(list(side)), nullable=False) for name, side in sides.items()])
     bound = as_expression(condition, pairs).require_predicate()
     if any(len(path) < 2 for path in bound.columns):

@@ -210,9 +210,9 @@ class Draft:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is not None and not isinstance(error, CommitStateUnknownError):
-            self._discard()
+            self.discard()
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
         """Delete the files, if it is certain that they are not part of the table."""
         store, root = self.table.store, self.table.root
         with contextlib.suppress(LanceError):

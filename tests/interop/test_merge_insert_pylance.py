@@ -263,6 +263,53 @@ def test_what_pylance_refuses_as_well(tmp_path: Path, keys: tuple[int, ...], cla
     assert ours.latest_version == ours.version
 
 
+@pytest.mark.parametrize("name", sorted(CLAUSES.keys() - {"fail"}))
+def test_merges_that_are_committed_later(tmp_path: Path, name: str) -> None:
+    paths = [tmp_path / "t", tmp_path / "copy"]
+    for path in paths:
+        write(path, TARGET)
+    tables = [lance_format.dataset(path) for path in paths]
+    expected = CLAUSES[name](tables[0].merge_insert("k")).execute(source(1, 3, 20))
+    transaction, counts = CLAUSES[name](tables[1].merge_insert("k")).execute_uncommitted(source(1, 3, 20))
+    assert (counts, tables[1].latest_version) == (expected, tables[1].version)
+    made = lance_format.LanceDataset.commit(tables[1], transaction)
+    assert rows_of(made) == rows_of(tables[0]) == rows_of(lance.dataset(str(paths[1])))
+
+
+def test_a_merge_that_is_committed_too_late(tmp_path: Path) -> None:
+    write(tmp_path / "t", TARGET)
+    table = lance_format.dataset(tmp_path / "t")
+    transaction, _ = upsert(table.merge_insert("k")).execute_uncommitted(source(1, 2))
+    lance.dataset(str(tmp_path / "t")).update({"v": "'z'"}, "k = 2")
+    with pytest.raises(RetryableCommitConflictError):
+        lance_format.LanceDataset.commit(table, transaction)
+
+
+def test_plans_for_people(tmp_path: Path) -> None:
+    write(tmp_path / "t", TARGET)
+    table = lance_format.dataset(tmp_path / "t")
+    data = source(1, 20).select(["k", "v"])
+    merge = table.merge_insert("k").when_matched_update_all("source.v <> target.v").when_not_matched_insert_all()
+    merge = merge.when_not_matched_by_source_delete("w > 3").use_index(False)
+    plan = merge.explain_plan(data.schema)
+    clauses = "on=[k], when_matched=update if source.v <> target.v, when_not_matched=insert"
+    assert f"MergeInsert: {clauses}, when_not_matched_by_source=delete if w > 3" in plan
+    assert "read of all rows: k, v, w\n" in plan
+    assert "read of the rows that are updated: w, x" in plan
+    assert "read of the rows that are updated: (nothing)" in merge.explain_plan()
+    assert "v: string" in merge.explain_plan(verbose=True)
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    analysis = merge.analyze_plan(data)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
+    counts = merge.execute(data)
+    assert f"metrics: {', '.join(f'{name}={count}' for name, count in counts.items())}, num_files_written=1" in analysis
+    written = {file.file_size_bytes for part in table.get_fragments()[-1:] for file in part.data_files()}
+    assert f"bytes_written={written.pop()}" in analysis
+    for call in (merge.explain_plan, merge.analyze_plan):
+        with pytest.raises(InvalidInputError, match="lacks the column 'k'"):
+            call(data.select(["v"]).schema if call == merge.explain_plan else data.select(["v"]))
+
+
 def test_repeated_keys_that_replace_nothing_are_fine(tmp_path: Path) -> None:
     write(tmp_path / "t", TARGET)
     merge_both(tmp_path / "t", source(3, 3, 20, 20), "k", CLAUSES["insert"])
