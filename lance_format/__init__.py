@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
+    from lance_format.table.batch_udf import BatchUDF, batch_udf
     from lance_format.table.column_bounds import ColumnBounds
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.fragment import FragmentMetadata
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from lance_format.table.write_progress import FragmentWriteProgress
 
 __all__ = [
+    "BatchUDF",
     "BlobFile",
     "ColumnBounds",
     "ColumnOrdering",
@@ -87,6 +89,7 @@ __all__ = [
     "TableWrite",
     "Transaction",
     "VersionNotFoundError",
+    "batch_udf",
     "dataset",
     "plan_write",
     "prepare_compiler",
@@ -98,6 +101,7 @@ __all__ = [
 # Loaded on first use: they bring in pyarrow, protobuf and the compiled kernels, which a process that only names an
 # error or a version does not need.
 _LAZY = {
+    "BatchUDF": "lance_format.table.batch_udf",
     "BlobFile": "lance_format.file.blob_file",
     "ColumnBounds": "lance_format.table.column_bounds",
     "Compaction": "lance_format.table.optimize",
@@ -114,6 +118,7 @@ _LAZY = {
     "ScanTask": "lance_format.table.scan_tasks",
     "Transaction": "lance_format.table.transaction",
     "TableWrite": "lance_format.table.write",
+    "batch_udf": "lance_format.table.batch_udf",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",
     "prepare_compiler": "lance_format.kernels.jit",

@@ -7,6 +7,7 @@ not matter, and repeats the row before.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import as_expression, evaluate
 from lance_format.expressions.nodes import Literal
+from lance_format.table.batch_udf import BatchFunction, BatchUDF, Checkpoint
 from lance_format.table.data_source import is_data_frame
 from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
@@ -30,7 +32,6 @@ from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, row_co
 from lance_format.table.row_stream import RowStream
 from lance_format.table.table_version import Draft, TableVersion
 
-BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 NewColumns: TypeAlias = (
     Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction | Iterable[pa.RecordBatch]
 )
@@ -54,6 +55,8 @@ class ColumnSource:
         Called once all rows have been computed; raises `SchemaMismatchError` if something is left over.
     row_columns : tuple of str
         Those of `_rowid` and `_rowaddr` that are needed.
+    checkpoint : Checkpoint, optional
+        What has been computed already.
     """
 
     reads: Schema
@@ -61,6 +64,7 @@ class ColumnSource:
     compute: BatchFunction | None
     finish: Callable[[], None] = lambda: None
     row_columns: tuple[str, ...] = ()
+    checkpoint: Checkpoint | None = None
 
     def read(self, scan: FragmentScan, num_rows: int, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Yield what `compute` takes of the first rows of a fragment, and where in its files these are."""
@@ -114,7 +118,10 @@ def add_columns(
             fragments = tuple(add_data_file(draft, fragment, source, added, batch_size) for fragment in fragments)
             source.finish()
         nullable = all(field.nullable for field in added.fields)
-        return table.commit(Merge(fragments, merged, preserves_nullability=nullable), uuid=draft.uuid)
+        made = table.commit(Merge(fragments, merged, preserves_nullability=nullable), uuid=draft.uuid)
+    if source.checkpoint is not None:
+        source.checkpoint.remove()
+    return made
 
 
 def merge_fragment_columns(
@@ -135,6 +142,8 @@ def merge_fragment_columns(
     Schema
         That of the table with the new columns.
     """
+    if isinstance(new, BatchUDF) and new.checkpoint_file is not None:
+        raise InvalidInputError("A checkpoint file cannot be used for a fragment by itself: add_columns takes it")
     batch_size = batch_size or _BATCH_ROWS
     source = _plan_source(table, new, read_columns, output_schema, batch_size)
     added, merged = _merged_schema(table, source)
@@ -227,7 +236,13 @@ def _from_function(
         names = [*stored.schema.names, *row_columns]
         return function(pa.RecordBatch.from_arrays([*stored.columns, *batch.columns[num_stored:]], names=names))
 
-    source = ColumnSource(reads, output_schema or pa.schema([]), compute, row_columns=row_columns)
+    checkpoint = None
+    if isinstance(function, BatchUDF):
+        output_schema = output_schema or function.output_schema
+        checkpoint = None if function.checkpoint_file is None else Checkpoint(function.checkpoint_file)
+    source = ColumnSource(
+        reads, output_schema or pa.schema([]), compute, row_columns=row_columns, checkpoint=checkpoint
+    )
     if output_schema is None:
         source = dataclasses.replace(source, makes=_infer_schema(table, source, batch_size))
     return source
@@ -285,13 +300,31 @@ def _compute(source: ColumnSource, batch: pa.RecordBatch) -> pa.RecordBatch:
     return made
 
 
+def _identify(scan: FragmentScan, source: ColumnSource, schema: Schema, batch_size: int) -> bytes:
+    """Return what stands for all that new columns of a fragment are computed of, but for the function."""
+    columns = [str(source.reads.to_storage()), *source.row_columns, str(schema.to_storage())]
+    return hashlib.sha256(repr((scan.fragment.to_json(), columns, batch_size)).encode()).digest()
+
+
+def _compute_once(source: ColumnSource, batch: pa.RecordBatch, part: bytes, place: int) -> pa.RecordBatch:
+    if source.checkpoint is None:
+        return _compute(source, batch)
+    known = source.checkpoint.find(part, place)
+    if known is not None and known.num_rows == batch.num_rows:
+        return known
+    made = _compute(source, batch)
+    source.checkpoint.keep(part, place, made)
+    return made
+
+
 def _computed(scan: FragmentScan, source: ColumnSource, schema: Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
     """Yield the new columns of all physical rows of a fragment."""
     arrow = schema.to_storage()
     row = 0
     last: pa.RecordBatch | None = None
-    for batch, offsets in source.read(scan, scan.num_rows(), batch_size):
-        made = _compute(source, batch)
+    part = b"" if source.checkpoint is None else _identify(scan, source, schema, batch_size)
+    for place, (batch, offsets) in enumerate(source.read(scan, scan.num_rows(), batch_size)):
+        made = _compute_once(source, batch, part, place)
         if made.schema.names != arrow.names:
             raise SchemaMismatchError(
                 "Output schema of function does not match the expected schema: it returned the columns"

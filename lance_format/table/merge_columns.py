@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
-from lance_format.table.add_columns import BatchFunction, add_columns, merge_fragment_columns
+from lance_format.table.add_columns import add_columns, merge_fragment_columns
+from lance_format.table.batch_udf import BatchFunction
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.key_index import index_keys
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID

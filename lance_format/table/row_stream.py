@@ -50,7 +50,7 @@ class RowStream:
             batch = self._next()
             if batch is None:
                 raise SchemaMismatchError(
-                    f"Stream ended before producing values for all rows: {num_rows} more are needed"
+                    f"Stream ended before producing values for all rows in dataset: {num_rows} more are needed"
                 )
             piece = batch.slice(0, num_rows)
             self._rest = batch.slice(num_rows) if batch.num_rows > num_rows else None

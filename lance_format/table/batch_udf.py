@@ -1,0 +1,138 @@
+"""Functions that compute new columns batch by batch, and the file that keeps what they have computed.
+
+The results of a function that takes long are kept until the version that has them is committed, so that a run which
+breaks off is continued by the next. They are kept by what they were computed of: the files of the fragment with its
+deleted rows, the columns that were read, and the size of a batch. Of what the function did nothing is known: whoever
+changes it removes the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from lance_format.errors import CorruptFileError, StorageError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+_TABLE = "lance_results"
+
+
+class BatchUDF:
+    """A function for `LanceDataset.add_columns`. Made by `batch_udf`.
+
+    Parameters
+    ----------
+    func : callable
+    output_schema : pa.Schema, optional
+    checkpoint_file : str or path, optional
+    """
+
+    def __init__(
+        self,
+        func: BatchFunction,
+        output_schema: pa.Schema | None = None,
+        checkpoint_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.func = func
+        self.output_schema = output_schema
+        self.checkpoint_file = None if checkpoint_file is None else os.fspath(checkpoint_file)
+
+    def __call__(self, batch: pa.RecordBatch) -> Any:
+        """Call the function."""
+        return self.func(batch)
+
+
+def batch_udf(
+    output_schema: pa.Schema | None = None, checkpoint_file: str | os.PathLike[str] | None = None
+) -> Callable[[BatchFunction], BatchUDF]:
+    """Return a decorator for functions that compute new columns from record batches.
+
+    Parameters
+    ----------
+    output_schema : pa.Schema, optional
+        The new columns; found out by calling the function on the first rows if not given.
+    checkpoint_file : str or path, optional
+        A local file that keeps the results until they are committed, and is deleted then. `add_columns` with the same
+        file goes on where the last run broke off. It must go if the function changes.
+    """
+    return lambda func: BatchUDF(func, output_schema, checkpoint_file)
+
+
+class Checkpoint:
+    """Results that are not committed yet, in a file.
+
+    Parameters
+    ----------
+    path : str
+        Made if there is none.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no such file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with self._connect() as connection:
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {_TABLE} (part BLOB, place INTEGER, batch BLOB, PRIMARY KEY (part, place))"
+            )
+
+    def find(self, part: bytes, place: int) -> pa.RecordBatch | None:
+        """Return a result, or None if there is none.
+
+        Parameters
+        ----------
+        part : bytes
+            Stands for all that its batches were computed of.
+        place : int
+            Which of the batches.
+        """
+        with self._connect() as connection:
+            row = connection.execute(
+                f"SELECT batch FROM {_TABLE} WHERE part = ? AND place = ?", (part, place)
+            ).fetchone()
+        if row is None:
+            return None
+        try:
+            with pa.ipc.open_stream(row[0]) as stream:
+                return stream.read_next_batch()
+        except (pa.ArrowException, StopIteration, TypeError) as error:
+            raise CorruptFileError(f"result {place} cannot be read: {error}", path=self._path) from error
+
+    def keep(self, part: bytes, place: int, batch: pa.RecordBatch) -> None:
+        """Keep a result; see `find`."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        with self._connect() as connection:
+            connection.execute(
+                f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?, ?)", (part, place, memoryview(sink.getvalue()))
+            )
+
+    def remove(self) -> None:
+        """Delete the file; if that fails, what it keeps is of fragments that are no more."""
+        with contextlib.suppress(OSError):
+            Path(self._path).unlink()
+
+    @contextlib.contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3  # takes some milliseconds, and only this needs it
+
+        try:
+            with contextlib.closing(sqlite3.connect(self._path)) as connection, connection:
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"the checkpoint {self._path} cannot be used: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise CorruptFileError(f"this is no checkpoint: {error}", path=self._path) from error
