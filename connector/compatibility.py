@@ -108,7 +108,7 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
     path : str
         Of the table, for the message.
     allow_new : bool
-        Whether there may be columns that the table lacks.
+        Whether there may be columns, and fields of structs, that the table lacks.
 
     Raises
     ------
@@ -120,7 +120,9 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
         if field.name in found.fieldNames():
             differences.extend(
                 f"column {name!r} is {_spell(source)} where the table has {_spell(target)}"
-                for name, source, target in _differing(found[field.name].dataType, field.dataType, field.name)
+                for name, source, target in _differing(
+                    found[field.name].dataType, field.dataType, field.name, partial=allow_new
+                )
             )
         elif not field.nullable:
             differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing and cannot be null")
@@ -147,7 +149,7 @@ def _differing(
 ) -> Iterator[tuple[str, DataType, DataType]]:
     """Yield the innermost parts of two types where the target does not hold the values of the source, with paths.
 
-    Unless `partial`, structs have to have the same fields.
+    Unless `partial`, structs have to have the same fields, and else those of the target at least.
     """
     if isinstance(source, UserDefinedType) != isinstance(target, UserDefinedType):
         yield from _differing(storage_type(source), storage_type(target), path, partial=partial)

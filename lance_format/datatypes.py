@@ -159,6 +159,13 @@ class Field:
             extension_name=metadata.get(_EXTENSION_NAME, b"").decode(errors="replace"),
         )
 
+    def with_fields(self, new: Iterable[Field]) -> Field:
+        """Return the field with further ones behind those below it, each below the field of its `parent_id`."""
+        listed = list(new)
+        children = [child.with_fields(listed) for child in self.children]
+        children += [field for field in listed if field.parent_id == self.id]
+        return dataclasses.replace(self, children=tuple(children))
+
     def with_ids(self, ids: Iterator[int], parent_id: int) -> Field:
         """Return the field with ids for it and all below it, taken from an iterator in depth-first pre-order."""
         field_id = next(ids)
@@ -195,6 +202,13 @@ class Schema:
             if field.name == name:
                 return field
         raise InvalidInputError(f"there is no column {name!r}; the columns are {', '.join(self.names) or '(none)'}")
+
+    def with_fields(self, new: Iterable[Field]) -> Schema:
+        """Return the schema with further fields behind the others, each below the field of its `parent_id`."""
+        listed = list(new)
+        below = [field for field in listed if field.parent_id != TOP_LEVEL_PARENT]
+        fields = [field.with_fields(below) for field in self.fields] if below else list(self.fields)
+        return Schema((*fields, *(x for x in listed if x.parent_id == TOP_LEVEL_PARENT)), self.metadata)
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some top-level fields, in the order given."""

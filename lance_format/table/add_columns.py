@@ -26,11 +26,13 @@ from lance_format.table.data_source import is_data_frame
 from lance_format.table.deletion_vector import RowOffsets
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.new_columns import plan_new_columns
 from lance_format.table.operations import Merge
 from lance_format.table.projection import as_seen
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, row_column
 from lance_format.table.row_stream import RowStream
 from lance_format.table.table_version import Draft, TableVersion
+from lance_format.table.write_schema import plan_append
 
 NewColumns: TypeAlias = (
     Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction | Iterable[pa.RecordBatch]
@@ -90,9 +92,9 @@ def add_columns(
     ----------
     table : TableVersion
     new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterable of pa.RecordBatch
-        SQL expressions by the names of the new columns; or fields, whose values become null; or a function from record
-        batches to record batches, or DataFrames of pandas, of as many rows; or these rows themselves, in the order of
-        the table.
+        SQL expressions by the names of the new columns; or fields, whose values become null, and a struct that is there
+        gets those of its fields that it lacks; or a function from record batches to record batches, or DataFrames of
+        pandas, of as many rows; or these rows themselves, in the order of the table.
     read_columns : sequence of str, optional
         The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table if not
         given.
@@ -158,15 +160,21 @@ def merge_fragment_columns(
 def _merged_schema(table: TableVersion, source: ColumnSource) -> tuple[Schema, Schema]:
     """Return the new columns with ids for their fields, and the schema that the table gets."""
     schema = table.manifest.schema
-    taken = [name for name in source.makes.names if name in schema.names]
-    if taken or not source.makes.names:
+    makes = source.makes.remove_metadata()
+    taken = [name for name in makes.names if name in schema.names]
+    if taken and source.compute is None:  # Nothing is written: fields of structs may be added as well.
+        added = Schema(plan_new_columns(table.manifest, makes, table.manifest.file_version))
+        merged = schema.with_fields(added.fields)
+        taken = [name for name in taken if merged.field(name) == schema.field(name)]
+        if not taken:
+            plan_append(merged.select(makes.names), makes)
+            return added, merged
+    if taken or not makes.names:
         raise InvalidInputError(
             f"column {taken[0]!r} exists already; drop it first, or choose another name" if taken else "no column given"
         )
-    makes = table_schema(source.makes.remove_metadata(), table.manifest.file_version)
-    added = Schema.from_arrow(makes, first_id=table.manifest.next_field_id)
-    merged = Schema((*schema.fields, *added.fields), schema.metadata)
-    return added, merged
+    added = Schema.from_arrow(table_schema(makes, table.manifest.file_version), first_id=table.manifest.next_field_id)
+    return added, schema.with_fields(added.fields)
 
 
 def add_data_file(

@@ -120,9 +120,10 @@ class DatasetChanges:
         ----------
         transforms : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterator of \
 pa.RecordBatch
-            SQL expressions over the other columns, by the names of the new ones; or fields, whose values become null;
-            or a function from record batches to record batches of as many rows, with a checkpoint if it is made by
-            `batch_udf`; or these rows themselves, in the order of the table, as a reader or an iterator.
+            SQL expressions over the other columns, by the names of the new ones; or fields, whose values become null,
+            and a struct that is there gets those of its fields that it lacks; or a function from record batches to
+            record batches of as many rows, with a checkpoint if it is made by `batch_udf`; or these rows themselves, in
+            the order of the table, as a reader or an iterator.
         read_columns : sequence of str, optional
             The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table
             if not given.

@@ -140,7 +140,10 @@ def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
         schema.field(name)  # it may be gone by now
         if name not in source.names:
             raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
-    return plan_append(schema, source) if merging.inserts else plan_update(schema, source)
+    if not merging.inserts:
+        return plan_update(schema, source)
+    # In rows that are updated a field that the source lacks would lose its values.
+    return plan_append(schema, source, whole_structs=merging.matched is WhenMatched.UPDATE)
 
 
 def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> MergeSource:

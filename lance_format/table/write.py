@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.blob_fields import table_schema
-from lance_format.datatypes import Field, Schema
+from lance_format.datatypes import TOP_LEVEL_PARENT, Field, Schema
 from lance_format.errors import (
     CommitConflictError,
     CommitError,
@@ -75,8 +75,8 @@ class TableWrite:
     max_rows_per_file : int
     max_bytes_per_file : int
     storage_options : mapping
-    new_columns : tuple of str
-        Those of `schema` that the table is to gain.
+    new_fields : tuple of Field
+        Those of `schema` that the table is to gain, at the top or below others.
     stable_row_ids : bool
         Whether a table that it creates keeps the ids of rows that move.
     encoding, column_encoding : mapping
@@ -98,7 +98,7 @@ class TableWrite:
     max_rows_per_file: int
     max_bytes_per_file: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    new_columns: tuple[str, ...] = ()
+    new_fields: tuple[Field, ...] = ()
     stable_row_ids: bool = False
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -219,8 +219,8 @@ class TableWrite:
     def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
         """Return what commits fragments, which `LanceDataset.commit` takes; `commit` does it at once."""
         if self.mode == "append" and self.read_version:
-            new_fields = tuple(field for field in self.schema.fields if field.name in self.new_columns)
-            return Transaction(self.read_version, Append(tuple(fragments), new_fields), self.uuid, self.properties)
+            append = Append(tuple(fragments), self.new_fields)
+            return Transaction(self.read_version, append, self.uuid, self.properties)
         operation = Overwrite(
             tuple(fragments), self.schema, self.file_version, self.config, stable_row_ids=self.stable_row_ids or None
         )
@@ -287,7 +287,7 @@ def plan_write(
     ----------
     uri : str
     schema : pa.Schema
-        Of the data. On append the columns match the table's by name; those it lacks become null.
+        Of the data. On append columns and fields of structs match the table's by name; those it lacks become null.
     mode : {"create", "append", "overwrite"}
         Whether there must be no table yet; rows are added, the table being created if there is none; or the new rows
         and schema take the place of the old ones.
@@ -299,8 +299,8 @@ def plan_write(
         Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
         created with.
     merge_schema : bool
-        Whether an append adds the columns that the table lacks, in the same version; they are null in the rows that are
-        there. If several writers add a column at once, it is added once.
+        Whether an append adds the columns, and fields of structs, that the table lacks, in the same version; they are
+        null in the rows that are there. If several writers add a column at once, it is added once.
     storage_options : mapping, optional
     encoding, column_encoding : mapping, optional
         What is asked of the compression of this write's files, where the fields of the table say nothing of it; see
@@ -350,7 +350,7 @@ def plan_write(
         _check_names(lance_schema.fields)
     else:
         new_fields = plan_new_columns(current, schema, file_version) if merge_schema else ()
-        _check_names(new_fields)
+        _check_names(field for field in new_fields if field.parent_id == TOP_LEVEL_PARENT)
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
@@ -366,7 +366,7 @@ def plan_write(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         storage_options=dict(storage_options or {}),
-        new_columns=tuple(field.name for field in new_fields),
+        new_fields=new_fields,
         stable_row_ids=_choose_stable_row_ids(enable_stable_row_ids, current, root),
         encoding=dict(encoding or {}),
         column_encoding={column: dict(options) for column, options in (column_encoding or {}).items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -13,17 +13,19 @@ from lance_format.extension_types import storage_of
 from lance_format.file import as_given
 
 
-def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = ()) -> Schema:
+def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = (), *, whole_structs: bool = False) -> Schema:
     """Return the fields that data of some schema fills: the table's, in its order, then new ones.
 
-    Columns match by name. Columns of the table that the data lacks become null, where they may.
+    Columns and fields of structs match by name. Those of the table that the data lacks become null, where they may.
 
     Parameters
     ----------
     table : Schema
     data : pa.Schema
     new : sequence of Field
-        Columns of the data that the table is to gain; see `lance_format.table.new_columns`.
+        Columns and fields of the data that the table is to gain; see `lance_format.table.new_columns`.
+    whole_structs : bool
+        Whether structs have to have all fields.
 
     Raises
     ------
@@ -33,37 +35,37 @@ def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = ()) -> Sc
         If Lance cannot store a type.
     """
     required = [field.name for field in table.fields if not field.nullable and field.name not in data.names]
-    return _fit(table, data, [f"column {name!r} is missing and cannot be null" for name in required], new)
+    problems = [f"column {name!r} is missing and cannot be null" for name in required]
+    return _fit(table.with_fields(new), data, problems, whole_structs=whole_structs)
 
 
 def plan_update(table: Schema, data: pa.Schema) -> Schema:
     """Return the table's fields whose values data of some schema replaces, in the table's order.
 
-    Columns match by name; the others of the table keep their values.
+    Columns match by name; the others of the table keep their values. Of a struct all fields have to be there.
 
     Raises
     ------
     SchemaMismatchError, NotSupportedError
         See `plan_append`.
     """
-    return _fit(table, data, [])
+    return _fit(table, data, [], whole_structs=True)
 
 
-def _fit(table: Schema, data: pa.Schema, problems: list[str], new: Sequence[Field] = ()) -> Schema:
+def _fit(table: Schema, data: pa.Schema, problems: list[str], *, whole_structs: bool) -> Schema:
     incoming = {field.name: field for field in Schema.from_arrow(data).fields}
-    known = {*table.names, *(field.name for field in new)}
-    unknown = [f"the table has no column {name!r}" for name in incoming if name not in known]
+    unknown = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
     different = [
         difference
         for field in table.fields
         if field.name in incoming
-        for difference in _differences(field, incoming[field.name], field.name)
+        for difference in _differences(field, incoming[field.name], field.name, whole_structs)
     ]
     if problems := [*unknown, *different, *problems]:
         raise SchemaMismatchError(f"the data does not fit the table: {'; '.join(problems)}")
     if not incoming:
         raise SchemaMismatchError(f"the data has no column; the table's are {', '.join(table.names)}")
-    return Schema((*(field for field in table.fields if field.name in incoming), *new), table.metadata)
+    return Schema(tuple(field for field in table.fields if field.name in incoming), table.metadata)
 
 
 def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> pa.RecordBatch:
@@ -102,9 +104,9 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
     column = storage_of(column)
     if column.type == expected:
         return column
-    if has_blobs(field) and not _differences(field, given, field.name):
+    differences = _differences(field, given, field.name, whole_structs=False)
+    if has_blobs(field) and not differences:
         return as_given(column, field)
-    differences = _differences(field, given, field.name)
     if differences:
         raise SchemaMismatchError("; ".join(differences))
     try:
@@ -113,7 +115,7 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
         raise SchemaMismatchError(f"column {field.name!r} is {column.type}; {expected} is needed: {error}") from error
 
 
-def _differences(expected: Field, found: Field, path: str) -> list[str]:
+def _differences(expected: Field, found: Field, path: str, whole_structs: bool) -> list[str]:
     """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
     if expected.logical_type == "json":
         return [f"column {path!r} is JSON, which cannot be written yet"]
@@ -123,15 +125,29 @@ def _differences(expected: Field, found: Field, path: str) -> list[str]:
     names_differ = expected.logical_type != found.logical_type
     if names_differ and not (has_blobs(expected) and expected.logical_type == f"{found.logical_type}.struct"):
         return [f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"]
+    pairs = list(zip(expected.children, found.children, strict=False))
     if expected.logical_type == "struct":
-        names, found_names = [[child.name for child in node.children] for node in (expected, found)]
-        if names != found_names:
-            return [f"column {path!r} has the fields {', '.join(found_names)}, the table's {', '.join(names)}"]
+        given = {child.name: child for child in found.children}
+        if not _has_fields(expected, given, whole_structs):
+            names = ", ".join(child.name for child in expected.children)
+            return [f"column {path!r} has the fields {', '.join(given)}, the table's {names}"]
+        pairs = [(child, given[child.name]) for child in expected.children if child.name in given]
     return [
         difference
-        for child, found_child in zip(expected.children, found.children, strict=True)
-        for difference in _differences(child, found_child, f"{path}.{child.name}")
+        for child, found_child in pairs
+        for difference in _differences(child, found_child, f"{path}.{child.name}", whole_structs)
     ]
+
+
+def _has_fields(struct: Field, given: Mapping[str, Field], whole: bool) -> bool:
+    """Return whether data has fields of a struct, in any order; unless `whole`, what it lacks becomes null."""
+    names = [child.name for child in struct.children]
+    if has_blobs(struct):
+        return list(given) == names  # Their forms are found by place.
+    missing = [child for child in struct.children if child.name not in given]
+    return given.keys() <= set(names) and (
+        not missing or bool(given and not whole and all(x.nullable for x in missing))
+    )
 
 
 def _describe(field: Field) -> str:

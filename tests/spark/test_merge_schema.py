@@ -85,6 +85,44 @@ def test_new_columns_come_with_the_rows(spark: SparkSession, path: str) -> None:
     assert load(spark, path).where("blob IS NOT NULL").count() == 4
 
 
+def test_structs_get_the_fields_that_they_lack(spark: SparkSession, path: str) -> None:
+    old = "id long, s struct<a: int, t: struct<x: string>>, l array<struct<a: int>>"
+    append(spark.createDataFrame([(1, (1, ("x",)), [(1,), None]), (2, None, None)], old), path)
+    new = "L array<struct<b: string, a: int>>, id long, s struct<c: double, a: int, t: struct<x: string, y: boolean>>"
+    more = spark.createDataFrame([([("b", 3)], 3, (0.5, 3, ("z", True)))], new)
+    with pytest.raises(PySparkException, match="column 's' is struct"):
+        append(more, path)
+    append(more, path, mergeSchema=True)
+    assert lance_format.dataset(path).schema == pa.schema(
+        {
+            "id": pa.int64(),
+            "s": pa.struct({"a": pa.int32(), "t": pa.struct({"x": pa.string(), "y": pa.bool_()}), "c": pa.float64()}),
+            "l": pa.list_(pa.struct({"a": pa.int32(), "b": pa.string()})),
+        }
+    )
+    assert rows(spark, path) == [
+        (1, {"a": 1, "t": {"x": "x", "y": None}, "c": None}, [{"a": 1, "b": None}, None]),
+        (2, None, None),
+        (3, {"a": 3, "t": {"x": "z", "y": True}, "c": 0.5}, [{"a": 3, "b": "b"}]),
+    ]
+    assert load(spark, path).where("s.c > 0 and s.t.y").select("s.c", "l.b").collect() == [(0.5, ["b"])]
+
+
+def test_structs_that_cannot_get_fields(spark: SparkSession, path: str) -> None:
+    point = pa.struct({"a": pa.int32()})
+    schema = pa.schema({"m": pa.map_(pa.string(), point), "v": pa.list_(point, 1), "p": point})
+    lance_format.write_dataset(schema.empty_table(), path)
+    for new, column in (
+        ("m map<string, struct<a: int, b: int>>", {"k": (1, 2)}),
+        ("v array<struct<a: int, b: int>>", [(1, 2)]),
+    ):
+        with pytest.raises(PySparkException, match="the structs in it cannot get the field 'b'"):
+            append(spark.createDataFrame([(column,)], new), path, mergeSchema=True)
+    with pytest.raises(PySparkException, match="column 'p' is struct<b:int> where the table has struct<a:int>"):
+        append(spark.createDataFrame([((1,),)], "p struct<b: int>"), path, mergeSchema=True)
+    assert lance_format.dataset(path).version == 1
+
+
 def test_columns_of_concurrent_writers_are_added_once(spark: SparkSession, path: str) -> None:
     append(spark.range(2), path)
 

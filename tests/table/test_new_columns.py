@@ -16,6 +16,7 @@ from lance_format import (
     CommitStateUnknownError,
     FragmentMetadata,
     InvalidInputError,
+    NotSupportedError,
     RetryableCommitConflictError,
     SchemaMismatchError,
     StorageError,
@@ -90,7 +91,7 @@ def test_without_rows_the_columns_come_alone(path: Path) -> None:
 
 def test_a_known_schema_is_appended_as_ever(path: Path) -> None:
     planned = lance_format.plan_write(str(path), rows(0, 1).schema, mode="append", merge_schema=True)
-    assert planned.new_columns == ()
+    assert planned.new_fields == ()
     assert planned.commit(planned.write_fragments(rows(10, 11).to_batches())) == 3
     assert names(path) == ["a", "s"]
 
@@ -170,6 +171,127 @@ def test_what_others_made_of_the_table_does_not_fit(path: Path, name: str) -> No
 def test_columns_that_cannot_be_added(path: Path, schema: pa.Schema, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         plan(path, schema)
+
+
+def grow(path: Path, *fields: pa.Field) -> TableWrite:
+    """An append whose struct has these fields besides one that the table has."""
+    return plan(path, pa.schema({"a": pa.int64(), "p": pa.struct([*fields, pa.field("x", pa.int64())])}))
+
+
+def write_grown(planned: TableWrite, struct: dict[str, Any]) -> list[FragmentMetadata]:
+    kind = next(field.to_arrow_type() for field in planned.schema.fields if field.name == "p")
+    batch = pa.record_batch({"a": pa.array([77], pa.int64()), "p": pa.array([struct], kind)})
+    return pickle.loads(pickle.dumps(planned)).write_fragments([batch])  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Path:
+    lance_format.write_dataset({"a": [1, 2], "p": [{"x": 1}, None]}, tmp_path / "t")
+    return tmp_path / "t"
+
+
+Y, Z = pa.field("y", pa.string()), pa.field("z", pa.struct({"w": pa.int8()}))
+
+
+def test_writers_that_add_the_same_fields_of_structs_add_them_once(nested: Path) -> None:
+    writers = [grow(nested, Y), grow(nested, Z, Y), grow(nested, Z)]
+    rows = [{"x": 10, "y": "one"}, {"x": 20, "y": "two", "z": {"w": 2}}, {"x": 30, "z": {"w": 3}}]
+    written = [write_grown(planned, row) for planned, row in zip(writers, rows, strict=True)]
+    lance_format.dataset(nested).add_columns({"q": "a * 2"})
+    assert [planned.commit(files) for planned, files in zip(writers, written, strict=True)] == [3, 4, 5]
+    assert [planned.commit(files) for planned, files in zip(writers, written, strict=True)] == [3, 4, 5]
+    table = lance_format.dataset(nested)
+    table.validate()
+    assert table.schema.field("p").type == pa.struct([pa.field("x", pa.int64()), Y, Z])
+    assert table.to_table()["p"].to_pylist() == [
+        {"x": 1, "y": None, "z": None},
+        None,
+        *({"x": None, "y": None, "z": None} | row for row in rows),
+    ]
+    assert table.to_table(["p.y"], filter="p.z.w = 2")["p.y"].to_pylist() == ["two"]
+    ids = [node.id for node in table._table.manifest.schema.walk()]
+    assert len(ids) == len(set(ids))
+
+
+GROWN_MEANWHILE: dict[str, Callable[[lance_format.LanceDataset], object]] = {
+    "another type": lambda table: table.add_columns(pa.field("p", pa.struct({"y": pa.int8()}))),
+    "another case": lambda table: table.add_columns(pa.field("p", pa.struct({"Y": pa.string()}))),
+    "dropped": lambda table: table.drop_columns(["p"]),
+}
+
+
+@pytest.mark.parametrize("name", GROWN_MEANWHILE)
+def test_what_others_made_of_a_struct_does_not_fit(nested: Path, name: str) -> None:
+    planned = grow(nested, Y)
+    fragments = write_grown(planned, {"x": 1, "y": "a"})
+    GROWN_MEANWHILE[name](lance_format.dataset(nested))
+    with pytest.raises(RetryableCommitConflictError, match="run it again"):
+        planned.commit(fragments)
+    assert len(planned.abort(fragments)) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "message"),
+    [
+        (pa.field("p", pa.struct([Y.with_nullable(False), ("x", pa.int64())])), SchemaMismatchError, "'p.y' cannot be"),
+        (
+            pa.field("p", pa.struct({"x": pa.int64(), "X": pa.int8()})),
+            SchemaMismatchError,
+            "'p.X' differs from .*'p.x'",
+        ),
+        (pa.field("p", pa.struct([("x", pa.string()), Y])), SchemaMismatchError, "column 'p.x' is string"),
+        (pa.field("p", pa.list_(pa.struct([Y]))), SchemaMismatchError, "column 'p' is list"),
+        (pa.field("m", pa.map_(pa.string(), AB := pa.struct([("x", pa.int64()), Y]))), NotSupportedError, "is a map"),
+        (pa.field("f", pa.list_(AB, 1)), NotSupportedError, "is a fixed-size list"),
+        (pa.field("k", AB), NotSupportedError, "is a packed struct"),
+    ],
+)
+def test_structs_that_cannot_grow(tmp_path: Path, column: pa.Field, error: type[Exception], message: str) -> None:
+    point = pa.struct({"x": pa.int64()})
+    packed = pa.field("k", point, metadata={"lance-encoding:packed": "true"})
+    fields = [("p", point), ("m", pa.map_(pa.string(), point)), ("f", pa.list_(point, 1)), packed]
+    lance_format.write_dataset(pa.schema(fields).empty_table(), tmp_path / "t")
+    with pytest.raises(error, match=message):
+        plan(tmp_path / "t", pa.schema([column]))
+    with pytest.raises((error, InvalidInputError)):
+        lance_format.dataset(tmp_path / "t").add_columns(column)
+    assert lance_format.dataset(tmp_path / "t").latest_version == 1
+
+
+def test_fields_of_structs_match_by_name(nested: Path) -> None:
+    kind = pa.list_(pa.struct({"u": pa.int64(), "v": pa.string()}))
+    table = lance_format.write_dataset(
+        pa.table({"l": pa.array([[{"u": 1, "v": "a"}]], kind)}), nested, mode="overwrite"
+    )
+    table.insert(
+        pa.table(
+            {
+                "l": pa.array(
+                    [[{"v": "b", "u": 2}, None], None], pa.list_(pa.struct({"v": pa.string(), "u": pa.int64()}))
+                )
+            }
+        )
+    )
+    table.insert({"l": [[{"v": "c"}]]})
+    assert table.to_table()["l"].to_pylist() == [
+        [{"u": 1, "v": "a"}],
+        [{"u": 2, "v": "b"}, None],
+        None,
+        [{"u": None, "v": "c"}],
+    ]
+    with pytest.raises(SchemaMismatchError, match=r"column 'l.item' has the fields v, w, the table's u, v"):
+        table.insert({"l": [[{"v": "c", "w": 1}]]})
+
+
+def test_no_value_is_lost_where_a_struct_is_updated_in_part(nested: Path) -> None:
+    table = lance_format.dataset(nested)
+    table.add_columns(pa.field("p", pa.struct([Y])))
+    merge = table.merge_insert("a").when_not_matched_insert_all()
+    data = {"a": [1, 7], "p": [{"y": "q"}, {"y": "r"}]}
+    merge.execute(data)
+    assert table.to_table()["p"].to_pylist() == [{"x": 1, "y": None}, None, {"x": None, "y": "r"}]
+    with pytest.raises(SchemaMismatchError, match="column 'p' has the fields y, the table's x, y"):
+        merge.when_matched_update_all().execute(data)
 
 
 @pytest.mark.parametrize("mode", ["create", "overwrite"])
