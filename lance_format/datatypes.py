@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.extension_types import metadata_of, resolve
+from lance_format.extension_types import EXTENSION_KEYS, metadata_of, resolve
 from lance_format.proto import file_pb2
 
 TOP_LEVEL_PARENT = -1
@@ -23,7 +23,13 @@ TOP_LEVEL_PARENT = -1
 UNASSIGNED = -1
 """The id of a field that has none yet."""
 
-_EXTENSION_NAME = b"ARROW:extension:name"
+_EXTENSION_NAME = EXTENSION_KEYS[0]
+# The items of a fixed-size list are no field, which could name their extension type; of this one the format knows.
+_BFLOAT16 = "lance.bfloat16"
+_BFLOAT16_STORAGE = "fixed_size_binary:2"
+_BFLOAT16_ITEM = pa.field(
+    "item", pa.binary(2), metadata=dict(zip(EXTENSION_KEYS, (_BFLOAT16.encode(), b""), strict=True))
+)
 _MAX_FIELDS = 100_000
 _MAX_TYPE_PARTS = 100
 
@@ -93,6 +99,13 @@ class Field:
     extension_name: str = ""
     unenforced_primary_key: bool = False
 
+    @property
+    def stored_type(self) -> str:
+        """The type of what is stored, as the format spells it: bytes for JSON, and for numbers that Arrow lacks."""
+        return (
+            "large_binary" if self.logical_type == "json" else self.logical_type.replace(_BFLOAT16, _BFLOAT16_STORAGE)
+        )
+
     def walk(self) -> Iterator[Field]:
         """Yield this field and all below it, in depth-first pre-order."""
         yield self
@@ -143,10 +156,10 @@ class Field:
         NotSupportedError
             If Lance cannot store the type.
         InvalidInputError
-            If a key of its metadata is no text.
+            If its metadata is no text.
         """
         arrow_type = field.type
-        metadata = _with_text_keys(field.metadata, f"column {field.name!r}")
+        metadata = _as_text(field.metadata, f"column {field.name!r}")
         if isinstance(arrow_type, pa.BaseExtensionType):
             metadata |= metadata_of(field)
             arrow_type = arrow_type.storage_type
@@ -229,7 +242,7 @@ class Schema:
         Raises
         ------
         InvalidInputError
-            If two sibling fields share a name, or a key of the metadata is no text.
+            If two sibling fields share a name, or the metadata is no text.
         NotSupportedError
             If Lance cannot store a type.
         """
@@ -238,7 +251,7 @@ class Schema:
         _check_unique_names(fields, "the schema")
         return cls(
             tuple(field.with_ids(ids, TOP_LEVEL_PARENT) for field in fields),
-            _with_text_keys(schema.metadata, "the schema"),
+            _as_text(schema.metadata, "the schema"),
         )
 
 
@@ -320,13 +333,16 @@ def _field_encoding(field: Field) -> file_pb2.Field.Encoding:
     return file_pb2.Field.DICTIONARY if kind == "dict" else file_pb2.Field.PLAIN
 
 
-def _with_text_keys(metadata: Mapping[bytes, bytes] | None, owner: str) -> dict[bytes, bytes]:
-    """Return metadata, once its keys are shown to be text; values may be any bytes."""
-    for key in metadata or {}:
-        try:
-            key.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidInputError(f"the metadata of {owner} has the key {key!r}, which is no UTF-8") from error
+def _as_text(metadata: Mapping[bytes, bytes] | None, owner: str) -> dict[bytes, bytes]:
+    """Return metadata, once it is shown to be text: the reference reads it as such, and replaces what is not."""
+    for key, value in (metadata or {}).items():
+        for part, what in ((key, "key"), (value, f"value {value[:100]!r} of the key")):
+            try:
+                part.decode()
+            except UnicodeDecodeError as error:
+                raise InvalidInputError(
+                    f"the metadata of {owner} has the {what} {key!r}, which is no UTF-8; encode it, as by base64"
+                ) from error
     return dict(metadata or {})
 
 
@@ -372,6 +388,8 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
 
 def _spell_fixed_size_list(arrow_type: pa.FixedSizeListType, name: str) -> str:
     item = arrow_type.value_type
+    if metadata_of(arrow_type.value_field).get(_EXTENSION_NAME) == _BFLOAT16.encode():
+        return f"fixed_size_list:{_BFLOAT16}:{arrow_type.list_size}"
     unfit = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map, pa.types.is_dictionary)
     if any(check(item) for check in unfit):
         raise NotSupportedError(f"column {name!r} is a fixed-size list of {item}, which Lance cannot store")
@@ -477,6 +495,8 @@ def _parse_decimal(rest: str) -> pa.DataType:
 
 def _parse_fixed_size_list(rest: str) -> pa.DataType:
     item, _, size = rest.rpartition(":")
+    if item == _BFLOAT16:
+        return pa.list_(_BFLOAT16_ITEM, _positive(size))
     return pa.list_(_parse_logical_type(item), _positive(size))
 
 

@@ -337,9 +337,9 @@ def _joined(arrays: list[pa.Array]) -> list[pa.Array]:
 
 
 def _same_type(found: Field, wanted: Field) -> bool:
-    """Return whether two fields have the same type, names of struct fields included; JSON is rewritten as its bytes."""
+    """Return whether values of two fields are stored alike, names of struct fields included."""
     return (
-        found.logical_type == ("large_binary" if wanted.logical_type == "json" else wanted.logical_type)
+        found.stored_type == wanted.stored_type
         and len(found.children) == len(wanted.children)
         and all(
             _same_type(one, other) and (one.name == other.name or wanted.logical_type != "struct")

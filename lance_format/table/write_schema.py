@@ -122,7 +122,7 @@ def _differences(expected: Field, found: Field, path: str, whole_structs: bool) 
     if format_of(expected) is not None and (holds_bytes(found) or has_same_extension(expected, found)):
         return []
     # Lists of structs have a name of their own, which lists of blobs have only as tables store them.
-    names_differ = expected.logical_type != found.logical_type
+    names_differ = expected.stored_type != found.stored_type
     if names_differ and not (has_blobs(expected) and expected.logical_type == f"{found.logical_type}.struct"):
         return [f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"]
     pairs = list(zip(expected.children, found.children, strict=False))

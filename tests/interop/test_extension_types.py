@@ -9,6 +9,7 @@ import lance
 import lance.file
 import pyarrow as pa
 import pytest
+from lance.arrow import bfloat16_array
 
 import lance_format
 from lance_format.extension_types import resolve, retype, storage_of, storage_schema
@@ -107,7 +108,7 @@ def test_types_that_are_not_registered_are_storage_with_metadata(tmp_path: Path)
     assert found.equals(theirs)
 
 
-@pytest.mark.parametrize("name", [b"arrow.uuid", b"arrow.fixed_shape_tensor", b"\xff"])
+@pytest.mark.parametrize("name", [b"arrow.uuid", b"arrow.fixed_shape_tensor"])
 def test_storage_that_does_not_fit_its_extension_stays_readable(name: bytes, tmp_path: Path) -> None:
     field = pa.field("c", pa.int32(), metadata={b"ARROW:extension:name": name, b"ARROW:extension:metadata": b"{"})
     assert resolve(field).equals(field, check_metadata=True)
@@ -115,6 +116,31 @@ def test_storage_that_does_not_fit_its_extension_stays_readable(name: bytes, tmp
     with LanceFileWriter(tmp_path / "f.lance", table.schema) as writer:
         writer.write_batch(table)
     assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().column(0).to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("nesting", ["plain", "vector", "struct", "list", "list of structs"])
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_vectors_of_bfloat16(nesting: str, version: str, tmp_path: Path) -> None:
+    """The one extension type that items of vectors may have: the format has a name for these."""
+    vectors = pa.FixedSizeListArray.from_arrays(bfloat16_array([1.5, 2, -3, 4]), 2)
+    array = pa.FixedSizeListArray.from_arrays(vectors, 1) if nesting == "vector" else _nestings(vectors)[nesting]
+    table = pa.table({"c": array})
+    for library, other in ((lance, lance_format), (lance_format, lance)):
+        path = tmp_path / library.__name__
+        library.write_dataset(table, str(path), data_storage_version=version)
+        assert other.dataset(str(path)).to_table() == table
+        assert str(lance.dataset(str(path)).lance_schema).count('"fixed_size_list:lance.bfloat16:2"') == (
+            nesting != "vector"
+        )
+        ours = lance_format.dataset(path)
+        ours.insert(table)
+        ours.update({"c": "c"}, "_rowid = 0")
+        ours.optimize.compact_files()
+        assert (
+            lance.dataset(str(path)).to_table()
+            == ours.to_table()
+            == pa.concat_tables([table.slice(1), table, table.slice(0, 1)])
+        )
 
 
 @pytest.mark.parametrize("name", _TYPES)
