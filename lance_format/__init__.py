@@ -24,6 +24,7 @@ from lance_format.errors import (
     CorruptFileError,
     DatasetExistsError,
     DatasetNotFoundError,
+    IndexNotFoundError,
     InvalidInputError,
     LanceError,
     NotSupportedError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lance_format.table.batch_udf import BatchUDF, batch_udf
     from lance_format.table.column_bounds import ColumnBounds
     from lance_format.table.dataset import LanceDataset, dataset
+    from lance_format.table.delta import DatasetDelta
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
     from lance_format.table.lance_schema import LanceSchema
@@ -67,11 +69,13 @@ __all__ = [
     "CommitStateUnknownError",
     "Compaction",
     "CorruptFileError",
+    "DatasetDelta",
     "DatasetExistsError",
     "DatasetNotFoundError",
     "FileVersion",
     "FragmentMetadata",
     "IndexConfig",
+    "IndexNotFoundError",
     "FragmentWriteProgress",
     "InvalidInputError",
     "LanceDataset",
@@ -106,6 +110,7 @@ _LAZY = {
     "ColumnBounds": "lance_format.table.column_bounds",
     "Compaction": "lance_format.table.optimize",
     "ColumnOrdering": "lance_format.table.ordered_scan",
+    "DatasetDelta": "lance_format.table.delta",
     "FragmentMetadata": "lance_format.table.fragment",
     "IndexConfig": "lance_format.table.scalar_indices",
     "FragmentWriteProgress": "lance_format.table.write_progress",

@@ -31,6 +31,12 @@ class VersionNotFoundError(LanceError, ValueError):
     """The table has no such version."""
 
 
+class IndexNotFoundError(InvalidInputError, KeyError):
+    """The table has no index of that name; a KeyError in pylance."""
+
+    __str__ = Exception.__str__  # That of KeyError puts the message into quotes.
+
+
 class CorruptFileError(LanceError, ValueError):
     """The bytes of a file contradict the format.
 

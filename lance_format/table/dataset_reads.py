@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
+from lance_format.table.checkout import check_out
 from lance_format.table.column_bounds import ColumnBounds, column_bounds
+from lance_format.table.delta import DatasetDelta, choose_versions
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.open_scanner import open_scanner
 from lance_format.table.ordered_scan import OrderBy
@@ -131,6 +133,33 @@ class DatasetReads(ScanMethods):
         See `lance_format.table.column_bounds`: what is not exact, or is of a table with deleted rows, is left out.
         """
         return column_bounds(self._table, columns)
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """Tell what has changed after one version, up to and with another, of this branch.
+
+        Parameters
+        ----------
+        compared_against : int, optional
+            The earlier version, where the later one is the version that this object shows.
+        begin_version, end_version : int, optional
+            Both, without `compared_against`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the arguments make no sense.
+        VersionNotFoundError
+            If the later version is gone.
+        """
+        begin, end = choose_versions(self._table.manifest.version, compared_against, begin_version, end_version)
+        is_this = end == self._table.manifest.version
+        return DatasetDelta(begin, self._table if is_this else check_out(self._table, end))
 
     def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
         """Read the rows from place `start` up to, but not with, place `end`, as far as there are."""

@@ -71,23 +71,29 @@ class DataFile:
     path : str
         Within the data directory.
     fields : tuple of int
-        The ids of the fields it holds; negative where a field has since been replaced.
+        The ids of the fields it holds; negative where a field has since been replaced. Any sequence becomes a tuple.
     column_indices : tuple of int
         For each of them its column in the file; -1 if it has none. Empty in files of format 0.1.
     file_major_version, file_minor_version : int
     file_size_bytes : int
-        0 if the table does not say.
+        0 if the table does not say, as None becomes.
     base_id : int, optional
         Where it lies, by `Manifest.bases`; in the table itself if not given.
     """
 
     path: str
     fields: tuple[int, ...]
-    column_indices: tuple[int, ...]
-    file_major_version: int
-    file_minor_version: int
-    file_size_bytes: int
+    column_indices: tuple[int, ...] = ()
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: int = 0
     base_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.fields) is not tuple or type(self.column_indices) is not tuple or self.file_size_bytes is None:
+            given = {"fields": tuple(self.fields), "column_indices": tuple(self.column_indices or ())}
+            for name, value in {**given, "file_size_bytes": self.file_size_bytes or 0}.items():
+                object.__setattr__(self, name, value)  # Frozen, and users give lists.
 
     @property
     def is_dead(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError
+from lance_format.errors import IndexNotFoundError
 from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.operations import CreateIndex
 from lance_format.table.table_version import TableVersion
@@ -13,12 +13,16 @@ from lance_format.table.table_version import TableVersion
 _SUFFIX = "IndexDetails"
 
 
+def kind_of(index: IndexMetadata) -> str:
+    """Return what kind of index it is, as pylance spells it."""
+    return index.type_url.rpartition(".")[2].rpartition("/")[2].removesuffix(_SUFFIX) or "Unknown"
+
+
 def describe_index(index: IndexMetadata, schema: Schema) -> dict[str, Any]:
     """Return what `LanceDataset.list_indices` says about an index."""
-    kind = index.type_url.rpartition(".")[2].rpartition("/")[2].removesuffix(_SUFFIX)
     return {
         "name": index.name,
-        "type": kind or "Unknown",
+        "type": kind_of(index),
         "uuid": index.uuid,
         "fields": [".".join(field.name for field in path) for x in index.fields if (path := path_of(schema.fields, x))],
         "version": index.dataset_version,
@@ -32,13 +36,13 @@ def drop_index(table: TableVersion, name: str) -> TableVersion:
 
     Raises
     ------
-    InvalidInputError
+    IndexNotFoundError
         If there is none of that name.
     """
     dropped = tuple(index for index in table.manifest.indices if index.name == name)
     if not dropped:
         names = sorted({index.name for index in table.manifest.indices if not index.is_system})
-        raise InvalidInputError(f"there is no index {name!r}; the indices are {', '.join(names) or '(none)'}")
+        raise IndexNotFoundError(f"there is no index {name!r}; the indices are {', '.join(names) or '(none)'}")
     return table.commit(CreateIndex((), dropped))
 
 

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -29,20 +30,45 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.transaction import Transaction
 from lance_format.table.write import check_data_files
 
+Arguments = ParamSpec("Arguments")
+Made = TypeVar("Made", covariant=True)
+
+
+class _Maker(Generic[Arguments, Made]):
+    """A function that makes operations, which `isinstance` takes for their class."""
+
+    def __init__(self, make: Callable[Arguments, Made], kind: type) -> None:
+        self._make = make
+        self._kind = kind
+        functools.update_wrapper(self, make)
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Made:
+        return self._make(*args, **kwargs)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, self._kind)
+
+
+def _makes(kind: type) -> Callable[[Callable[Arguments, Made]], _Maker[Arguments, Made]]:
+    return lambda make: _Maker(make, kind)
+
 
 class LanceOperation:
-    """What `LanceDataset.commit` takes."""
+    """What `LanceDataset.commit` takes; `isinstance` tells which one a transaction has."""
 
+    @_makes(operations.Append)
     @staticmethod
     def Append(fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
         """Add fragments."""
         return operations.Append(tuple(fragments))
 
+    @_makes(operations.Overwrite)
     @staticmethod
     def Overwrite(new_schema: pa.Schema | LanceSchema, fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
         """Replace schema and fragments, or create the table."""
         return operations.Overwrite(tuple(fragments), _as_schema(new_schema))
 
+    @_makes(operations.Delete)
     @staticmethod
     def Delete(  # noqa: N802
         updated_fragments: Iterable[FragmentMetadata], deleted_fragment_ids: Iterable[int], predicate: str
@@ -50,6 +76,7 @@ class LanceOperation:
         """Replace fragments by the same with other deletion files, and remove those of which no row is left."""
         return operations.Delete(tuple(updated_fragments), frozenset(deleted_fragment_ids), predicate)
 
+    @_makes(operations.Update)
     @staticmethod
     def Update(  # noqa: N802
         removed_fragment_ids: Iterable[int] = (),
@@ -69,6 +96,7 @@ class LanceOperation:
             update_mode != "rewrite_columns",
         )
 
+    @_makes(operations.Merge)
     @staticmethod
     def Merge(fragments: Iterable[FragmentMetadata], schema: LanceSchema) -> Operation:  # noqa: N802
         """Replace all fragments by the same with further data files, and the schema."""
@@ -76,6 +104,7 @@ class LanceOperation:
             raise InvalidInputError("a merge needs the schema that merge_columns returned, with the ids of fields")
         return operations.Merge(tuple(fragments), schema_of(schema))
 
+    @_makes(operations.Project)
     @staticmethod
     def Project(schema: LanceSchema) -> Operation:  # noqa: N802
         """Change the schema, of fields that the table has, which are found by their ids."""
@@ -83,11 +112,13 @@ class LanceOperation:
             raise InvalidInputError("a projection needs a schema with the ids of fields, as LanceDataset.lance_schema")
         return operations.Project(schema_of(schema))
 
+    @_makes(operations.Restore)
     @staticmethod
     def Restore(version: int) -> Operation:  # noqa: N802
         """Make a version the latest again."""
         return operations.Restore(version)
 
+    @_makes(operations.Rewrite)
     @staticmethod
     def Rewrite(  # noqa: N802
         groups: Iterable[operations.RewriteGroup], rewritten_indices: Iterable[Any] = ()
@@ -97,6 +128,7 @@ class LanceOperation:
             raise NotSupportedError("rewritten_indices are not supported: indices are left as they are")
         return operations.Rewrite(tuple(groups))
 
+    @_makes(operations.RewriteGroup)
     @staticmethod
     def RewriteGroup(  # noqa: N802
         old_fragments: Iterable[FragmentMetadata], new_fragments: Iterable[FragmentMetadata]
@@ -104,6 +136,7 @@ class LanceOperation:
         """Name fragments, and those that take their place; an id of 0 asks the commit for one."""
         return operations.RewriteGroup(tuple(old_fragments), tuple(new_fragments))
 
+    @_makes(operations.DataReplacement)
     @staticmethod
     def DataReplacement(replacements: Iterable[tuple[int, DataFile]]) -> Operation:  # noqa: N802
         """Replace the data files of some columns, by the ids of their fragments."""
@@ -119,6 +152,7 @@ class LanceOperation:
         """Set entries of a mapping; those given as None go, and all others if `replace`."""
         return as_update(updates, replace)
 
+    @_makes(operations.UpdateConfig)
     @staticmethod
     def UpdateConfig(  # noqa: N802
         config_updates: MapUpdate | None = None,
@@ -134,6 +168,7 @@ class LanceOperation:
             dict(field_metadata_updates or {}),
         )
 
+    @_makes(operations.ReserveFragments)
     @staticmethod
     def ReserveFragments(num_fragments: int) -> Operation:  # noqa: N802
         """Set ids of fragments aside."""

@@ -25,6 +25,13 @@ def of_equal_size(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[
         yield pa.concat_batches(pieces)
 
 
+def first_rows(batches: Iterator[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the first rows of batches, of which no more are asked for than needed."""
+    while num_rows and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, num_rows)
+        num_rows -= min(num_rows, batch.num_rows)
+
+
 class RowStream:
     """Hands out the rows of batches.
 

@@ -45,6 +45,10 @@ class ScanMethods:
         """Read rows into a DataFrame of pandas, which has to be installed; see `to_table`."""
         return self.to_table(columns, filter, **options).to_pandas()
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
         """Read the first rows; further arguments are those of `LanceDataset.scanner`."""
         return self.to_table(columns, limit=num_rows, **options)

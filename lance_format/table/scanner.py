@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from lance_format.table.projection import Columns, Filter, Projection, plan_proj
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.row_lookup import RowLookup
 from lance_format.table.row_ranges import RowRanges
-from lance_format.table.row_stream import of_equal_size
+from lance_format.table.row_stream import first_rows, of_equal_size
 from lance_format.table.scan_metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
@@ -174,6 +175,20 @@ class LanceScanner:
     def to_table(self) -> pa.Table:
         """Read the rows into memory."""
         return self._projection.to_table(self.to_batches())
+
+    def to_pandas(self, **options: Any) -> Any:
+        """Read the rows into a DataFrame of pandas, which has to be installed; options are those of `pa.Table`."""
+        return self.to_table().to_pandas(**options)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Read the first rows, and no others."""
+        if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 0:
+            raise InvalidInputError(f"num_rows is {num_rows!r}; a whole number from 0 on is needed")
+        return self._projection.to_table(first_rows(self.to_batches(), num_rows))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def count_rows(self) -> int:
         """Count the rows."""

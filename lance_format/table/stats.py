@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lance_format.table.index_stats import index_stats
 from lance_format.table.table_version import TableVersion
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ class LanceStats:
             "num_fragments": len(scans),
             "num_small_files": sum(scan.physical_rows() < max_rows_per_group for scan in scans),
         }
+
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Count which fragments and rows an index covers, and which it does not.
+
+        Returns
+        -------
+        dict
+            `index_type`, `name`; `num_indices` and `num_segments`, the number of its parts, and `indices` and
+            `segments`, what is known of the content of each: of zone maps `num_zones` and `rows_per_zone`;
+            `num_indexed_fragments`, `num_indexed_rows`, `num_unindexed_fragments`, `num_unindexed_rows`, deleted rows
+            not counted; `num_indexed_rows_per_delta`, a number for each part; `updated_at_timestamp_ms`.
+
+        Raises
+        ------
+        IndexNotFoundError
+            If there is none of that name.
+        """
+        return index_stats(self._dataset._table, index_name)
 
     def data_stats(self) -> DataStatistics:
         """Sum up what each field takes in the data files, whose metadata is read.

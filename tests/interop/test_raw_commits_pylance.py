@@ -1,7 +1,9 @@
 """Operations that are prepared fragment by fragment and committed in one go, on tables of either library."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -18,6 +20,8 @@ from lance_format import (
     RetryableCommitConflictError,
     write_fragments,
 )
+from lance_format.file import LanceFileWriter
+from lance_format.table.fragment import DataFile
 from tests.interop.test_scans_pylance import people
 from tests.interop.test_table_pylance import assert_same
 
@@ -128,3 +132,46 @@ def test_a_table_is_copied_from_another(tmp_path: Path) -> None:
     lance_format.write_dataset(first.scanner(["id"], "id > 5").to_reader(), tmp_path / "c")
     assert assert_same(tmp_path / "b").to_table() == some(30)
     assert assert_same(tmp_path / "c").count_rows() == 24
+
+
+def test_data_files_that_are_made_by_hand(tmp_path: Path) -> None:
+    """As pylance takes them: sequences of any kind, and a size that may be left out."""
+    path = tmp_path / "t"
+    table = lance_format.write_dataset({"a": [1, 2]}, path)
+    table.add_columns({"b": "'x'"})
+    with LanceFileWriter(path / "data" / "new.lance") as writer:
+        writer.write_batch(pa.table({"b": ["p", "q"]}))
+    file = DataFile(
+        "new.lance", [1], column_indices=[0], file_major_version=2, file_minor_version=2, file_size_bytes=None
+    )
+    assert file == DataFile("new.lance", (1,), (0,), 2, 2)
+    replacement = LanceOperation.DataReplacement([LanceOperation.DataReplacementGroup(0, file)])
+    made = LanceDataset.commit(table, replacement, table.version)
+    assert (
+        made.to_table().to_pydict() == {"a": [1, 2], "b": ["p", "q"]} == lance.dataset(str(path)).to_table().to_pydict()
+    )
+    assert isinstance(lance.dataset(str(path)).read_transaction(3).operation, lance.LanceOperation.DataReplacement)
+    assert isinstance(made.read_transaction(3).operation, LanceOperation.DataReplacement)
+
+
+EXAMPLES: dict[str, Callable[[], Any]] = {
+    "Append": lambda: LanceOperation.Append([]),
+    "Overwrite": lambda: LanceOperation.Overwrite(pa.schema({"a": pa.int8()}), []),
+    "Delete": lambda: LanceOperation.Delete([], [1], "true"),
+    "Update": lambda: LanceOperation.Update(removed_fragment_ids=[1]),
+    "Merge": lambda: LanceOperation.Merge([], lance_format.LanceSchema.from_pyarrow(pa.schema([]))),
+    "Project": lambda: LanceOperation.Project(lance_format.LanceSchema.from_pyarrow(pa.schema([]))),
+    "Restore": lambda: LanceOperation.Restore(1),
+    "Rewrite": lambda: LanceOperation.Rewrite([]),
+    "DataReplacement": lambda: LanceOperation.DataReplacement([]),
+    "UpdateConfig": lambda: LanceOperation.UpdateConfig(),
+    "ReserveFragments": lambda: LanceOperation.ReserveFragments(1),
+}
+
+
+def test_operations_are_told_apart() -> None:
+    made = {name: example() for name, example in EXAMPLES.items()}
+    for name in made:
+        kind = getattr(LanceOperation, name)
+        assert [other for other, operation in made.items() if isinstance(operation, kind)] == [name]
+        assert kind.__doc__

@@ -47,6 +47,24 @@ class TestReading:
         assert max(batch.num_rows for batch in batches) <= batch_size
         assert pa.Table.from_batches(batches) == rows(0, 100)
 
+    def test_anyone_who_takes_streams_of_arrow_can_read(self, table: LanceDataset) -> None:
+        whole = table.to_table()
+        for source in (table, table.scanner(), table.scanner(order_by=["a"])):
+            assert pa.table(source) == pa.RecordBatchReader.from_stream(source).read_all() == whole
+        assert pa.table(table.get_fragments()[1])["a"].to_pylist() == list(range(40, 80))
+        assert pa.table(table.scanner(columns={"b": "a * 2"}, filter="a = 3")).to_pydict() == {"b": [6]}
+
+    def test_scanners_read_into_other_forms(self, table: LanceDataset) -> None:
+        scanner = table.scanner(columns=["a"], filter="a % 2 = 0", batch_size=8)
+        assert scanner.to_pandas()["a"].tolist() == list(range(0, 100, 2))
+        for num_rows in (0, 5, 8, 9, 200):
+            assert scanner.head(num_rows)["a"].to_pylist() == list(range(0, 100, 2))[:num_rows]
+        scanner.head(3)
+        assert scanner.metrics is not None
+        assert scanner.metrics.rows_returned < 50
+        with pytest.raises(InvalidInputError, match="num_rows is -1"):
+            scanner.head(-1)
+
     def test_columns_come_in_the_order_asked_for(self, table: LanceDataset) -> None:
         assert table.to_table(["s", "a"]).column_names == ["s", "a"]
         assert table.to_table(["s"], limit=1).to_pydict() == {"s": ["row 0"]}

@@ -43,6 +43,8 @@ def test_errors_are_one_family_and_travel_between_processes(name: str) -> None:
         ("CommitConflictError", OSError),
         ("DatasetExistsError", OSError),
         ("DatasetNotFoundError", ValueError),
+        ("IndexNotFoundError", KeyError),
+        ("IndexNotFoundError", ValueError),
         ("InvalidInputError", ValueError),
         ("NotSupportedError", NotImplementedError),
         ("RetryableCommitConflictError", OSError),
