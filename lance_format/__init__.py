@@ -36,6 +36,7 @@ from lance_format.errors import (
 from lance_format.version import FileVersion
 
 if TYPE_CHECKING:
+    from lance_format.blob_fields import blob_array, blob_field
     from lance_format.extension_types import storage_schema
     from lance_format.file.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
@@ -94,6 +95,8 @@ __all__ = [
     "Transaction",
     "VersionNotFoundError",
     "batch_udf",
+    "blob_array",
+    "blob_field",
     "dataset",
     "plan_write",
     "prepare_compiler",
@@ -124,6 +127,8 @@ _LAZY = {
     "Transaction": "lance_format.table.transaction",
     "TableWrite": "lance_format.table.write",
     "batch_udf": "lance_format.table.batch_udf",
+    "blob_array": "lance_format.blob_fields",
+    "blob_field": "lance_format.blob_fields",
     "dataset": "lance_format.table.dataset",
     "plan_write": "lance_format.table.write",
     "prepare_compiler": "lance_format.kernels.jit",

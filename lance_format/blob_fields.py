@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -41,6 +41,38 @@ DESCRIPTION_KEYS = (BLOB_KEY.decode(), _PACKED_KEY.decode())
 """The metadata, all of it `true`, by which a data file marks a description of the second format."""
 NUM_DESCRIPTION_PARTS = len(_V2_FIELDS)
 """How many fields such a description has, which the file lists without ids."""
+
+
+def blob_field(name: str, *, nullable: bool = True) -> pa.Field:
+    """Return a column of blobs for the schema of data: byte strings that are stored apart from others.
+
+    >>> import pyarrow as pa
+    >>> schema = pa.schema([pa.field("id", pa.int64()), blob_field("video")])
+    >>> pa.table([[1, 2], blob_array([b"...", None])], schema=schema).num_rows
+    2
+
+    Parameters
+    ----------
+    name : str
+    nullable : bool
+    """
+    return pa.field(name, pa.large_binary(), nullable, {BLOB_KEY: b"true"})
+
+
+def blob_array(values: Iterable[bytes | bytearray | memoryview | None]) -> pa.LargeBinaryArray:
+    """Return the values of a column of blobs; see `blob_field`.
+
+    Raises
+    ------
+    NotSupportedError
+        If one is a text, which in pylance is the URI of bytes elsewhere.
+    """
+    listed = [bytes(value) if isinstance(value, bytearray | memoryview) else value for value in values]
+    if any(isinstance(value, str) for value in listed):
+        raise NotSupportedError("blobs that lie elsewhere, named by URIs, cannot be written; give their bytes")
+    if not all(value is None or isinstance(value, bytes) for value in listed):
+        raise InvalidInputError("the values of blobs are bytes or None")
+    return pa.array(listed, pa.large_binary())
 
 
 class BlobHandling(enum.Enum):

@@ -293,3 +293,24 @@ def _check_payloads(path: str, expected: list[bytes | None]) -> None:
     for reader in (ours, theirs):
         blobs = reader.take_blobs("b", indices=range(len(expected)))
         assert [None if blob is None else blob.read() for blob in blobs] == expected
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_columns_of_blobs_by_their_names(version: str, tmp_path: Path) -> None:
+    values = [b"small", None, b"", bytearray(b"x" * 100_000), memoryview(b"view")]
+    schema = pa.schema([pa.field("n", pa.int64()), lance_format.blob_field("b")])
+    data = pa.table([range(5), lance_format.blob_array(values)], schema=schema)
+    table = lance_format.write_dataset(data, tmp_path / "t", data_storage_version=version)
+    table.insert({"n": [5], "b": [b"plain bytes"]})
+    expected = [None if value is None else bytes(value) for value in [*values, b"plain bytes"]]
+    for library in (lance_format, lance):
+        found = library.dataset(str(tmp_path / "t")).take_blobs("b", indices=range(6))
+        assert [None if file is None else file.read() for file in found] == expected
+    assert table.to_table(blob_handling="all_binary")["b"].to_pylist() == expected
+    reference = lance.write_dataset(data, str(tmp_path / "r"), data_storage_version=version)
+    assert [field.metadata for field in reference.schema] == [field.metadata for field in table.schema]
+    assert not lance_format.blob_field("b", nullable=False).nullable
+    with pytest.raises(lance_format.NotSupportedError, match="URIs"):
+        lance_format.blob_array([b"a", "file:///etc/hostname"])
+    with pytest.raises(lance_format.InvalidInputError, match="bytes or None"):
+        lance_format.blob_array([1])  # type: ignore[list-item]
