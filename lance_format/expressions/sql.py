@@ -28,6 +28,7 @@ from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
+from lance_format.expressions.arrow_type_names import parse_arrow_type
 from lance_format.expressions.casts import cast
 from lance_format.expressions.nodes import Expression, Literal, NullSafeEqual
 from lance_format.expressions.rendering import to_sql
@@ -291,9 +292,16 @@ def _escape(node: Any) -> Expression:
 
 
 def _cast(node: Any) -> Expression:
-    arrow_type = type_of(node.args["to"])
-    null_on_failure = isinstance(node, exp.TryCast)
-    operand = _convert(node.this)
+    return _cast_to(_convert(node.this), type_of(node.args["to"]), null_on_failure=isinstance(node, exp.TryCast))
+
+
+def _arrow_cast(operand: Expression, name: Expression) -> Expression:
+    if not isinstance(name, Literal) or not isinstance(name.value.as_py(), str):
+        raise InvalidInputError("arrow_cast needs the name of a type as a text constant, as 'Int32'")
+    return _cast_to(operand, parse_arrow_type(name.value.as_py()), null_on_failure=False)
+
+
+def _cast_to(operand: Expression, arrow_type: pa.DataType, *, null_on_failure: bool) -> Expression:
     if not isinstance(operand, Literal):
         return nodes.Cast(operand, arrow_type, null_on_failure)
     try:
@@ -322,6 +330,8 @@ def _function(node: Any) -> Expression:
         return nodes.Not(nodes.IsNull(arguments[0]))
     if name == "get_field" and len(arguments) == 2 and isinstance(arguments[1], Literal):
         return _get_field(arguments[0], str(arguments[1].value.as_py()))
+    if name == "arrow_cast" and len(arguments) == 2:
+        return _arrow_cast(*arguments)
     if name == "make_array":
         return _array_of(list(arguments), node)
     if name in NOW and not arguments:
