@@ -159,10 +159,11 @@ class Field:
             If its metadata is no text.
         """
         arrow_type = field.type
-        metadata = _as_text(field.metadata, f"column {field.name!r}")
+        metadata = dict(field.metadata or {})
         if isinstance(arrow_type, pa.BaseExtensionType):
             metadata |= metadata_of(field)
             arrow_type = arrow_type.storage_type
+        metadata = _as_text(metadata, f"column {field.name!r}")
         return cls(
             name=field.name,
             logical_type=_logical_type(arrow_type, field.name),
@@ -388,12 +389,17 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
 
 def _spell_fixed_size_list(arrow_type: pa.FixedSizeListType, name: str) -> str:
     item = arrow_type.value_type
-    if metadata_of(arrow_type.value_field).get(_EXTENSION_NAME) == _BFLOAT16.encode():
+    if _is_bfloat16(arrow_type.value_field):
         return f"fixed_size_list:{_BFLOAT16}:{arrow_type.list_size}"
     unfit = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map, pa.types.is_dictionary)
     if any(check(item) for check in unfit):
         raise NotSupportedError(f"column {name!r} is a fixed-size list of {item}, which Lance cannot store")
     return f"fixed_size_list:{_logical_type(item, name)}:{arrow_type.list_size}"
+
+
+def _is_bfloat16(field: pa.Field) -> bool:
+    storage = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    return bool(storage == _BFLOAT16_ITEM.type) and metadata_of(field).get(_EXTENSION_NAME) == _BFLOAT16.encode()
 
 
 def _spell_map(arrow_type: pa.MapType, name: str) -> str:

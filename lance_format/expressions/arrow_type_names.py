@@ -1,6 +1,6 @@
 """The names of types that `arrow_cast` takes: those of Arrow's Rust implementation, as DataFusion has them.
 
-Int64    Timestamp(Microsecond, Some("UTC"))    Decimal128(10, 2)    FixedSizeList(32, Float32)    List(Utf8)
+Examples are `Timestamp(Microsecond, Some("UTC"))`, `Decimal128(10, 2)`, `FixedSizeList(32, Float32)` and `List(Utf8)`.
 """
 
 from __future__ import annotations

@@ -143,6 +143,13 @@ def test_vectors_of_bfloat16(nesting: str, version: str, tmp_path: Path) -> None
         )
 
 
+def test_vectors_that_only_say_that_they_are_of_bfloat16(tmp_path: Path) -> None:
+    item = pa.field("item", pa.float32(), metadata={"ARROW:extension:name": "lance.bfloat16"})
+    table = pa.table([pa.array([[1.5, 2.5]], pa.list_(item, 2))], ["c"])
+    assert lance_format.write_dataset(table, tmp_path / "t").to_table()["c"].to_pylist() == [[1.5, 2.5]]
+    assert lance.dataset(str(tmp_path / "t")).to_table()["c"].to_pylist() == [[1.5, 2.5]]
+
+
 @pytest.mark.parametrize("name", _TYPES)
 def test_extensions_inside_of_vectors_and_dictionaries_are_refused(name: str, tmp_path: Path) -> None:
     for arrow_type in (pa.list_(_TYPES[name][0], 2), pa.dictionary(pa.int8(), _TYPES[name][0])):
