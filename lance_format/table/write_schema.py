@@ -110,9 +110,49 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
     if differences:
         raise SchemaMismatchError("; ".join(differences))
     try:
-        return column.cast(expected)
+        return arrange(column, expected).cast(expected)
     except pa.ArrowException as error:
         raise SchemaMismatchError(f"column {field.name!r} is {column.type}; {expected} is needed: {error}") from error
+
+
+def arrange(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return an array whose structs have the fields of a type, in its order; those that are missing are null.
+
+    Values keep their types, and are not copied. Releases of pyarrow differ in what a cast does here.
+
+    Parameters
+    ----------
+    array : pa.Array
+        Of storage types, nested as `wanted` is.
+    wanted : pa.DataType
+    """
+    kind = array.type
+    if kind == wanted or not pa.types.is_nested(kind):
+        return array
+    if pa.types.is_struct(kind):
+        columns = [_arrange_field(array, field) for field in wanted]
+        fields = [field.with_type(column.type) for field, column in zip(wanted, columns, strict=True)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
+    if pa.types.is_map(kind):
+        items = arrange(array.items, wanted.item_type)
+        kind = pa.map_(kind.key_field, kind.item_field.with_type(items.type))
+        children = pa.StructArray.from_arrays([array.keys, items], fields=[kind.key_field, kind.item_field])
+    else:
+        children = arrange(array.values, wanted.value_type)
+        item = kind.value_field.with_type(children.type)
+        if pa.types.is_fixed_size_list(kind):
+            kind = pa.list_(item, kind.list_size)
+        else:
+            kind = pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+    own = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
+    return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, [children])
+
+
+def _arrange_field(structs: pa.StructArray, field: pa.Field) -> pa.Array:
+    if structs.type.get_field_index(field.name) < 0:
+        return pa.nulls(len(structs), field.type)
+    return arrange(structs.field(field.name), field.type)
 
 
 def _differences(expected: Field, found: Field, path: str, whole_structs: bool) -> list[str]:

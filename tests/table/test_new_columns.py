@@ -22,6 +22,7 @@ from lance_format import (
     StorageError,
     TableWrite,
 )
+from lance_format.table.write_schema import arrange
 from tests.table.builders import data_files, rows
 from tests.table.faults import FaultyStore
 
@@ -256,6 +257,43 @@ def test_structs_that_cannot_grow(tmp_path: Path, column: pa.Field, error: type[
     with pytest.raises((error, InvalidInputError)):
         lance_format.dataset(tmp_path / "t").add_columns(column)
     assert lance_format.dataset(tmp_path / "t").latest_version == 1
+
+
+POINT, OTHER = (
+    pa.struct({"u": pa.int64(), "v": pa.string()}),
+    pa.struct({"w": pa.int8(), "v": pa.string(), "u": pa.int64()}),
+)
+POINTS = [{"u": 1, "v": "a"}, None, {"u": None, "v": "c"}, {"u": 4, "v": None}, {"u": 5, "v": "e"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "wanted"),
+    [
+        (POINTS, POINT, OTHER),
+        ([POINTS[:2], None, [], POINTS[2:], [None]], pa.list_(POINT), pa.list_(OTHER)),
+        ([POINTS[:2], None, [], POINTS[2:], [None]], pa.large_list(POINT), pa.large_list(OTHER)),
+        ([POINTS[:2], None, POINTS[2:4], [None, None]], pa.list_(POINT, 2), pa.list_(OTHER, 2)),
+        (
+            [[("a", POINTS[0])], None, [], [("b", None), ("c", POINTS[3])]],
+            pa.map_(pa.string(), POINT),
+            pa.map_(pa.string(), OTHER),
+        ),
+        (
+            [{"p": None, "l": [[POINTS[0]], None]}, None, {"p": POINTS[4], "l": None}, {"p": POINTS[0], "l": []}],
+            pa.struct({"p": POINT, "l": pa.list_(pa.list_(POINT))}),
+            pa.struct({"l": pa.list_(pa.list_(OTHER)), "p": OTHER}),
+        ),
+    ],
+    ids=["struct", "list", "large list", "vector", "map", "nested"],
+)
+def test_structs_are_arranged(values: list[Any], kind: pa.DataType, wanted: pa.DataType) -> None:
+    whole = pa.array([*values, *values], kind)
+    for start, stop in [(0, len(whole)), (1, len(whole) - 1), (2, 3), (1, 1)]:
+        arranged = arrange(whole[start:stop], wanted)
+        arranged.validate(full=True)
+        assert arranged.type == wanted
+        assert arranged.to_pylist() == pa.array(whole[start:stop].to_pylist(), wanted).to_pylist()
+    assert arrange(whole, kind) is whole
 
 
 def test_fields_of_structs_match_by_name(nested: Path) -> None:
