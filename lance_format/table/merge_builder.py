@@ -52,7 +52,7 @@ class MergeInsertBuilder:
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Replace rows of the table by those of the data that have the same key.
 
-        Columns that the data lacks keep their values.
+        Columns that the data lacks, and fields of structs that are in no list, keep their values.
 
         Parameters
         ----------

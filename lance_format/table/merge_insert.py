@@ -27,6 +27,7 @@ from lance_format.table.key_index import Numbers
 from lance_format.table.manifest import Manifest
 from lance_format.table.merge_matching import Matches, MergeSource, Merging, describe_key, find_matches, read_source
 from lance_format.table.operations import Update
+from lance_format.table.partial_structs import overlay
 from lance_format.table.row_set import MovedRows, mark_deleted
 from lance_format.table.scan_metrics import ScanMetrics
 from lance_format.table.table_version import Draft, TableVersion
@@ -61,8 +62,8 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
     table : TableVersion
     merging : Merging
     source : pa.Table
-        With the columns of the key. Those of the table that it lacks keep their values in rows that are updated, and
-        become null in rows that are inserted.
+        With the columns of the key. Columns of the table, and fields of structs, that it lacks keep their values in
+        rows that are updated, and become null in rows that are inserted.
 
     Returns
     -------
@@ -129,8 +130,8 @@ def _new_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that are to be written: replaced ones in the order of the target, then those that are inserted."""
     schema = table.manifest.schema
-    missing = schema.select(name for name in schema.names if name not in source.table.schema.names)
-    missing = read_schema(missing, BlobHandling.ALL_BINARY)
+    given = [name for name in source.table.schema.names if name not in source.partial]
+    missing = read_schema(schema.select(name for name in schema.names if name not in given), BlobHandling.ALL_BINARY)
     for update in found.updates.values():
         rows, source_rows = update.all()
         moved.add(rows)
@@ -138,7 +139,10 @@ def _new_rows(
         for row in range(0, source_rows.size, _BATCH_ROWS):
             part = slice(row, row + _BATCH_ROWS)
             kept = scan.take_physical(rows.offsets[part]) if missing.fields else None
-            yield from _assemble(schema, source.table.take(pa.array(source_rows[part])), kept)
+            values = source.table.take(pa.array(source_rows[part]))
+            if kept is not None:
+                values = overlay(kept, values, source.partial)
+            yield from _assemble(schema, values, kept)
     for row in range(0, inserted.size, _BATCH_ROWS):
         yield from _assemble(schema, source.table.take(pa.array(inserted[row : row + _BATCH_ROWS])), None)
 

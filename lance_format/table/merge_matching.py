@@ -11,7 +11,7 @@ source that would replace or delete the same one are refused.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,13 +24,14 @@ from lance_format.expressions import BoundExpression, as_expression, filter_mask
 from lance_format.table.fragment_files import empty_columns_batch
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
+from lance_format.table.partial_structs import find_partial, with_given_fields
 from lance_format.table.projection import Filter, plan_projection, visible_schema
 from lance_format.table.row_columns import LiveRows
 from lance_format.table.row_set import RowSet
 from lance_format.table.scan_metrics import ScanMetrics
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion
-from lance_format.table.write_schema import conform, plan_append, plan_update
+from lance_format.table.write_schema import Partial, conform, plan_append, plan_update
 
 _MIN_SEARCHED_ROWS = 64 * 1024
 _SEARCHED_PER_ROW = 4
@@ -95,12 +96,15 @@ class MergeSource:
     numbers : int64[num_rows]
         The key of every row; -1 if a column of it is null.
     by_key : RowsByKey
+    partial : mapping of str to pa.StructType
+        The columns whose structs lack fields, with those that they have; in rows that are updated the others stay.
     """
 
     table: pa.Table
     keys: KeyIndex
     numbers: Numbers
     by_key: RowsByKey
+    partial: Mapping[str, pa.StructType] = field(default_factory=dict)
 
     @property
     def rows_to_search(self) -> int:
@@ -140,10 +144,11 @@ def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
         schema.field(name)  # it may be gone by now
         if name not in source.names:
             raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
-    if not merging.inserts:
-        return plan_update(schema, source)
-    # In rows that are updated a field that the source lacks would lose its values.
-    return plan_append(schema, source, whole_structs=merging.matched is WhenMatched.UPDATE)
+    plan_update(schema, pa.schema([source.field(name) for name in merging.on]))  # Keys are whole.
+    if merging.inserts:
+        keeps = merging.matched is WhenMatched.UPDATE
+        return plan_append(schema, source, partial=Partial.NOT_IN_LISTS if keeps else Partial.ALL)
+    return plan_update(schema, source, Partial.NOT_IN_LISTS)
 
 
 def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> MergeSource:
@@ -171,7 +176,8 @@ def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> Merg
     rows = pa.Table.from_batches(fitting, arrow).combine_chunks()
     keys, numbers = index_keys(rows, merging.on)
     numbers = np.where(null_keys(rows, merging.on), -1, numbers)
-    return MergeSource(rows, keys, numbers, group_rows(numbers, keys.num_keys))
+    partial = find_partial(stored, source.schema)
+    return MergeSource(rows, keys, numbers, group_rows(numbers, keys.num_keys), partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +260,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
         expression does not fit.
     """
     found = Matches(np.zeros(source.keys.num_keys, np.bool_))
-    terms = bind_terms(table.manifest.schema, merging, source.table.schema)
+    terms = bind_terms(table.manifest.schema, merging, with_given_fields(source.table.schema, source.partial))
     if not source.table.num_rows and not merging.deletes_others:
         return found
     scanner = LanceScanner(table, columns=list(terms.columns))

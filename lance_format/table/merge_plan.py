@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from lance_format.expressions import to_sql
 from lance_format.table.merge_insert import plan_merge
-from lance_format.table.merge_matching import Merging, bind_terms, fit_source
+from lance_format.table.merge_matching import Merging, WhenMatched, bind_terms, fit_source
+from lance_format.table.partial_structs import find_partial, with_given_fields
 from lance_format.table.table_version import Draft, TableVersion
 
 
@@ -32,8 +33,10 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
         See `lance_format.table.merge_insert.merge_insert`.
     """
     schema = table.manifest.schema
-    given = fit_source(schema, merging, schema.to_arrow() if source is None else source)
-    terms = bind_terms(schema, merging, given.to_storage())
+    source = schema.to_arrow() if source is None else source
+    given = fit_source(schema, merging, source)
+    partial = find_partial(given, source)
+    terms = bind_terms(schema, merging, with_given_fields(given.to_storage(), partial))
     actions = {
         "on": f"[{', '.join(merging.on)}]",
         "when_matched": merging.matched.value + ("" if merging.condition is None else f" if {merging.condition}"),
@@ -42,14 +45,15 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
     }
     if terms.others is not None and merging.deletes_others:
         actions["when_not_matched_by_source"] += f" if {to_sql(terms.others.expression)}"
-    missing = [name for name in schema.names if name not in given.names] if merging.takes_values else []
+    missing = [name for name in schema.names if name not in given.names or name in partial]
+    updates = merging.matched is WhenMatched.UPDATE
     lines = [
         f"MergeInsert: {', '.join(f'{clause}={action}' for clause, action in actions.items())}",
         f"target: {table.uri}, version {table.manifest.version}",
         f"columns of the data: {', '.join(given.names)}",
         *(f"  {field.name}: {field.type}" for field in given.to_arrow() if verbose),
         f"read of all rows: {', '.join(terms.columns)}",
-        f"read of the rows that are updated: {', '.join(missing) or '(nothing)'}",
+        f"read of the rows that are updated: {', '.join(missing if updates else ()) or '(nothing)'}",
     ]
     return "\n  ".join(lines)
 

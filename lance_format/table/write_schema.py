@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -13,7 +14,15 @@ from lance_format.extension_types import storage_of
 from lance_format.file import as_given
 
 
-def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = (), *, whole_structs: bool = False) -> Schema:
+class Partial(enum.Enum):
+    """Which structs of data may lack fields that those of the table have."""
+
+    NONE = "none"
+    NOT_IN_LISTS = "not in lists"
+    ALL = "all"
+
+
+def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = (), *, partial: Partial = Partial.ALL) -> Schema:
     """Return the fields that data of some schema fills: the table's, in its order, then new ones.
 
     Columns and fields of structs match by name. Those of the table that the data lacks become null, where they may.
@@ -24,8 +33,7 @@ def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = (), *, wh
     data : pa.Schema
     new : sequence of Field
         Columns and fields of the data that the table is to gain; see `lance_format.table.new_columns`.
-    whole_structs : bool
-        Whether structs have to have all fields.
+    partial : Partial
 
     Raises
     ------
@@ -36,30 +44,30 @@ def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = (), *, wh
     """
     required = [field.name for field in table.fields if not field.nullable and field.name not in data.names]
     problems = [f"column {name!r} is missing and cannot be null" for name in required]
-    return _fit(table.with_fields(new), data, problems, whole_structs=whole_structs)
+    return _fit(table.with_fields(new), data, problems, partial)
 
 
-def plan_update(table: Schema, data: pa.Schema) -> Schema:
+def plan_update(table: Schema, data: pa.Schema, partial: Partial = Partial.NONE) -> Schema:
     """Return the table's fields whose values data of some schema replaces, in the table's order.
 
-    Columns match by name; the others of the table keep their values. Of a struct all fields have to be there.
+    Columns match by name; the others of the table keep their values.
 
     Raises
     ------
     SchemaMismatchError, NotSupportedError
         See `plan_append`.
     """
-    return _fit(table, data, [], whole_structs=True)
+    return _fit(table, data, [], partial)
 
 
-def _fit(table: Schema, data: pa.Schema, problems: list[str], *, whole_structs: bool) -> Schema:
+def _fit(table: Schema, data: pa.Schema, problems: list[str], partial: Partial) -> Schema:
     incoming = {field.name: field for field in Schema.from_arrow(data).fields}
     unknown = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
     different = [
         difference
         for field in table.fields
         if field.name in incoming
-        for difference in _differences(field, incoming[field.name], field.name, whole_structs)
+        for difference in _differences(field, incoming[field.name], field.name, partial)
     ]
     if problems := [*unknown, *different, *problems]:
         raise SchemaMismatchError(f"the data does not fit the table: {'; '.join(problems)}")
@@ -104,7 +112,7 @@ def _conform_column(column: pa.Array, field: Field) -> pa.Array:
     column = storage_of(column)
     if column.type == expected:
         return column
-    differences = _differences(field, given, field.name, whole_structs=False)
+    differences = _differences(field, given, field.name, Partial.ALL)
     if has_blobs(field) and not differences:
         return as_given(column, field)
     if differences:
@@ -155,7 +163,7 @@ def _arrange_field(structs: pa.StructArray, field: pa.Field) -> pa.Array:
     return arrange(structs.field(field.name), field.type)
 
 
-def _differences(expected: Field, found: Field, path: str, whole_structs: bool) -> list[str]:
+def _differences(expected: Field, found: Field, path: str, partial: Partial) -> list[str]:
     """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
     if expected.logical_type == "json":
         return [f"column {path!r} is JSON, which cannot be written yet"]
@@ -168,14 +176,16 @@ def _differences(expected: Field, found: Field, path: str, whole_structs: bool) 
     pairs = list(zip(expected.children, found.children, strict=False))
     if expected.logical_type == "struct":
         given = {child.name: child for child in found.children}
-        if not _has_fields(expected, given, whole_structs):
+        if not _has_fields(expected, given, partial is Partial.NONE):
             names = ", ".join(child.name for child in expected.children)
             return [f"column {path!r} has the fields {', '.join(given)}, the table's {names}"]
         pairs = [(child, given[child.name]) for child in expected.children if child.name in given]
+    elif partial is Partial.NOT_IN_LISTS:
+        partial = Partial.NONE
     return [
         difference
         for child, found_child in pairs
-        for difference in _differences(child, found_child, f"{path}.{child.name}", whole_structs)
+        for difference in _differences(child, found_child, f"{path}.{child.name}", partial)
     ]
 
 

@@ -132,6 +132,67 @@ def test_columns_that_are_missing_keep_their_values(tmp_path: Path, columns: lis
     merge_both(tmp_path / "t", source(9, 7, 3, 1).select(columns), "k", CLAUSES[clauses])
 
 
+AB, NESTED = (
+    pa.struct({"a": pa.int64(), "b": pa.string()}),
+    pa.struct({"p": pa.struct({"x": pa.int8(), "y": pa.int8()})}),
+)
+PARTS: dict[str, tuple[pa.DataType, list[Any], pa.DataType, list[Any]]] = {
+    "struct": (
+        AB,
+        [{"a": 1, "b": "x"}, None, {"a": None, "b": "z"}, {"a": 4, "b": None}, None],
+        pa.struct({"a": pa.int64()}),
+        [{"a": 7}, {"a": 8}, None, {"a": None}, None, {"a": 9}],
+    ),
+    "other order": (
+        AB,
+        [{"a": 1, "b": "x"}, None],
+        pa.struct({"b": pa.string(), "a": pa.int64()}),
+        [{"b": "q", "a": 2}] * 3,
+    ),
+    "nested": (
+        NESTED,
+        [{"p": {"x": 1, "y": 2}}, {"p": None}, None],
+        pa.struct({"p": pa.struct({"y": pa.int8()})}),
+        [{"p": {"y": 7}}, {"p": {"y": 8}}, {"p": {"y": 9}}, {"p": None}],
+    ),
+}
+
+
+@pytest.mark.parametrize("clauses", ["upsert", "update", "insert"])
+@pytest.mark.parametrize("name", PARTS)
+def test_fields_of_structs_that_are_missing_keep_their_values(tmp_path: Path, name: str, clauses: str) -> None:
+    kind, before, given, after = PARTS[name]
+    target = pa.table({"k": range(len(before)), "s": pa.array(before, kind), "v": ["v"] * len(before)})
+    lance_format.write_dataset(target, tmp_path / "t", max_rows_per_file=2, enable_stable_row_ids=True)
+    shutil.copytree(tmp_path / "t", tmp_path / "copy")
+    data = pa.table({"k": range(len(after)), "s": pa.array(after, given)})
+    reference, ours = lance.dataset(str(tmp_path / "copy")), lance_format.dataset(tmp_path / "t")
+    counts = [CLAUSES[clauses](table.merge_insert("k")).execute(data) for table in (reference, ours)]
+    assert counts[0] == counts[1]
+    assert rows_of(ours) == rows_of(reference) == rows_of(lance.dataset(str(tmp_path / "t")))
+
+
+def test_parts_of_structs_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    lists = pa.table({"k": [1], "l": pa.array([[{"a": 1, "b": "x"}]], pa.list_(AB)), "s": pa.array([None], AB)})
+    table = lance_format.write_dataset(lists, tmp_path / "t")
+    merge = upsert(table.merge_insert("k"))
+    with pytest.raises(SchemaMismatchError, match=r"column 'l\.item' has the fields a, the table's a, b"):
+        merge.execute({"k": [1], "l": [[{"a": 2}]]})
+    with pytest.raises(SchemaMismatchError, match="column 's' has the fields a, the table's a, b"):
+        upsert(table.merge_insert("s")).execute({"s": [{"a": 2}]})
+    conditional = merge.when_matched_update_all("source.s.b = 'x'")
+    with pytest.raises(InvalidInputError, match="'b'"):
+        conditional.execute({"k": [1], "s": [{"a": 2}]})
+    assert (
+        "read of the rows that are updated: l, s\n"
+        in merge.when_matched_update_all().explain_plan(pa.schema({"k": pa.int64(), "s": pa.struct({"a": pa.int64()})}))
+        + "\n"
+    )
+    inserts = table.merge_insert("k").when_not_matched_insert_all()
+    assert inserts.execute({"k": [2], "l": [[{"a": 2}]]})["num_inserted_rows"] == 1
+    assert table.to_table(filter="k = 2")["l"].to_pylist() == [[{"a": 2, "b": None}]]
+
+
 def values(kind: pa.DataType) -> list[Any]:
     if pa.types.is_boolean(kind):
         return [True, False, None]

@@ -321,17 +321,6 @@ def test_fields_of_structs_match_by_name(nested: Path) -> None:
         table.insert({"l": [[{"v": "c", "w": 1}]]})
 
 
-def test_no_value_is_lost_where_a_struct_is_updated_in_part(nested: Path) -> None:
-    table = lance_format.dataset(nested)
-    table.add_columns(pa.field("p", pa.struct([Y])))
-    merge = table.merge_insert("a").when_not_matched_insert_all()
-    data = {"a": [1, 7], "p": [{"y": "q"}, {"y": "r"}]}
-    merge.execute(data)
-    assert table.to_table()["p"].to_pylist() == [{"x": 1, "y": None}, None, {"x": None, "y": "r"}]
-    with pytest.raises(SchemaMismatchError, match="column 'p' has the fields y, the table's x, y"):
-        merge.when_matched_update_all().execute(data)
-
-
 @pytest.mark.parametrize("mode", ["create", "overwrite"])
 def test_only_appends_add_columns(tmp_path: Path, mode: str) -> None:
     with pytest.raises(InvalidInputError, match="merge_schema is for mode"):
