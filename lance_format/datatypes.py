@@ -23,7 +23,13 @@ TOP_LEVEL_PARENT = -1
 UNASSIGNED = -1
 """The id of a field that has none yet."""
 
+JSON = "json"
+"""The logical type of JSON, whose values are JSONB."""
+
 _EXTENSION_NAME = EXTENSION_KEYS[0]
+_JSON_NAME = b"lance.json"
+# Under these names data brings JSON, as text and as JSONB.
+_JSON_STORAGES = {b"arrow.json": ("string", "large_string"), _JSON_NAME: ("large_binary",)}
 # The items of a fixed-size list are no field, which could name their extension type; of this one the format knows.
 _BFLOAT16 = "lance.bfloat16"
 _BFLOAT16_STORAGE = "fixed_size_binary:2"
@@ -53,16 +59,16 @@ _PLAIN_TYPES: dict[str, pa.DataType] = {
     "large_binary": pa.large_binary(),
     "date32:day": pa.date32(),
     "date64:ms": pa.date64(),
-    "json": pa.large_binary(),
+    JSON: pa.large_binary(),
 }
 _PLAIN_NAMES: dict[pa.DataType, str] = {
-    **{arrow_type: name for name, arrow_type in _PLAIN_TYPES.items() if name != "json"},
+    **{arrow_type: name for name, arrow_type in _PLAIN_TYPES.items() if name != JSON},
     pa.string_view(): "string",
     pa.binary_view(): "binary",
 }
 # The format spells a dictionary with the types of its values and keys between colons, which then must have none.
 _DICTIONARY_VALUES = frozenset(
-    arrow_type for name, arrow_type in _PLAIN_TYPES.items() if ":" not in name and name not in ("null", "json")
+    arrow_type for name, arrow_type in _PLAIN_TYPES.items() if ":" not in name and name not in ("null", JSON)
 )
 _LIST_NAMES = ("list", "list.struct", "large_list", "large_list.struct")
 _UNITS = ("s", "ms", "us", "ns")
@@ -102,9 +108,7 @@ class Field:
     @property
     def stored_type(self) -> str:
         """The type of what is stored, as the format spells it: bytes for JSON, and for numbers that Arrow lacks."""
-        return (
-            "large_binary" if self.logical_type == "json" else self.logical_type.replace(_BFLOAT16, _BFLOAT16_STORAGE)
-        )
+        return "large_binary" if self.logical_type == JSON else self.logical_type.replace(_BFLOAT16, _BFLOAT16_STORAGE)
 
     def walk(self) -> Iterator[Field]:
         """Yield this field and all below it, in depth-first pre-order."""
@@ -164,9 +168,12 @@ class Field:
             metadata |= metadata_of(field)
             arrow_type = arrow_type.storage_type
         metadata = _as_text(metadata, f"column {field.name!r}")
+        logical_type = _logical_type(arrow_type, field.name)
+        if logical_type in _JSON_STORAGES.get(metadata.get(_EXTENSION_NAME, b""), ()):
+            logical_type, metadata = JSON, {**metadata, _EXTENSION_NAME: _JSON_NAME}
         return cls(
             name=field.name,
-            logical_type=_logical_type(arrow_type, field.name),
+            logical_type=logical_type,
             nullable=field.nullable,
             metadata=metadata,
             children=tuple(cls.from_arrow(child) for child in _arrow_children(arrow_type)),
@@ -329,7 +336,7 @@ def _field_encoding(field: Field) -> file_pb2.Field.Encoding:
     kind = field.logical_type.split(":", 1)[0]
     if kind in ("struct", "null", "map"):
         return file_pb2.Field.NONE
-    if kind in ("string", "binary", "large_string", "large_binary", "json"):
+    if kind in ("string", "binary", "large_string", "large_binary", JSON):
         return file_pb2.Field.VAR_BINARY
     return file_pb2.Field.DICTIONARY if kind == "dict" else file_pb2.Field.PLAIN
 

@@ -1,4 +1,4 @@
-"""JSONB, the form in which Lance stores JSON: its text is made here.
+"""JSONB, the form in which Lance stores JSON: made of text, and made text again.
 
 The layout is that of the Rust crate `jsonb` (github.com/databendlabs/jsonb). All integers are big-endian. A document is
 a container, a container is
@@ -12,28 +12,32 @@ entry says in its upper 4 bits what the value is, and in the others how many byt
 
 A number is a byte that says what follows: nothing (zero, and what is no number), a signed or unsigned integer of 1, 2,
 4 or 8 bytes, a double, or a decimal: an integer of 8, 16 or 32 bytes and a byte of scale, before which early writers
-put one of precision.
+put one of precision. Writers choose the smallest integer, unsigned unless it is negative, and doubles for all other
+numbers. Keys are sorted by their bytes, and each is there once.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 
 _KIND, _COUNT = 0xE000_0000, 0x1FFF_FFFF
 _ARRAY, _OBJECT, _SCALAR = 0x8000_0000, 0x4000_0000, 0x2000_0000
 _SIZE = 0x0FFF_FFFF
 _NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER, _EXTENSION = range(7)
-_NOT_FINITE = (0x10, 0x20, 0x30)
+_NOT_FINITE = _NOT_A_NUMBER, _INFINITE, _NEGATIVE_INFINITE = (0x10, 0x20, 0x30)
 _SIGNED, _UNSIGNED, _DOUBLE, _DECIMAL = 0x40, 0x50, 0x60, 0x70
 _INTEGER_SIZES = (1, 2, 4, 8)
 _DECIMAL_SIZES = {9: 8, 17: 16, 18: 16, 33: 32, 34: 32}
 _MAX_SCALE = 76
 _SMALLEST_PLAIN = 1e-5
+_MAX_INTEGER_DIGITS = 20  # So many has the largest unsigned one of 8 bytes, and the smallest signed one with its sign.
+_MAX_SHOWN = 60
 
 _Part: TypeAlias = "str | tuple[int, int]"
 """Text, or where a container that is yet to become text begins and ends."""
@@ -164,3 +168,105 @@ _SCALARS: dict[int, Callable[[bytes], str]] = {
     _FALSE: lambda _: "false",
     _TRUE: lambda _: "true",
 }
+
+
+def from_text(text: str) -> bytes:
+    """Return the JSONB of a JSON document: byte for byte what pylance makes of it.
+
+    Parameters
+    ----------
+    text : str
+        As RFC 8259 has it. Strings may have control characters, and numbers may be `NaN` or `Infinity`, which read as
+        null.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no JSON, has a key twice in an object, or half of a surrogate pair.
+    NotSupportedError
+        If it is nested too deeply, or too large.
+    """
+    try:
+        value = _DECODER.decode(text)
+        if type(value) is bytes:
+            return value
+        return _container(_ARRAY | len(value), value) if type(value) is list else _container(_SCALAR, [value])
+    except json.JSONDecodeError as error:
+        problem = str(error)
+    except UnicodeEncodeError as error:
+        problem = f"a string has the surrogate {error.object[error.start]!a} without the other of its pair"
+    except _DuplicateKeyError as error:
+        problem = f"an object has the key {error.args[0]!r} twice"
+    except RecursionError:
+        raise NotSupportedError(f"{_shown(text)} is nested too deeply to be stored as JSON") from None
+    raise InvalidInputError(f"{_shown(text)} cannot be stored as JSON: {problem}")
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]!r}…"
+
+
+class _DuplicateKeyError(Exception):
+    """What the parser is stopped by; its argument is the key."""
+
+
+def _encode_object(members: list[tuple[str, Any]]) -> bytes:
+    """Return an object; the parser calls this for the innermost first, whose values so are bytes in those around."""
+    values = dict(members)
+    if len(values) < len(members):
+        raise _DuplicateKeyError(Counter(key for key, _ in members).most_common(1)[0][0])
+    keys = sorted(values)  # By code points, and so by the bytes of UTF-8.
+    return _container(_OBJECT | len(keys), [*keys, *[values[key] for key in keys]])
+
+
+def _container(header: int, values: list[Any]) -> bytes:
+    """Return a container of values as the parser makes them; bytes are containers themselves."""
+    entries, payloads = [header], []
+    for value in values:
+        kind = type(value)
+        if kind is str:
+            entry, payload = _STRING << 28, value.encode()
+        elif kind is bytes:
+            entry, payload = _CONTAINER << 28, value
+        elif kind is list:
+            entry, payload = _CONTAINER << 28, _container(_ARRAY | len(value), value)
+        elif kind is int:
+            entry, payload = _NUMBER << 28, _encode_integer(value)
+        elif kind is float:
+            entry, payload = _NUMBER << 28, _encode_double(value)
+        else:
+            entry, payload = _CONSTANTS[value] << 28, b""
+        entries.append(entry | len(payload))
+        payloads.append(payload)
+    joined = b"".join(payloads)
+    if len(joined) > _SIZE:
+        raise NotSupportedError(f"JSON of {len(joined)} bytes cannot be stored; at most {_SIZE} are possible")
+    return struct.pack(f">{len(entries)}I", *entries) + joined
+
+
+def _encode_integer(value: int) -> bytes:
+    if 0 < value < 256:
+        return _SMALL_INTEGERS[value]
+    if value == 0:
+        return b"\0"
+    kind, bits = (_UNSIGNED, value.bit_length()) if value > 0 else (_SIGNED, (~value).bit_length() + 1)
+    for size in _INTEGER_SIZES:
+        if bits <= 8 * size:
+            return bytes((kind,)) + value.to_bytes(size, signed=kind == _SIGNED)
+    return _encode_double(float(value))
+
+
+def _encode_double(value: float) -> bytes:
+    if value - value == 0:
+        return struct.pack(">Bd", _DOUBLE, value)
+    return bytes((_NOT_A_NUMBER if value != value else _INFINITE if value > 0 else _NEGATIVE_INFINITE,))
+
+
+def _parse_integer(text: str) -> int | float:
+    """Return a number without fraction; as a double if it has too many digits, of which Python limits the number."""
+    return int(text) if len(text) <= _MAX_INTEGER_DIGITS else float(text)
+
+
+_CONSTANTS = {None: _NULL, False: _FALSE, True: _TRUE}
+_SMALL_INTEGERS = [bytes((_UNSIGNED, value)) for value in range(256)]
+_DECODER = json.JSONDecoder(object_pairs_hook=_encode_object, parse_int=_parse_integer, strict=False)

@@ -96,15 +96,6 @@ def test_json_inside_of_other_types(version: str, tmp_path: Path) -> None:
     assert pa.Table.from_batches(ours.to_batches(["list"], batch_size=2)).equals(theirs.to_table(["list"]))
 
 
-def test_json_is_not_written(tmp_path: Path) -> None:
-    table = pa.table({"c": _json(["1"])})
-    with pytest.raises(NotSupportedError, match="column 'c' is JSON, which cannot be written yet"):
-        lance_format.write_dataset(table, tmp_path / "new")
-    lance.write_dataset(table, str(tmp_path / "theirs"))
-    with pytest.raises(lance_format.SchemaMismatchError, match="column 'c' is JSON, which cannot be written yet"):
-        lance_format.write_dataset(table, tmp_path / "theirs", mode="append")
-
-
 def _scalar(kind: int, payload: bytes) -> bytes:
     return struct.pack(">II", 0x2000_0000, kind << 28 | len(payload)) + payload
 

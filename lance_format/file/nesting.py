@@ -176,8 +176,6 @@ def check_writable(field: Field, version: FileVersion) -> None:
     for leaf in leaves:
         kinds = {_kind(part) for part in leaf.path}
         named = f"column {leaf.name!r}"
-        if leaf.field.extension_name == "arrow.json":
-            raise NotSupportedError(f"{named} is JSON, which cannot be written yet; store it as a string")
         if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
         if is_empty_struct(leaf.arrow_type) and kinds - {_Kind.STRUCT, _Kind.LEAF}:

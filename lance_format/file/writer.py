@@ -23,6 +23,7 @@ from lance_format.file.footer import (
     serialize_descriptor,
     serialize_end,
 )
+from lance_format.file.json_columns import to_jsonb
 from lance_format.file.leaf_arrays import as_stored
 from lance_format.file.nesting import Leaf, check_order, check_writable, leaves_of, shred
 from lance_format.file.zone_collector import ROWS_PER_ZONE, ColumnZones
@@ -191,6 +192,8 @@ class FileWriter:
         ------
         SchemaMismatchError
             If the batch's columns are not those of the schema, or a column that must not be null is.
+        InvalidInputError
+            If a text that is to become JSON is none.
         """
         if self._finished:
             raise InvalidInputError(f"{self._sink.path} is finished; no more rows can be written")
@@ -207,7 +210,7 @@ class FileWriter:
         index = batch.schema.get_field_index(name)
         if index < 0:
             raise SchemaMismatchError(f"the batch lacks column {name!r}")
-        array = as_stored(batch.column(index))
+        array = to_jsonb(as_stored(batch.column(index)), column.field, self.num_rows)
         if not _same_type(Field.from_arrow(pa.field(name, array.type)), column.field):
             raise SchemaMismatchError(f"column {name!r} is {array.type}; the schema has {column.field.to_arrow_type()}")
         if not column.field.nullable and array.null_count:

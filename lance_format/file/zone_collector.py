@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_format.blob_fields import format_of
 from lance_format.data_block import Counts, aligned
-from lance_format.datatypes import Field
+from lance_format.datatypes import JSON, Field
 from lance_format.file.columns import is_packed
 from lance_format.file.leaf_arrays import offsets_of, validity_of
 from lance_format.file.nesting import Leaf, leaves_of
@@ -122,7 +122,7 @@ def has_order(leaf: Leaf) -> bool:
     for part in leaf.path[:-1]:
         if part.logical_type != "struct" or is_packed(part) or part.extension_name:
             return False
-    if format_of(leaf.field) is not None or leaf.field.logical_type == "json":
+    if format_of(leaf.field) is not None or leaf.field.logical_type == JSON:
         return False
     return is_ordered(leaf.arrow_type)
 

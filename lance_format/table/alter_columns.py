@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.extension_types import EXTENSION_KEYS
+from lance_format.file.json_columns import has_json
 from lance_format.table.add_columns import ColumnSource, add_data_file
 from lance_format.table.fragment import without_dropped_files
 from lance_format.table.operations import Merge, Project
@@ -138,7 +139,7 @@ def _check_cast(table: TableVersion, path: Sequence[Field]) -> None:
             f"the type of field {field.name!r} within {path[0].name!r}, a {path[0].logical_type}, cannot be changed;"
             " add a column with the new type instead"
         )
-    if any(node.logical_type == "json" for node in field.walk()):
+    if has_json(field):
         raise NotSupportedError(f"the type of column {field.name!r} cannot be changed: it is JSON")
     ids = {node.id for node in field.walk()}
     indexed = [index.name for index in table.manifest.indices if not ids.isdisjoint(index.fields)]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_format.errors import VersionNotFoundError
 from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file.json_columns import with_text
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.branches import Branches, create_branch
 from lance_format.table.checkout import Reference, check_out, check_out_as_of
@@ -20,7 +21,6 @@ from lance_format.table.dataset_changes import DatasetChanges
 from lance_format.table.dataset_reads import DatasetReads
 from lance_format.table.drop_table import drop_table
 from lance_format.table.history import load_latest, load_version, summarize
-from lance_format.table.json_columns import with_text
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.lance_schema import LanceSchema
 from lance_format.table.migrate_manifest_names import migrate_manifest_names

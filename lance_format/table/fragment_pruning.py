@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.datatypes import Field
+from lance_format.datatypes import JSON, Field
 from lance_format.expressions import BoundExpression, Path
 from lance_format.expressions.pruning import ZoneVerdicts, classify
 from lance_format.expressions.zones import ZoneStatistics
@@ -175,7 +175,7 @@ def _find(siblings: Sequence[Field], path: Path) -> Field | None:
         return None
     if len(path) > 1:
         return _find(found.children, path[1:])
-    if found.children or found.logical_type == "json" or b"lance-encoding:blob" in found.metadata:
+    if found.children or found.logical_type == JSON or b"lance-encoding:blob" in found.metadata:
         return None
     value_type = found.to_arrow_type()
     return found if has_bounds(value_type) or pa.types.is_fixed_size_binary(value_type) else None

@@ -79,13 +79,15 @@ class FragmentWriter:
         self._column_encoding = column_encoding
         self._fragment_id = fragment_id
         self._progress = progress or NoopFragmentWriteProgress()
+        self._num_rows = 0
         self._fragments: list[FragmentMetadata] = []
         self._paths: list[str] = []
         self._open: tuple[str, RangeWriter, FileWriter] | None = None
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows; see `lance_format.table.write.TableWrite.write_fragments`."""
-        batch = conform(batch, self._schema, self._arrow_schema)
+        batch = conform(batch, self._schema, self._arrow_schema, self._num_rows)
+        self._num_rows += batch.num_rows
         piece_rows = self._piece_rows(batch)
         row = 0
         while row < batch.num_rows:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
-from lance_format.table.json_columns import with_text
+from lance_format.file.json_columns import with_text
 
 
 @dataclass(frozen=True, slots=True)

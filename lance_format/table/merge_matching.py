@@ -31,7 +31,7 @@ from lance_format.table.row_set import RowSet
 from lance_format.table.scan_metrics import ScanMetrics
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion
-from lance_format.table.write_schema import Partial, conform, plan_append, plan_update
+from lance_format.table.write_schema import Partial, conform_table, plan_append, plan_update
 
 _MIN_SEARCHED_ROWS = 64 * 1024
 _SEARCHED_PER_ROW = 4
@@ -171,9 +171,7 @@ def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> Merg
     if not merging.takes_values:
         source = source.select([name for name in merging.on if name in source.schema.names])
     stored = fit_source(table.manifest.schema, merging, source.schema)
-    arrow = stored.to_storage()
-    fitting = [conform(batch, stored, arrow) for batch in source.to_batches()]
-    rows = pa.Table.from_batches(fitting, arrow).combine_chunks()
+    rows = conform_table(source, stored)
     keys, numbers = index_keys(rows, merging.on)
     numbers = np.where(null_keys(rows, merging.on), -1, numbers)
     partial = find_partial(stored, source.schema)

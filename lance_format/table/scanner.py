@@ -14,12 +14,12 @@ import pyarrow as pa
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import to_sql
+from lance_format.file.json_columns import with_text
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_files import FragmentFiles
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.fragment_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.fragment_scan import FragmentScan
-from lance_format.table.json_columns import with_text
 from lance_format.table.late_materialisation import Pace, Stages, materialise, materialise_together, small_together
 from lance_format.table.open_fragment import OpenFragment, Rows, Window, clip
 from lance_format.table.projection import Columns, Filter, Projection, plan_projection

@@ -18,7 +18,7 @@ from lance_format.table.key_index import index_keys
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Draft, TableVersion
-from lance_format.table.write_schema import conform, plan_update
+from lance_format.table.write_schema import conform_table, plan_update
 
 Rows = npt.NDArray[np.int64]
 
@@ -54,7 +54,7 @@ def update_columns(
     InvalidInputError
         If a column is missing.
     NotSupportedError
-        If a column has blobs or JSON.
+        If a column has blobs.
     """
     replaced, values = _fit_values(table.manifest.schema, data, right_on)
     rows = _match(table, fragment, data, left_on, right_on)
@@ -96,11 +96,9 @@ def _fit_values(schema: Schema, data: pa.Table, right_on: str) -> tuple[Schema, 
         raise InvalidInputError(f"column {unknown[0]!r} does not exist; the columns are {', '.join(schema.names)}")
     replaced = plan_update(schema, values.schema)
     for field in replaced.fields:
-        if has_blobs(field) or any(node.logical_type == "json" for node in field.walk()):
-            raise NotSupportedError(f"column {field.name!r} has blobs or JSON, whose values cannot be updated in place")
-    arrow = replaced.to_storage()
-    batches = [conform(batch, replaced, arrow) for batch in values.to_batches()]
-    return replaced, pa.Table.from_batches(batches, arrow).combine_chunks()
+        if has_blobs(field):
+            raise NotSupportedError(f"column {field.name!r} has blobs, whose values cannot be updated in place")
+    return replaced, conform_table(values, replaced)
 
 
 def _match(table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str) -> Rows:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobHandling, read_schema
-from lance_format.datatypes import Schema
-from lance_format.errors import InvalidInputError
+from lance_format.datatypes import JSON, Field, Schema
+from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, bind, evaluate
-from lance_format.expressions.nodes import Cast
+from lance_format.expressions.nodes import Cast, Column, Path
 from lance_format.table.operations import Update
 from lance_format.table.projection import Filter
 from lance_format.table.row_set import MovedRows, RowSet, mark_deleted
@@ -84,5 +84,27 @@ def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:
         raise InvalidInputError(f"the new value of column {name!r} is {text!r}; a SQL expression is needed")
     arrow = schema.to_storage()
     value = as_expression(text, arrow)
+    if schema.field(name).logical_type == JSON:
+        return _bind_json(schema, name, value)
     wanted = schema.field(name).to_arrow_type()
     return value if value.type == wanted else bind(Cast(value.expression, wanted), arrow)
+
+
+def _bind_json(schema: Schema, name: str, value: BoundExpression) -> BoundExpression:
+    """Let a column of JSON take texts, which become JSON as they are written, and other columns of JSON."""
+    if value.type in (pa.string(), pa.large_string()):
+        return value
+    if pa.types.is_null(value.type):
+        return bind(Cast(value.expression, pa.string()), schema.to_storage())
+    if isinstance(value.expression, Column) and _is_json(schema.fields, value.expression.path):
+        return value
+    raise SchemaMismatchError(
+        f"the new value of column {name!r}, which is JSON, is {value.type}; a text or a column of JSON is needed"
+    )
+
+
+def _is_json(fields: Sequence[Field], path: Path) -> bool:
+    found = next((field for field in fields if field.name == path[0]), None)
+    if found is None or len(path) == 1:
+        return found is not None and found.logical_type == JSON
+    return _is_json(found.children, path[1:])

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lance_format.blob_fields import format_of, has_blobs, has_same_extension, holds_bytes
-from lance_format.datatypes import Field, Schema
+from lance_format.datatypes import JSON, Field, Schema
 from lance_format.errors import SchemaMismatchError
 from lance_format.extension_types import storage_of
 from lance_format.file import as_given
+from lance_format.file.json_columns import to_jsonb
+
+_TEXT_NAMES = ("string", "large_string")
 
 
 class Partial(enum.Enum):
@@ -76,7 +79,17 @@ def _fit(table: Schema, data: pa.Schema, problems: list[str], partial: Partial) 
     return Schema(tuple(field for field in table.fields if field.name in incoming), table.metadata)
 
 
-def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> pa.RecordBatch:
+def conform_table(table: pa.Table, schema: Schema) -> pa.Table:
+    """Return a table with exactly the columns of a schema, in one piece each; see `conform`."""
+    arrow = schema.to_storage()
+    fitting, num_rows = [], 0
+    for batch in table.to_batches():
+        fitting.append(conform(batch, schema, arrow, num_rows))
+        num_rows += batch.num_rows
+    return pa.Table.from_batches(fitting, arrow).combine_chunks()
+
+
+def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema, first_row: int = 0) -> pa.RecordBatch:
     """Return a batch with exactly the columns of a schema, in its order and of its types.
 
     Parameters
@@ -85,11 +98,15 @@ def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> p
     schema : Schema
     arrow_schema : pa.Schema
         The same, as Arrow, of storage types.
+    first_row : int
+        How many rows came before, for messages.
 
     Raises
     ------
     SchemaMismatchError
         If the batch lacks a column or has others, or has nulls or types that do not fit.
+    InvalidInputError
+        If a text that is to become JSON is none.
     """
     if batch.schema.names != arrow_schema.names:
         if sorted(batch.schema.names) != sorted(arrow_schema.names):
@@ -98,17 +115,19 @@ def conform(batch: pa.RecordBatch, schema: Schema, arrow_schema: pa.Schema) -> p
                 f" {', '.join(arrow_schema.names)} were announced"
             )
         batch = batch.select(arrow_schema.names)
-    columns = [_conform_column(batch.column(index), field) for index, field in enumerate(schema.fields)]
+    columns = [_conform_column(batch.column(index), field, first_row) for index, field in enumerate(schema.fields)]
     if not columns:
         return batch
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
 
-def _conform_column(column: pa.Array, field: Field) -> pa.Array:
+def _conform_column(column: pa.Array, field: Field, first_row: int) -> pa.Array:
     if not field.nullable and column.null_count:
         raise SchemaMismatchError(f"column {field.name!r} has {column.null_count} nulls, and cannot be null")
     expected = field.to_arrow_type()
-    given = Field.from_arrow(pa.field(field.name, column.type))
+    column = to_jsonb(column, field, first_row)
+    metadata = dict(field.metadata) if field.logical_type == JSON else None  # JSONB, whose type alone does not tell.
+    given = Field.from_arrow(pa.field(field.name, column.type, metadata=metadata))
     column = storage_of(column)
     if column.type == expected:
         return column
@@ -165,8 +184,10 @@ def _arrange_field(structs: pa.StructArray, field: pa.Field) -> pa.Array:
 
 def _differences(expected: Field, found: Field, path: str, partial: Partial) -> list[str]:
     """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
-    if expected.logical_type == "json":
-        return [f"column {path!r} is JSON, which cannot be written yet"]
+    if JSON in (expected.logical_type, found.logical_type):
+        takes = (JSON, *_TEXT_NAMES) if expected.logical_type == JSON else ()
+        problem = f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"
+        return [] if found.logical_type in takes else [problem]
     if format_of(expected) is not None and (holds_bytes(found) or has_same_extension(expected, found)):
         return []
     # Lists of structs have a name of their own, which lists of blobs have only as tables store them.
@@ -201,4 +222,4 @@ def _has_fields(struct: Field, given: Mapping[str, Field], whole: bool) -> bool:
 
 
 def _describe(field: Field) -> str:
-    return str(field.to_arrow_type())
+    return "JSON" if field.logical_type == JSON else str(field.to_arrow_type())

@@ -147,7 +147,6 @@ def test_versions(tmp_path: Path) -> None:
         pa.dictionary(pa.int8(), pa.null()),
         pa.list_view(pa.int32()),
         pa.month_day_nano_interval(),
-        pa.json_(),
         pa.run_end_encoded(pa.int32(), pa.int32()),
         pa.decimal32(5, 2),
     ],
