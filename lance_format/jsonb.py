@@ -19,17 +19,21 @@ numbers. Keys are sorted by their bytes, and each is there once.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate, repeat
 from typing import Any, TypeAlias
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 
 _KIND, _COUNT = 0xE000_0000, 0x1FFF_FFFF
-_ARRAY, _OBJECT, _SCALAR = 0x8000_0000, 0x4000_0000, 0x2000_0000
+ARRAY, OBJECT, SCALAR = 0x8000_0000, 0x4000_0000, 0x2000_0000
+"""The kinds of containers."""
 _SIZE = 0x0FFF_FFFF
-_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER, _EXTENSION = range(7)
+NULL, STRING, NUMBER, FALSE, TRUE, CONTAINER, _EXTENSION = range(7)
+"""The kinds of values."""
 _NOT_FINITE = _NOT_A_NUMBER, _INFINITE, _NEGATIVE_INFINITE = (0x10, 0x20, 0x30)
 _SIGNED, _UNSIGNED, _DOUBLE, _DECIMAL = 0x40, 0x50, 0x60, 0x70
 _INTEGER_SIZES = (1, 2, 4, 8)
@@ -68,31 +72,42 @@ def to_text(data: bytes) -> str:
     return "".join(pieces)
 
 
-def _parts_of(data: bytes, start: int, end: int) -> list[_Part]:
-    """Return the parts of a container."""
+def read_container(data: bytes, start: int, end: int) -> tuple[int, list[int], list[int]]:
+    """Return what a container has: its kind, the kinds of its values, and where each begins and the last one ends.
+
+    Of objects the keys are values as well, and stand before the others.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no container.
+    """
     if end - start < 4:
         raise CorruptFileError(f"JSON has a container of {end - start} bytes")
     (header,) = struct.unpack_from(">I", data, start)
     kind, count = header & _KIND, header & _COUNT
-    if kind not in (_ARRAY, _OBJECT, _SCALAR):
+    if kind not in (ARRAY, OBJECT, SCALAR):
         raise CorruptFileError(f"JSON has a container of the unknown kind {header:#010x}")
-    num_entries = {_ARRAY: count, _OBJECT: 2 * count, _SCALAR: 1}[kind]
+    num_entries = 1 if kind == SCALAR else count if kind == ARRAY else 2 * count
     position = start + 4 + 4 * num_entries
     if position > end:
         raise CorruptFileError(f"JSON has a container of {num_entries} entries in {end - start} bytes")
-    values: list[_Part] = []
-    for entry in struct.unpack_from(f">{num_entries}I", data, start + 4):
-        size = entry & _SIZE
-        if size > end - position:
-            raise CorruptFileError(f"JSON has a value of {size} bytes, of which {end - position} are there")
-        values.append(_value(entry >> 28, data, position, position + size))
-        position += size
-    if position != end:
-        raise CorruptFileError(f"JSON has {end - position} bytes that belong to no value")
-    if kind == _SCALAR:
+    entries = struct.unpack_from(f">{num_entries}I", data, start + 4)
+    bounds = list(accumulate([entry & _SIZE for entry in entries], initial=position))
+    if bounds[-1] != end:
+        raise CorruptFileError(f"JSON has values of {bounds[-1] - position} bytes where {end - position} are")
+    return kind, [entry >> 28 for entry in entries], bounds
+
+
+def _parts_of(data: bytes, start: int, end: int) -> list[_Part]:
+    """Return the parts of a container."""
+    kind, kinds, bounds = read_container(data, start, end)
+    values = list(map(_value, kinds, repeat(data), bounds, bounds[1:]))
+    if kind == SCALAR:
         return values
-    if kind == _ARRAY:
+    if kind == ARRAY:
         return ["[", *_with_commas([[value] for value in values]), "]"]
+    count = len(values) // 2
     keys = values[:count]
     if not all(isinstance(key, str) and key.startswith('"') for key in keys):
         raise CorruptFileError("JSON has an object with a key that is no string")
@@ -109,7 +124,7 @@ def _with_commas(groups: list[list[_Part]]) -> list[_Part]:
 
 
 def _value(kind: int, data: bytes, start: int, end: int) -> _Part:
-    if kind == _CONTAINER:
+    if kind == CONTAINER:
         return start, end
     if kind == _EXTENSION:
         raise NotSupportedError("JSON with values of bytes, dates or intervals cannot be read")
@@ -162,11 +177,11 @@ def _decimal(value: int, scale: int) -> str:
 
 
 _SCALARS: dict[int, Callable[[bytes], str]] = {
-    _NULL: lambda _: "null",
-    _STRING: _string,
-    _NUMBER: _number,
-    _FALSE: lambda _: "false",
-    _TRUE: lambda _: "true",
+    NULL: lambda _: "null",
+    STRING: _string,
+    NUMBER: _number,
+    FALSE: lambda _: "false",
+    TRUE: lambda _: "true",
 }
 
 
@@ -190,7 +205,7 @@ def from_text(text: str) -> bytes:
         value = _DECODER.decode(text)
         if type(value) is bytes:
             return value
-        return _container(_ARRAY | len(value), value) if type(value) is list else _container(_SCALAR, [value])
+        return _container(ARRAY | len(value), value) if type(value) is list else _container(SCALAR, [value])
     except json.JSONDecodeError as error:
         problem = str(error)
     except UnicodeEncodeError as error:
@@ -216,7 +231,7 @@ def _encode_object(members: list[tuple[str, Any]]) -> bytes:
     if len(values) < len(members):
         raise _DuplicateKeyError(Counter(key for key, _ in members).most_common(1)[0][0])
     keys = sorted(values)  # By code points, and so by the bytes of UTF-8.
-    return _container(_OBJECT | len(keys), [*keys, *[values[key] for key in keys]])
+    return _container(OBJECT | len(keys), [*keys, *[values[key] for key in keys]])
 
 
 def _container(header: int, values: list[Any]) -> bytes:
@@ -225,15 +240,15 @@ def _container(header: int, values: list[Any]) -> bytes:
     for value in values:
         kind = type(value)
         if kind is str:
-            entry, payload = _STRING << 28, value.encode()
+            entry, payload = STRING << 28, value.encode()
         elif kind is bytes:
-            entry, payload = _CONTAINER << 28, value
+            entry, payload = CONTAINER << 28, value
         elif kind is list:
-            entry, payload = _CONTAINER << 28, _container(_ARRAY | len(value), value)
+            entry, payload = CONTAINER << 28, _container(ARRAY | len(value), value)
         elif kind is int:
-            entry, payload = _NUMBER << 28, _encode_integer(value)
+            entry, payload = NUMBER << 28, _encode_integer(value)
         elif kind is float:
-            entry, payload = _NUMBER << 28, _encode_double(value)
+            entry, payload = NUMBER << 28, _encode_double(value)
         else:
             entry, payload = _CONSTANTS[value] << 28, b""
         entries.append(entry | len(payload))
@@ -267,6 +282,48 @@ def _parse_integer(text: str) -> int | float:
     return int(text) if len(text) <= _MAX_INTEGER_DIGITS else float(text)
 
 
-_CONSTANTS = {None: _NULL, False: _FALSE, True: _TRUE}
+_CONSTANTS = {None: NULL, False: FALSE, True: TRUE}
 _SMALL_INTEGERS = [bytes((_UNSIGNED, value)) for value in range(256)]
 _DECODER = json.JSONDecoder(object_pairs_hook=_encode_object, parse_int=_parse_integer, strict=False)
+
+
+def pack(kind: int, payload: bytes) -> bytes:
+    """Return the document that has one value of another, a container or not."""
+    return payload if kind == CONTAINER else struct.pack(">II", SCALAR, kind << 28 | len(payload)) + payload
+
+
+def pack_array(documents: list[bytes]) -> bytes:
+    """Return the array of some documents."""
+    entries, payloads = [ARRAY | len(documents)], []
+    for document in documents:
+        kind, kinds, bounds = read_container(document, 0, len(document))
+        payload = document[bounds[0] :] if kind == SCALAR else document
+        entries.append((kinds[0] if kind == SCALAR else CONTAINER) << 28 | len(payload))
+        payloads.append(payload)
+    return struct.pack(f">{len(entries)}I", *entries) + b"".join(payloads)
+
+
+def to_scalar(document: bytes) -> str | int | float | bool | None:
+    """Return the value of a document that is neither an array nor an object.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no JSONB.
+    InvalidInputError
+        If it is an array or an object.
+    """
+    kind, kinds, bounds = read_container(document, 0, len(document))
+    if kind != SCALAR:
+        raise InvalidInputError(f"{_shown(to_text(document))} is no single value")
+    payload = document[bounds[0] :]
+    if payload[:1] and payload[0] in _NOT_FINITE and len(payload) == 1 and kinds[0] == NUMBER:
+        return _NOT_FINITE_VALUES[payload[0]]
+    text = to_text(document)
+    if kinds[0] == NUMBER:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    value: str | bool | None = json.loads(text, strict=False)
+    return value
+
+
+_NOT_FINITE_VALUES = {_NOT_A_NUMBER: math.nan, _INFINITE: math.inf, _NEGATIVE_INFINITE: -math.inf}

@@ -442,6 +442,9 @@ def _fit(value: _Typed, kind: str, function: str) -> _Typed:
                 return value
             if pa.types.is_fixed_size_list(value.type):
                 return _cast(value, pa.list_(value.type.value_type))
+        case "json":
+            if pa.types.is_large_binary(value.type):
+                return value
         case "temporal":
             if pa.types.is_temporal(value.type):
                 return value

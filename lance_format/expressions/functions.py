@@ -10,6 +10,7 @@ A function is a row of `FUNCTIONS`: how to compute it, and what its arguments mu
 | `number`, `float`, `integer` | a number; one turned into a float; an integer |
 | `temporal` | a date, time, timestamp or duration |
 | `list` | a list |
+| `json` | JSON, as it is stored |
 | `constant` | a constant of whatever type |
 """
 
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions import lists
+from lance_format.expressions import json_functions, lists
 from lance_format.expressions.casts import round_decimals
 from lance_format.expressions.order import compare
 
@@ -365,4 +366,14 @@ FUNCTIONS: dict[str, Function] = {
     "empty": _EMPTY,
     "array_empty": _EMPTY,
     "list_empty": _EMPTY,
+    # JSON
+    "json_get": Function(json_functions.json_get, ("json", "text")),
+    "json_get_string": Function(json_functions.json_get_string, ("json", "text")),
+    "json_get_int": Function(json_functions.json_get_int, ("json", "text")),
+    "json_get_float": Function(json_functions.json_get_float, ("json", "text")),
+    "json_get_bool": Function(json_functions.json_get_bool, ("json", "text")),
+    "json_extract": Function(json_functions.json_extract, ("json", "text")),
+    "json_exists": Function(json_functions.json_exists, ("json", "text")),
+    "json_array_length": Function(json_functions.json_array_length, ("json", "text")),
+    "json_array_contains": Function(json_functions.json_array_contains, ("json", "text", "text")),
 }
