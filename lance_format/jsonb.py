@@ -43,6 +43,8 @@ _SMALLEST_PLAIN = 1e-5
 _MAX_INTEGER_DIGITS = 20  # So many has the largest unsigned one of 8 bytes, and the smallest signed one with its sign.
 _MAX_SHOWN = 60
 
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
 _Part: TypeAlias = "str | tuple[int, int]"
 """Text, or where a container that is yet to become text begins and ends."""
 
@@ -136,7 +138,7 @@ def _value(kind: int, data: bytes, start: int, end: int) -> _Part:
 
 def _string(data: bytes) -> str:
     try:
-        return json.dumps(data.decode(), ensure_ascii=False)
+        return _quote(data.decode())
     except UnicodeDecodeError as error:
         raise CorruptFileError(f"JSON has a string that is not UTF-8: {error}") from error
 
