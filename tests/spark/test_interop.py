@@ -125,6 +125,23 @@ def test_spark_sees_rows_that_pylance_deleted(spark: SparkSession, path: str) ->
     assert load(spark, path).count() == 500
 
 
+def test_spark_appends_text_to_json(spark: SparkSession, path: str) -> None:
+    document = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None]))
+    inner = pa.StructArray.from_arrays([document], ["j"])
+    lance.write_dataset(pa.table({"j": document, "s": inner}), path)
+    rows = "'{\"b\": [2, 1]}' AS j, named_struct('j', '[3]') AS s"
+    append(spark.sql(f"SELECT {rows}"), path)
+    append(load(spark, path), path)
+    expected = ['{"a":1}', None, '{"b":[2,1]}'] * 2
+    found = lance.dataset(path).to_table()
+    assert found.schema.field("j").type == pa.json_()
+    assert sorted(map(str, found["j"].to_pylist())) == sorted(map(str, expected))
+    assert [row["j"] for row in found["s"].to_pylist()].count("[3]") == 2
+    with pytest.raises(Exception, match="column 'j', row 1: 'no JSON' cannot be stored as JSON"):
+        append(spark.sql("SELECT explode(array('1', 'no JSON')) AS j").coalesce(1), path)
+    assert load(spark, path).count() == 6
+
+
 def test_spark_reads_the_storage_of_extension_types(spark: SparkSession, path: str) -> None:
     uuid = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef", None], pa.binary(16)))
     tensor_type = pa.fixed_shape_tensor(pa.float32(), [2])
