@@ -153,7 +153,7 @@ class Field:
 
     @classmethod
     def from_arrow(cls, field: pa.Field) -> Field:
-        """Build a field without ids from an Arrow field.
+        """Build a field without ids from an Arrow field; text or bytes that are marked as JSON become JSON.
 
         Raises
         ------

@@ -77,7 +77,7 @@ def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]])
         path = _check(alteration, schema)
         field = path[-1]
         if "data_type" in alteration and alteration["data_type"] != field.to_arrow_type():
-            _check_cast(table, path)
+            _check_cast(table, path, alteration["data_type"])
             casts[field.id] = alteration["data_type"]
         changed = dataclasses.replace(
             field, name=alteration.get("name", field.name), nullable=alteration.get("nullable", field.nullable)
@@ -132,7 +132,7 @@ def _check(alteration: Mapping[str, Any], schema: Schema) -> tuple[Field, ...]:
     return find_field(schema, alteration["path"])
 
 
-def _check_cast(table: TableVersion, path: Sequence[Field]) -> None:
+def _check_cast(table: TableVersion, path: Sequence[Field], wanted: pa.DataType) -> None:
     field = path[-1]
     if any(parent.logical_type != "struct" for parent in path[:-1]):
         raise NotSupportedError(
@@ -141,6 +141,8 @@ def _check_cast(table: TableVersion, path: Sequence[Field]) -> None:
         )
     if has_json(field):
         raise NotSupportedError(f"the type of column {field.name!r} cannot be changed: it is JSON")
+    if has_json(Field.from_arrow(pa.field(field.name, wanted))):
+        raise NotSupportedError(f"column {field.name!r} cannot be made JSON; add a column of JSON instead")
     ids = {node.id for node in field.walk()}
     indexed = [index.name for index in table.manifest.indices if not ids.isdisjoint(index.fields)]
     if indexed:

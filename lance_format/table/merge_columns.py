@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.file.json_columns import has_json
 from lance_format.table.add_columns import add_columns, merge_fragment_columns
 from lance_format.table.batch_udf import BatchFunction
 from lance_format.table.fragment import FragmentMetadata
@@ -56,6 +57,8 @@ def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: s
         If the keys differ in type.
     InvalidInputError
         If a column is missing, or the table has one of the others already.
+    NotSupportedError
+        If the key is JSON.
     """
     found = _plan(table, data, left_on, right_on)
     return add_columns(
@@ -99,6 +102,8 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
             f"the keys differ: {left_on!r} of the table is {wanted.to_arrow_type()}, {right_on!r} of the data"
             f" {found.to_arrow_type()}; cast the data"
         )
+    if has_json(found):
+        raise NotSupportedError(f"rows cannot be matched by column {left_on!r}, which is JSON")
     keys, numbers = index_keys(data.select([right_on]).rename_columns([left_on]), [left_on])
     last_row = np.full(keys.num_keys, -1, np.int64)
     last_row[numbers] = np.arange(numbers.size)

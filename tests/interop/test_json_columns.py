@@ -246,3 +246,34 @@ def test_columns_of_a_fragment_are_updated(tmp_path: Path) -> None:
     operation = lance_format.LanceOperation.Update(updated_fragments=[made], fields_modified=fields)
     lance_format.LanceDataset.commit(table.uri, operation, table.version)
     assert [row["c"] for row in _assert_same_for_both(tmp_path / "t")] == [None, None, "[3]"]
+
+
+def test_what_columns_of_json_are_not_for(tmp_path: Path) -> None:
+    table = _table(tmp_path / "t")
+    table.add_columns({"s": "'[1]'"})
+    for kind in (pa.json_(), pa.list_(pa.json_())):
+        with pytest.raises(NotSupportedError, match="column 's' cannot be made JSON; add a column of JSON instead"):
+            table.alter_columns({"path": "s", "data_type": kind})
+    with pytest.raises(NotSupportedError, match="rows cannot be matched by column 'c', which is JSON"):
+        table.merge(pa.table({"c": _json(["[1]"]), "w": [1]}), "c")
+    vectors = pa.FixedSizeListArray.from_arrays(_json(["1", "2"]), 2)
+    with pytest.raises(NotSupportedError, match=r"column 'x' has type extension<arrow\.json>, which"):
+        lance_format.write_dataset(pa.table({"x": vectors}), tmp_path / "u")
+    _assert_same_for_both(tmp_path / "t")
+
+
+def test_keys_of_json_are_compared_as_they_are_stored(tmp_path: Path) -> None:
+    table = _table(tmp_path / "t")
+    merge = table.merge_insert("c").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(pa.table({"n": [9, 8], "c": _json([" [ 1,\n2.50 ]", "[2]"])}))
+    rows = {row["c"]: row["n"] for row in _assert_same_for_both(tmp_path / "t")}
+    assert (rows["[1,2.5]"], rows["[2]"], len(rows)) == (9, 8, 4)
+
+
+def test_new_columns_come_with_appended_rows(tmp_path: Path) -> None:
+    table = _table(tmp_path / "t")
+    inner = pa.StructArray.from_arrays([_json(["6"])], ["j"])
+    data = pa.table({"n": [4], "z": _json(["5"]), "w": inner})
+    lance_format.write_dataset(data, table, mode="append", merge_schema=True)
+    row = _assert_same_for_both(tmp_path / "t")[-1]
+    assert row == {"n": 4, "c": None, "z": "5", "w": {"j": "6"}}
