@@ -26,8 +26,8 @@ _MAX_INDEX = 2**31 - 1
 _STEP = re.compile(
     r"""\s*(?:
         [.:](?P<key>\w+)(?![\w\t\n\r\f\v]) | [.:](?P<quoted>"(?:[^"\\]|\\.)+") | (?P<members>\.\*)
-        | \[\s*(?: (?P<inner>"(?:[^"\\]|\\.)+") | (?P<items>\*) | (?P<index>[-+]?[0-9]+)
-        | last\s*(?P<from_last>[-+]\s*[0-9]+)? )\s*\]
+        | \[\s*(?: (?P<inner>"(?:[^"\\]|\\.)+") | (?P<items>\*) | (?P<index>[-+]?[0-9]{1,20})
+        | last\s*(?P<from_last>[-+]\s*[0-9]{1,20})? )\s*\]
     )""",
     re.VERBOSE,
 )
@@ -92,7 +92,7 @@ def _step_of(found: re.Match[str]) -> Step:
             return Step(key=json.loads(quoted, strict=False).encode())
         except ValueError as error:
             raise InvalidInputError(f"{quoted} is no key of a JSON path: {error}") from error
-    index = int((found["index"] or found["from_last"] or "0").replace(" ", ""))
+    index = int("".join((found["index"] or found["from_last"] or "0").split()))
     if abs(index) > _MAX_INDEX:
         raise InvalidInputError(f"a JSON path has the index {index}; at most {_MAX_INDEX} is possible")
     return Step(index=index, from_last=not found["index"])

@@ -70,7 +70,7 @@ def _array_contains(document: bytes, path: str, value: str) -> bool:
 
 
 def _get(convert: Callable[[Any], Any], what: str) -> Callable[[bytes, str], Any]:
-    """Return a function that finds a value by its key and converts it, by what `convert` does not answer with None."""
+    """Return a function that finds a value by its key and converts it; `convert` answers None to what it cannot."""
 
     def get(document: bytes, key: str) -> Any:
         found = json_paths.child(document, key)
@@ -85,16 +85,20 @@ def _get(convert: Callable[[Any], Any], what: str) -> Callable[[bytes, str], Any
     return get
 
 
-def _to_text(value: str | float | bool) -> str:
-    if isinstance(value, str):
+def _get_text(document: bytes, key: str) -> str | None:
+    found = json_paths.child(document, key)
+    if found is None:
+        return None
+    value = jsonb.to_scalar(found)
+    if value is None or isinstance(value, str):
         return value
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no text for it but null.
         return "NaN" if math.isnan(value) else str(value)
-    return jsonb.to_text(jsonb.from_text(repr(value).lower() if isinstance(value, bool) else repr(value)))
+    return jsonb.to_text(found)
 
 
 def _to_integer(value: str | float | bool) -> int | None:
-    """Convert with halves rounded away from zero, as all else in the reference does."""
+    """Convert, with halves rounded away from zero."""
     if isinstance(value, str):
         if _INTEGER.fullmatch(value) and len(value) <= _MAX_INTEGER_DIGITS and _LEAST <= int(value) <= _MOST:
             return int(value)
@@ -121,7 +125,7 @@ def _to_boolean(value: str | float | bool) -> bool | None:
 
 json_get = _row_by_row(json_paths.child, pa.large_binary())
 """Return the member of an object, or the item of an array, as JSON."""
-json_get_string = _row_by_row(_get(_to_text, "text"), pa.string())
+json_get_string = _row_by_row(_get_text, pa.string())
 """Return it as text."""
 json_get_int = _row_by_row(_get(_to_integer, "integer of 8 bytes"), pa.int64())
 """Return it as an integer, rounded if it is none."""

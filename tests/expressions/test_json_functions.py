@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 
 import pyarrow as pa
 import pytest
@@ -43,6 +44,13 @@ def test_keys_and_paths_may_be_columns() -> None:
     assert _evaluate("json_get_int(json_get(c, t), 'a') + 1", batch) == [None, 3, None, None]
 
 
+def test_decimals_of_other_writers_keep_their_digits() -> None:
+    decimal = b"\x70" + (10**37 + 1).to_bytes(16) + b"\x02"
+    batch = _batch([struct.pack(">II", 0x8000_0001, 0x2000_0012) + decimal])
+    assert _evaluate("json_get_string(c, '0')", batch) == ["100000000000000000000000000000000000.01"]
+    assert _evaluate("json_get_float(c, 0)", batch) == [1e35]
+
+
 @pytest.mark.parametrize("call", _CALLS)
 def test_any_bytes_end_in_a_value_or_one_error(call: str) -> None:
     data = from_text(json.dumps([{"a": [1, 2.5, "x", None]}, [True, {"b": {}}], 10**20, {"a": "y"}][1:]))
@@ -68,6 +76,7 @@ def test_any_bytes_end_in_a_value_or_one_error(call: str) -> None:
         ("json_get(t, 'a')", "json_get needs a json where it is given t, string"),
         ("json_extract(c)", "json_extract takes 2 arguments, and is given 1"),
         ("json_extract(c, '$.a[0 to 2]')", r"from '\[0 to 2\]' on; the steps are"),
+        (f"json_extract(c, '$[{'9' * 5000}]')", "no JSON path that can be followed"),
         ("json_extract(c, '$[2147483648]')", "has the index 2147483648"),
         ("json_extract(c, '$[\"\\ud800\"]')", "is no key of a JSON path"),
         ("json_get_int(c, 'a')", "the JSON value 'x' of 'a' is no integer of 8 bytes; json_get returns it as it is"),
