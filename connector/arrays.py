@@ -76,9 +76,9 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
             return _convert_struct(array, target, path)
         if pa.types.is_map(source) and pa.types.is_map(target):
             return _convert_map(array, target, path)
-        if _has_items(source) and pa.types.is_fixed_size_list(target):
+        if has_items(source) and pa.types.is_fixed_size_list(target):
             return _to_vectors(array, target, path)
-        if _has_items(source) and _has_items(target):
+        if has_items(source) and has_items(target):
             return _convert_list(array, target, path)
         return _convert_values(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
@@ -126,14 +126,15 @@ def _may_lack_nulls(arrow_type: pa.DataType) -> bool:
         return True
     if pa.types.is_struct(arrow_type):
         children = list(arrow_type)
-    elif _has_items(arrow_type):
+    elif has_items(arrow_type):
         children = [arrow_type.value_field]
     else:
         return False
     return any(not child.nullable or _may_lack_nulls(child.type) for child in children)
 
 
-def _has_items(arrow_type: pa.DataType) -> bool:
+def has_items(arrow_type: pa.DataType) -> bool:
+    """Return whether values of a type are lists of any kind, maps not among them."""
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(is_kind(arrow_type) for is_kind in kinds)
 

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from connector.arrays import has_items
 from connector.row_columns import ROW_FIELDS
 from connector.types import to_spark_schema
 from connector.user_defined_types import name_class, storage_type
@@ -188,3 +189,56 @@ def _family(spark_type: DataType) -> type[DataType]:
 
 def _spell(spark_type: DataType) -> str:
     return name_class(spark_type) if isinstance(spark_type, UserDefinedType) else spark_type.simpleString()
+
+
+def with_new_fields(stored: pa.Field, wanted: pa.Field) -> pa.Field:
+    """Return a column of a table with the fields, behind others, that structs in the data have besides.
+
+    Parameters
+    ----------
+    stored, wanted : pa.Field
+        The column as the table has it, and as the data would be stored.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the data has such fields where the table has another type than a struct.
+    """
+    extended = stored.with_type(_extend(stored.type, wanted.type))
+    lost = sorted(set(_struct_fields(wanted.type, wanted.name)) - set(_struct_fields(extended.type, wanted.name)))
+    if lost:
+        raise SchemaMismatchError(
+            f"the table cannot get the field {lost[0]!r}: column {stored.name!r} is {stored.type}"
+        )
+    return extended
+
+
+def _extend(kind: pa.DataType, given: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind) and pa.types.is_struct(given):
+        known = [field.with_type(_extend(field.type, given.field(field.name).type)) for field in kind]
+        names = {field.name for field in kind}
+        return pa.struct([*known, *(field for field in given if field.name not in names)])
+    if pa.types.is_map(kind) and pa.types.is_map(given):
+        item = kind.item_field.with_type(_extend(kind.item_type, given.item_type))
+        return pa.map_(kind.key_field.with_type(_extend(kind.key_type, given.key_type)), item)
+    if not (has_items(kind) and has_items(given)):
+        return kind
+    item = kind.value_field.with_type(_extend(kind.value_type, given.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(item, kind.list_size)
+    return pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+
+
+def _struct_fields(kind: pa.DataType, path: str) -> Iterator[str]:
+    """Yield the paths of all fields of structs in a type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield f"{path}.{field.name}"
+            yield from _struct_fields(field.type, f"{path}.{field.name}")
+    elif pa.types.is_map(kind):
+        yield from _struct_fields(kind.key_type, f"{path}.key")
+        yield from _struct_fields(kind.item_type, f"{path}.value")
+    elif has_items(kind):
+        yield from _struct_fields(kind.value_type, f"{path}.element")

@@ -60,7 +60,6 @@ that cannot look for it, and turns filter pushdown on.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import MutableMapping
 from functools import cached_property
 from typing import Any
@@ -71,7 +70,7 @@ from pyspark.sql.types import StructType
 
 import lance_format
 from connector.options import LanceOptions
-from connector.planner.answers import ASK, SAVING, SCHEMA, bounds, describe, in_schema
+from connector.planner.answers import ASK, SAVING, SCHEMA, answer, bounds, describe, in_schema
 from connector.pushed import Pushed
 from connector.reader import create_reader
 from connector.row_columns import ROW_FIELDS
@@ -117,12 +116,9 @@ class LanceDataSource(DataSource):
         NotSupportedError
             If a column's type cannot be read.
         """
-        given = {name.lower(): value for name, value in self.options.items()}
+        given = self._given
         if ASK in given:
-            if given[ASK] == "exists":
-                return in_schema({"exists": self.exists()})
-            seen = given.get(SCHEMA)
-            return in_schema(self.describe(None if seen is None else StructType.fromJson(json.loads(seen))))
+            return in_schema(answer(given[ASK], given, given.get(SCHEMA)))
         dataset = open_snapshot(self._parsed_options)
         self._snapshot = (dataset.uri, dataset.version)
         return self._infer_schema(dataset)
@@ -161,8 +157,8 @@ class LanceDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
-        given = {name.lower(): value for name, value in self.options.items()}
-        return LanceWriter(self._parsed_options, schema, overwrite, create=given.get(SAVING) == "create")
+        mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
+        return LanceWriter(self._parsed_options, schema, mode)
 
     def _seen(self, pushed: Pushed) -> tuple[str, int]:
         """Return the version that Spark has seen, or settle it now."""
@@ -180,6 +176,11 @@ class LanceDataSource(DataSource):
         if options.columns is not None:
             stored = pa.schema([stored.field(column) for column in options.columns])
         return StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
+
+    @cached_property
+    def _given(self) -> dict[str, str]:
+        """The options, by names in lower case."""
+        return {name.lower(): value for name, value in self.options.items()}
 
     @cached_property
     def _parsed_options(self) -> LanceOptions:

@@ -57,6 +57,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from connector.arrays import has_items
 from connector.field_metadata import (
     VECTOR_SIZE_KEY,
     declared_type,
@@ -132,7 +133,6 @@ _SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataTyp
     (pa.types.is_timestamp, lambda arrow_type: TimestampNTZType() if arrow_type.tz is None else TimestampType()),
     (lambda arrow_type: _is_variant(arrow_type), lambda _: VariantType()),
 )
-_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 _ELEMENT, _ITEM = "element", "item"
 """What Spark calls the field inside an array, and what Arrow and Lance call it."""
@@ -314,7 +314,7 @@ def _spark_type(field: pa.Field, path: str) -> DataType:
     user_defined = find_class(_decode(field.metadata).get(UDT_KEY))
     if user_defined is not None and _stored_part(field.name, user_defined.sqlType(), path).type == arrow_type:
         return user_defined
-    if any(is_list(arrow_type) for is_list in _LISTS):
+    if has_items(arrow_type):
         item = arrow_type.value_field
         return ArrayType(_spark_type(item, f"{path}.element"), item.nullable)
     if pa.types.is_map(arrow_type):

@@ -63,5 +63,6 @@ def _finds_this(python: str) -> bool:
     if any(Path(entry) == root for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry):
         return True
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        return importlib.metadata.distribution(_DISTRIBUTION) is not None
+        importlib.metadata.distribution(_DISTRIBUTION)
+        return True
     return False

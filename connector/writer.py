@@ -26,11 +26,11 @@ import lance_format
 from connector.batches import to_stored
 from connector.column_options import apply_to_new, check_against_table
 from connector.commit_message import LanceCommitMessage, TaskResult
-from connector.compatibility import check_appendable, name_as_stored
+from connector.compatibility import check_appendable, name_as_stored, with_new_fields
 from connector.options import LanceOptions
 from connector.snapshot import branch_uri
 from connector.types import to_spark_schema, to_stored_schema
-from lance_format import CommitError, DatasetNotFoundError, InvalidInputError, SchemaMismatchError
+from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
 
 _KILL_SECONDS = 3.0
 """How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
@@ -44,10 +44,9 @@ class LanceWriter(DataSourceArrowWriter):
     options : LanceOptions
     schema : StructType
         Of the DataFrame.
-    overwrite : bool
-        Whether the new rows replace the old ones. A table that is missing is created either way.
-    create : bool
-        Whether there must be no table yet, nor when the write is committed.
+    mode : {"append", "overwrite", "create"}
+        Whether rows are added, or replace the old ones, a table that is missing being created; or whether there must be
+        no table yet, nor when the write is committed.
 
     Raises
     ------
@@ -63,14 +62,14 @@ class LanceWriter(DataSourceArrowWriter):
         If the table's directory cannot be written.
     """
 
-    def __init__(self, options: LanceOptions, schema: StructType, overwrite: bool, create: bool = False) -> None:
-        if overwrite and options.merge_schema:
+    def __init__(self, options: LanceOptions, schema: StructType, mode: str) -> None:
+        if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
         self._path = branch_uri(options)
         table = self._open_table()
         if table is not None:
             _check_stable_row_ids(options, table)
-        if overwrite or table is None:
+        if mode == "overwrite" or table is None:
             named, self._schema = schema, apply_to_new(to_stored_schema(schema), options.column_options)
         else:
             named, self._schema = _plan_append(options, schema, table)
@@ -80,7 +79,7 @@ class LanceWriter(DataSourceArrowWriter):
         self._table_write = lance_format.plan_write(
             self._path,
             self._schema,
-            mode="create" if create else "overwrite" if overwrite else "append",
+            mode=mode,
             data_storage_version=options.file_format_version,
             enable_stable_row_ids=bool(options.enable_stable_row_ids),
             merge_schema=options.merge_schema,
@@ -159,57 +158,5 @@ def _plan_append(
     wanted = apply_to_new(to_stored_schema(named), options.column_options)
     check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)
     check_against_table(wanted, stored, options.column_options, options.path)
-    known = [_with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in wanted.names]
+    known = [with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in wanted.names]
     return named, pa.schema([*known, *(field for field in wanted if field.name not in stored.names)])
-
-
-def _with_new_fields(stored: pa.Field, wanted: pa.Field) -> pa.Field:
-    """Return a column of a table with the fields, behind others, that structs in the data have besides.
-
-    Raises
-    ------
-    SchemaMismatchError
-        If the data has such fields where the table has another type than a struct.
-    """
-    extended = stored.with_type(_extend(stored.type, wanted.type))
-    lost = sorted(set(_struct_fields(wanted.type, wanted.name)) - set(_struct_fields(extended.type, wanted.name)))
-    if lost:
-        raise SchemaMismatchError(
-            f"the table cannot get the field {lost[0]!r}: column {stored.name!r} is {stored.type}"
-        )
-    return extended
-
-
-def _extend(kind: pa.DataType, given: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind) and pa.types.is_struct(given):
-        known = [field.with_type(_extend(field.type, given.field(field.name).type)) for field in kind]
-        names = {field.name for field in kind}
-        return pa.struct([*known, *(field for field in given if field.name not in names)])
-    if pa.types.is_map(kind) and pa.types.is_map(given):
-        item = kind.item_field.with_type(_extend(kind.item_type, given.item_type))
-        return pa.map_(kind.key_field.with_type(_extend(kind.key_type, given.key_type)), item)
-    if not (_is_list(kind) and _is_list(given)):
-        return kind
-    item = kind.value_field.with_type(_extend(kind.value_type, given.value_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(item, kind.list_size)
-    return pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
-
-
-def _struct_fields(kind: pa.DataType, path: str) -> Iterator[str]:
-    """Yield the paths of all fields of structs in a type."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_struct(kind):
-        for field in kind:
-            yield f"{path}.{field.name}"
-            yield from _struct_fields(field.type, f"{path}.{field.name}")
-    elif pa.types.is_map(kind):
-        yield from _struct_fields(kind.key_type, f"{path}.key")
-        yield from _struct_fields(kind.item_type, f"{path}.value")
-    elif _is_list(kind):
-        yield from _struct_fields(kind.value_type, f"{path}.element")

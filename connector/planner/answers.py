@@ -11,7 +11,7 @@ import base64
 import io
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +139,19 @@ def in_schema(answer: Mapping[str, Any]) -> StructType:
     return StructType([StructField("answer", StringType(), metadata={"answer": json.dumps(answer)})])
 
 
+def answer(question: str, options: Mapping[str, str], schema: str | None) -> dict[str, Any]:
+    """Answer one question about the table that some options name.
+
+    Parameters
+    ----------
+    question : {"describe", "exists", "bounds", "plan"}
+    options : mapping of str to str
+    schema : str, optional
+        The columns that it is about, as JSON.
+    """
+    return _ANSWERS[question](options, schema)
+
+
 class Answers:
     """Answers questions in the driver's Python process: a `java.util.function.Function` of JSON to JSON.
 
@@ -149,10 +162,10 @@ class Answers:
         """Answer one question."""
         try:
             asked = json.loads(question)
-            answer = _ANSWERS[asked["ask"]](asked["options"], asked["schema"])
+            found = answer(asked["ask"], asked["options"], asked["schema"])
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        return json.dumps(answer)
+            found = {"error": f"{type(error).__name__}: {error}"}
+        return json.dumps(found)
 
     class Java:
         """What py4j wants to know."""
@@ -160,22 +173,22 @@ class Answers:
         implements = ["java.util.function.Function"]
 
 
-def _describe(options: dict[str, str], schema: str | None) -> dict[str, Any]:
-    answer: dict[str, Any] = _data_source(options).describe(None if schema is None else _parse_schema(schema))
-    return answer
+def _describe(options: Mapping[str, str], schema: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = _data_source(options).describe(None if schema is None else _parse_schema(schema))
+    return found
 
 
-def _exists(options: dict[str, str], _: str | None) -> dict[str, Any]:
+def _exists(options: Mapping[str, str], _: str | None) -> dict[str, Any]:
     return {"exists": _data_source(options).exists()}
 
 
-def _bounds(options: dict[str, str], schema: str) -> dict[str, Any]:
+def _bounds(options: Mapping[str, str], schema: str) -> dict[str, Any]:
     source, columns = _data_source(options), _parse_schema(schema)
-    answer: dict[str, Any] = source.bounds(columns)
-    return answer
+    found: dict[str, Any] = source.bounds(columns)
+    return found
 
 
-def _plan(options: dict[str, str], schema: str) -> dict[str, Any]:
+def _plan(options: Mapping[str, str], schema: str) -> dict[str, Any]:
     """Do what Spark's worker does to plan a read: pickle the function that tasks run, and the partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
 
@@ -199,10 +212,15 @@ def _plan(options: dict[str, str], schema: str) -> dict[str, Any]:
     }
 
 
-_ANSWERS = {"describe": _describe, "exists": _exists, "bounds": _bounds, "plan": _plan}
+_ANSWERS: dict[str, Callable[[Mapping[str, str], Any], dict[str, Any]]] = {
+    "describe": _describe,
+    "exists": _exists,
+    "bounds": _bounds,
+    "plan": _plan,
+}
 
 
-def _data_source(options: dict[str, str]) -> Any:
+def _data_source(options: Mapping[str, str]) -> Any:
     from connector.data_source import LanceDataSource  # which imports this module
 
     return LanceDataSource({name.lower(): value for name, value in options.items()})

@@ -22,8 +22,7 @@ final class Facts {
 
   /** Asks for the columns of a schema, or for all that the options name if it is null. */
   static Facts of(Map options, StructType schema) {
-    Map answer = Python.askDriver("describe", options, schema);
-    return new Facts(answer == null ? Python.askWorker("describe", options, schema) : answer);
+    return new Facts(Python.ask("describe", options, schema));
   }
 
   StructType schema() { return schema; }

@@ -46,7 +46,12 @@ public final class Python {
     }
   }
 
-  static Map askWorker(String what, Map options, StructType schema) {
+  static Map ask(String what, Map options, StructType schema) {
+    Map answer = askDriver(what, options, schema);
+    return answer == null ? askWorker(what, options, schema) : answer;
+  }
+
+  private static Map askWorker(String what, Map options, StructType schema) {
     Map all = new HashMap(options);
     all.put("__lance.ask", what);
     if (schema != null) all.put("__lance.schema", schema.json());

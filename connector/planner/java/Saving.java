@@ -46,7 +46,7 @@ final class Saving {
       }
     }
     boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
-    if (!creates || !exists(options)) {
+    if (!creates || Boolean.FALSE.equals(Python.ask("exists", options, null).get("exists"))) {
       options.put(MODE, creates ? "create" : "change");
       rows.write().format(Python.NAME).options(options).mode(creates ? SaveMode.Append : mode).save();
     } else if (mode == SaveMode.ErrorIfExists) {
@@ -54,12 +54,6 @@ final class Saving {
       Platform.throwException(QueryCompilationErrors$.MODULE$.outputPathAlreadyExistsError(new Path(path)));
     }
     return new Saved(context, rows.schema());
-  }
-
-  private static boolean exists(Map options) {
-    Map answer = Python.askDriver("exists", options, null);
-    if (answer == null) answer = Python.askWorker("exists", options, null);
-    return ((Boolean) answer.get("exists")).booleanValue();
   }
 }
 
