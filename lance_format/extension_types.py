@@ -124,17 +124,25 @@ def map_leaf_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.D
     if pa.types.is_map(arrow_type):
         key, item = _map_field(arrow_type.key_field, change), _map_field(arrow_type.item_field, change)
         return pa.map_(key, item, arrow_type.keys_sorted)
-    if pa.types.is_list(arrow_type):
-        return pa.list_(_map_field(arrow_type.value_field, change))
-    if pa.types.is_large_list(arrow_type):
-        return pa.large_list(_map_field(arrow_type.value_field, change))
-    if pa.types.is_fixed_size_list(arrow_type):
-        return pa.list_(_map_field(arrow_type.value_field, change), arrow_type.list_size)
+    if is_list(arrow_type):
+        return with_item(arrow_type, _map_field(arrow_type.value_field, change))
     return change(arrow_type)
 
 
 def _map_field(field: pa.Field, change: Callable[[pa.DataType], pa.DataType]) -> pa.Field:
     return field.with_type(map_leaf_types(field.type, change))
+
+
+def is_list(arrow_type: pa.DataType) -> bool:
+    """Return whether values of a type are lists, large or fixed-size ones among them, and maps not."""
+    return any(check(arrow_type) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def with_item(list_type: pa.DataType, item: pa.Field) -> pa.DataType:
+    """Return a type of lists of the same kind, with other items."""
+    if pa.types.is_fixed_size_list(list_type):
+        return pa.list_(item, list_type.list_size)
+    return pa.large_list(item) if pa.types.is_large_list(list_type) else pa.list_(item)
 
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:

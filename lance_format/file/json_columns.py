@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_format import jsonb
 from lance_format.datatypes import JSON, Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.extension_types import EXTENSION_KEYS, map_leaf_types, retype, storage_of
+from lance_format.extension_types import EXTENSION_KEYS, map_leaf_types, retype, storage_of, with_item
 from lance_format.file.leaf_arrays import bitmap, offsets_of, validity_of
 
 _NAME = EXTENSION_KEYS[0]
@@ -144,10 +144,8 @@ def _replace_items(array: pa.Array, field: Field, replace: Callable[[pa.Array], 
     item = _renamed(kind.field(0), children, field.children[0])
     if pa.types.is_map(kind):
         made = pa.map_(item.type.field(0), item.type.field(1), kind.keys_sorted)
-    elif pa.types.is_fixed_size_list(kind):
-        made = pa.list_(item, kind.list_size)
     else:
-        made = pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+        made = with_item(kind, item)
     return pa.Array.from_buffers(made, len(array), buffers, children=[children])
 
 

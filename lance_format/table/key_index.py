@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
+from lance_format.extension_types import is_list
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -218,17 +219,13 @@ def _search(ascending: Numbers, wanted: Numbers) -> Numbers:
 
 
 def _index_leaf(column: pa.ChunkedArray) -> FlatIndex | ListIndex:
-    if _is_list(column.type):
+    if is_list(column.type):
         items, numbers = index_keys(_items(column), [_ITEM])
         return ListIndex(items, FlatIndex(pc.unique(_as_numbers(column, numbers))))
     try:
         return FlatIndex(pc.unique(column))
     except pa.ArrowNotImplementedError as error:
         raise NotSupportedError(f"rows cannot be matched by a column of {column.type}; choose another key") from error
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
 def _items(column: pa.ChunkedArray) -> pa.Table:

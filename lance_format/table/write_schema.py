@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_format.blob_fields import format_of, has_blobs, has_same_extension, holds_bytes
 from lance_format.datatypes import JSON, Field, Schema
 from lance_format.errors import SchemaMismatchError
-from lance_format.extension_types import storage_of
+from lance_format.extension_types import storage_of, with_item
 from lance_format.file import as_given
 from lance_format.file.json_columns import to_jsonb
 
@@ -167,11 +167,7 @@ def arrange(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         children = pa.StructArray.from_arrays([array.keys, items], fields=[kind.key_field, kind.item_field])
     else:
         children = arrange(array.values, wanted.value_type)
-        item = kind.value_field.with_type(children.type)
-        if pa.types.is_fixed_size_list(kind):
-            kind = pa.list_(item, kind.list_size)
-        else:
-            kind = pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+        kind = with_item(kind, kind.value_field.with_type(children.type))
     own = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
     return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, [children])
 
