@@ -20,8 +20,3 @@ class ScanPartition(InputPartition):
     """
 
     task: ScanTask
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows are looked at."""
-        return sum(stop - start for _, start, stop in self.task.ranges)

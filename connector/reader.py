@@ -8,6 +8,8 @@ runs `pyspark.sql.worker.data_source_pushdown_filters` only when the setting is 
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -26,6 +28,8 @@ from lance_format import CommitConflictError, LanceDataset, LanceScanner
 from lance_format.expressions import conjunction, parse
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+_WORKER_LOGS = "PYSPARK_SPARK_SESSION_UUID"
+"""Spark sets it in workers whose log it keeps, with `spark.sql.pyspark.worker.logging.enabled`."""
 _DEFAULT_BATCH_ROWS = 65_536
 _DEFAULT_PARALLELISM = 16
 """How many tasks a scan should have that does not learn how many can run at a time."""
@@ -94,9 +98,11 @@ class LanceReader(DataSourceReader):
         """Read one task, in batches of exactly the schema that Spark expects."""
         if not isinstance(partition, ScanPartition):
             return
+        if _WORKER_LOGS in os.environ:
+            logging.getLogger("lance_format.scan").setLevel(logging.DEBUG)
         schema = to_exchange_schema(self._schema)
         dataset = self._open()
-        for fragment_id in {fragment_id for fragment_id, _, _ in partition.task.ranges}:
+        for fragment_id in partition.task.fragment_ids:
             if dataset.get_fragment(fragment_id) is None:
                 raise CommitConflictError(
                     f"version {self._version} of {self._path} has no fragment {fragment_id} any more: "

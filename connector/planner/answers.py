@@ -69,6 +69,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         "snapshot": json.dumps([dataset.uri, dataset.version]),
         "name": f"{dataset.uri} version {dataset.version}",
         "rows": rows,
+        "fragments": len(fragments),
         "exact": exact and None not in num_rows,
         "sizes": _column_bytes(visible, rows, data_bytes),
         "filterable": filterable_columns(pa.schema(plain), schema),
@@ -205,10 +206,12 @@ def _plan(options: Mapping[str, str], schema: str) -> dict[str, Any]:
     out.seek(0)
     function, *partitions = _read_bytes(out), *(_read_bytes(out) for _ in range(_read_int(out)))
     found = [pickle.loads(partition) for partition in partitions]
+    tasks = [partition.task for partition in found if isinstance(partition, ScanPartition)]
     return {
         "function": base64.b64encode(function).decode(),
         "partitions": [base64.b64encode(partition).decode() for partition in partitions],
-        "rows": sum(partition.num_rows for partition in found if isinstance(partition, ScanPartition)),
+        "rows": sum(task.num_rows for task in tasks),
+        "fragments": len({fragment_id for task in tasks for fragment_id in task.fragment_ids}),
     }
 
 

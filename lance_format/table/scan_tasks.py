@@ -47,6 +47,16 @@ class ScanTask:
 
     ranges: tuple[tuple[int, int, int], ...]
 
+    @property
+    def num_rows(self) -> int:
+        """How many physical rows are looked at."""
+        return sum(stop - start for _, start, stop in self.ranges)
+
+    @property
+    def fragment_ids(self) -> set[int]:
+        """Which fragments they are of."""
+        return {fragment_id for fragment_id, _, _ in self.ranges}
+
 
 @dataclass(frozen=True, slots=True)
 class _Piece:

@@ -30,7 +30,7 @@ from lance_format.table.row_stream import first_rows, of_equal_size
 from lance_format.table.scan_metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan_tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.table_version import TableVersion
-from lance_format.table.zone_pruning import prune
+from lance_format.table.zone_pruning import prune, prune_ahead
 
 DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
@@ -213,8 +213,8 @@ class LanceScanner:
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
 
-        No data file is opened but those of fragments that have to be divided, and one of each kind of which not all
-        columns are read.
+        No data file is opened but those of fragments that have to be divided, one of each kind of which not all
+        columns are read, and, with a filter, those of a few dozen fragments for the statistics of their zones.
 
         Parameters
         ----------
@@ -242,8 +242,10 @@ class LanceScanner:
         ranges = self._whole()
         if self._projection.filter is None:
             ranges = self._within(ranges, Window(self._offset, self._limit))
-        wanted = [found for found in ranges if len(found[1])]
-        return plan_tasks(wanted, self._projection.source, split_size_bytes, min_tasks)
+        wanted = prune_ahead(self._projection, [found for found in ranges if len(found[1])])
+        return plan_tasks(
+            [found for found in wanted if len(found[1])], self._projection.source, split_size_bytes, min_tasks
+        )
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.
@@ -257,9 +259,7 @@ class LanceScanner:
             If the table has no such rows.
         """
         window = Window(0, None if self._projection.filter is None else self._limit)
-        num_rows = sum(stop - start for _, start, stop in task.ranges)
-        num_fragments = len({fragment_id for fragment_id, _, _ in task.ranges})
-        meter = ScanMeter(Pace.start(self._batch_size, window), num_fragments, num_rows)
+        meter = ScanMeter(Pace.start(self._batch_size, window), len(task.fragment_ids), task.num_rows)
         for batch, _ in self._read(self._ranges_of(task), window, meter):
             yield self._projection.apply(batch)
 

@@ -93,6 +93,9 @@ def test_no_predicate_loses_a_row(clustered: Path, seed: int) -> None:
             expected += rows["_rowaddr"].filter(mask).to_pylist()
         else:
             assert found["_rowaddr"].to_pylist() == expected, text
+            scanner = dataset.scanner([], text, with_row_address=True)
+            batches = [batch for task in scanner.plan_tasks(20_000) for batch in scanner.read_task(task)]
+            assert [address for batch in batches for address in batch["_rowaddr"].to_pylist()] == expected, text
 
 
 @functools.cache
@@ -138,3 +141,36 @@ def test_a_filter_that_zones_settle_is_not_computed(tmp_path: Path) -> None:
     dataset, store = counted(tmp_path / "t")
     assert dataset.count_rows("id >= 100000") == 100_000
     assert store.drain() < 150_000, "one zone of the column, and the end of the file"
+
+
+class TestPlanning:
+    @staticmethod
+    def table(path: Path, num_fragments: int) -> Path:
+        num_rows = num_fragments * 10_000
+        shuffled = np.random.default_rng(5).permutation(num_rows)
+        rows = pa.table({"id": range(num_rows), "shuffled": shuffled})
+        lance_format.write_dataset(rows, path, max_rows_per_file=10_000)
+        return path
+
+    def test_divides_what_is_left(self, tmp_path: Path) -> None:
+        dataset, store = counted(self.table(tmp_path / "t", 12))
+        scanner = dataset.scanner(["shuffled"], "id BETWEEN 55010 AND 55019")
+        (task,) = scanner.plan_tasks(min_tasks=8)
+        assert task.ranges == ((5, 0, 8192),)
+        assert len(store.opened) >= 12
+        assert sum(batch.num_rows for batch in scanner.read_task(task)) == 10
+
+    def test_of_nothing(self, tmp_path: Path) -> None:
+        dataset, _ = counted(self.table(tmp_path / "t", 3))
+        assert dataset.scanner(["shuffled"], "id < 0").plan_tasks() == []
+
+    @pytest.mark.parametrize(("column", "num_fragments", "opened"), [("shuffled", 13, 4), ("id", 65, 0)])
+    def test_does_not_look_where_tasks_do_so_sooner(
+        self, tmp_path: Path, column: str, num_fragments: int, opened: int
+    ) -> None:
+        dataset, store = counted(self.table(tmp_path / "t", num_fragments))
+        scanner = dataset.scanner(filter=f"{column} = 64999")
+        tasks = scanner.plan_tasks()
+        assert sum(task.num_rows for task in tasks) == num_fragments * 10_000
+        assert len(store.opened) == opened
+        assert sum(batch.num_rows for task in tasks for batch in scanner.read_task(task)) == 1

@@ -36,7 +36,9 @@ final class Facts {
   /** How many rows there are at most. */
   long rows() { return ((Number) answer.get("rows")).longValue(); }
 
-  /** Whether there are exactly so many. */
+  long fragments() { return ((Number) answer.get("fragments")).longValue(); }
+
+  /** Whether there are exactly so many rows. */
   boolean exact() { return ((Boolean) answer.get("exact")).booleanValue(); }
 
   /** About how many bytes the columns of a schema have. */

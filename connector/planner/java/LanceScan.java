@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -50,14 +51,28 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public StructType readSchema() { return schema; }
   public Scan.ColumnarSupportMode columnarSupportMode() { return Scan.ColumnarSupportMode.UNSUPPORTED; }
-  public CustomMetric[] supportedCustomMetrics() { return Python.source().source().createPythonMetrics(); }
+  public CustomMetric[] supportedCustomMetrics() { return Metrics.and(Python.source().source().createPythonMetrics()); }
+
+  public CustomTaskMetric[] reportDriverMetrics() {
+    if (plan() == null) return new CustomTaskMetric[0];
+    return Metrics.of(planned("fragments"), facts.fragments(), planned("rows"), facts.rows());
+  }
 
   public String description() {
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
     return Python.NAME + " " + facts.name() + ", reads: " + schema.simpleString() + ", filters: " + filters
-        + shown("limit") + shown("offset") + shown("order");
+        + shown("limit") + shown("offset") + shown("order") + tasks();
   }
+
+  /** What tasks look at; nothing where a worker is going to plan them. */
+  private String tasks() {
+    if (plan() == null) return "";
+    return ", fragments: " + planned("fragments") + " of " + facts.fragments()
+        + ", rows: " + planned("rows") + " of " + facts.rows();
+  }
+
+  private long planned(String what) { return ((Number) plan.get(what)).longValue(); }
 
   private String shown(String what) {
     Object value = options.get("__lance." + what);
@@ -66,8 +81,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** How many rows are looked at: fewer than there are, where the tasks are known to leave some out. */
   public Statistics estimateStatistics() {
-    Map plan = plan();
-    long rows = plan == null ? facts.rows() : Math.min(facts.rows(), ((Number) plan.get("rows")).longValue());
+    long rows = plan() == null ? facts.rows() : Math.min(facts.rows(), planned("rows"));
     double share = facts.rows() == 0 ? 1 : (double) rows / facts.rows();
     return new LanceStatistics(rows, Math.max((long) (facts.sizeInBytes(schema) * share), 1));
   }
