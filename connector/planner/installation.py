@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 SETTING = "spark.lance.planner.enabled"
 _SOURCES = Path(__file__).with_name("java")
 _PACKAGE = "lance"
+_NAME = "lance-planner-"
 _JAVA_VERSION = 8
 
 _log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ def _install(spark: SparkSession) -> bool:
     if not _is_there(loader):
         _load(jvm, gateway, loader)
     _answer_questions(gateway, loader)
+    _ship(context, loader)
     return True
 
 
@@ -65,8 +68,8 @@ def _is_there(loader: Any) -> bool:
 
 
 def _load(jvm: Any, gateway: Any, loader: Any) -> None:
-    """Compile the classes into a directory, and have all of them loaded before that goes away."""
-    directory = Path(tempfile.mkdtemp(prefix="lance-planner-"))
+    """Compile the classes, and load all of them from a jar that the JVM removes when it ends."""
+    directory = Path(tempfile.mkdtemp(prefix=_NAME))
     try:
         sources = sorted(_SOURCES.glob("*.java"))
         files = gateway.new_array(jvm.java.io.File, len(sources))
@@ -78,11 +81,33 @@ def _load(jvm: Any, gateway: Any, loader: Any) -> None:
         compiler.setTargetVersion(_JAVA_VERSION)
         compiler.setDestinationDirectory(jvm.java.io.File(str(directory)), False)
         compiler.compile(files)
-        loader.addURL(jvm.java.io.File(str(directory)).toURI().toURL())
-        for file in directory.rglob("*.class"):
-            loader.loadClass(".".join(file.relative_to(directory).with_suffix("").parts))
+        classes = [path.relative_to(directory) for path in sorted(directory.rglob("*.class"))]
+        jar = jvm.java.io.File.createTempFile(_NAME, ".jar")
+        jar.deleteOnExit()
+        with zipfile.ZipFile(jar.getPath(), "w") as archive:
+            for path in classes:
+                archive.write(directory / path, path.as_posix())
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+    loader.addURL(jar.toURI().toURL())
+    for path in classes:
+        loader.loadClass(".".join(path.with_suffix("").parts))
+    _field(loader, "jar").set(None, jar.getPath())
+
+
+def _ship(context: Any, loader: Any) -> None:
+    """Give the classes to the executors of a cluster, so that they can read columns."""
+    scala_context, jar = context._jsc.sc(), _field(loader, "jar").get(None)
+    if jar is None or scala_context.isLocal() or Path(jar).name in scala_context.listJars().mkString():
+        return
+    try:
+        scala_context.addJar(jar)
+    except Exception as error:  # of the cluster's ways of handing out files: rows are read all the same
+        _log.warning("executors read Lance tables row by row: %s", str(error).strip().partition("\n")[0])
+
+
+def _field(loader: Any, name: str) -> Any:
+    return loader.loadClass(f"{_PACKAGE}.Python").getField(name)
 
 
 def _answer_questions(gateway: Any, loader: Any) -> None:
@@ -92,4 +117,4 @@ def _answer_questions(gateway: Any, loader: Any) -> None:
     from connector.planner.answers import Answers
 
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    loader.loadClass(f"{_PACKAGE}.Python").getField("callback").set(None, Answers())
+    _field(loader, "callback").set(None, Answers())

@@ -50,12 +50,16 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   public StructType readSchema() { return schema; }
-  public Scan.ColumnarSupportMode columnarSupportMode() { return Scan.ColumnarSupportMode.UNSUPPORTED; }
   public CustomMetric[] supportedCustomMetrics() { return Metrics.and(Python.source().source().createPythonMetrics()); }
 
   public CustomTaskMetric[] reportDriverMetrics() {
     if (plan() == null) return new CustomTaskMetric[0];
     return Metrics.of(planned("fragments"), facts.fragments(), planned("rows"), facts.rows());
+  }
+
+  /** Known without a plan: Spark asks while it plans what comes after the scan. */
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return Columns.areReachable() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
   public String description() {
@@ -174,7 +178,12 @@ final class LanceBatch implements Batch {
   }
 
   public InputPartition[] planInputPartitions() { return python().planInputPartitions(); }
-  public PartitionReaderFactory createReaderFactory() { return python().createReaderFactory(); }
+
+  public PartitionReaderFactory createReaderFactory() {
+    PartitionReaderFactory rows = python().createReaderFactory();
+    return Columns.areReachable() ? new Columns(rows) : rows;
+  }
+
   public boolean equals(Object other) { return other instanceof LanceBatch && ((LanceBatch) other).scan.equals(scan); }
   public int hashCode() { return scan.hashCode(); }
 }

@@ -22,6 +22,9 @@ public final class Python {
   /** Takes a question as JSON and returns the answer as JSON; null where the driver has no Python process. */
   public static volatile Function callback;
 
+  /** The path of the file that has these classes. */
+  public static volatile String jar;
+
   private Python() {}
 
   static PythonDataSourceV2 source() {

@@ -1,0 +1,156 @@
+package lance;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.Collections;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.Iterator;
+
+/**
+ * Reads that hand Spark the batches of Python's workers as they are. Its own reader copies them row by row into another
+ * form first, which costs more than what most queries do with them.
+ *
+ * Those batches are what the iterator of its rows is made of, by flatMap and then map. The reader is serialised, so
+ * that executors need this class: see `areReachable`.
+ */
+final class Columns implements PartitionReaderFactory {
+  private static final String READER =
+      "org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory$$anon$1";
+  private static final String EVALUATOR =
+      "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator";
+  private static final Iterator NONE =
+      scala.jdk.javaapi.CollectionConverters.asScala(Collections.emptyList().iterator());
+  private static final Class FLAT_MAPPED = NONE.flatMap(null).getClass();
+  private static final Class MAPPED = NONE.flatMap(null).map(null).getClass();
+  private static final boolean ARE_KNOWN = areKnown();
+
+  private final PartitionReaderFactory rows;
+
+  Columns(PartitionReaderFactory rows) { this.rows = rows; }
+
+  /** Whether this version of Spark has them where they are looked for, and the executors have been given the class. */
+  static boolean areReachable() {
+    SparkContext context = SparkContext$.MODULE$.getOrCreate();
+    return ARE_KNOWN && (context.isLocal() || context.listJars().mkString().contains(new File(Python.jar).getName()));
+  }
+
+  private static boolean areKnown() {
+    try {
+      boolean isFlatMapped = false;
+      Method[] methods = Class.forName(EVALUATOR).getDeclaredMethods();
+      for (int i = 0; i < methods.length; i++) {
+        Class[] given = methods[i].getParameterTypes();
+        isFlatMapped |= given.length > 0 && given[given.length - 1] == ColumnarBatch.class
+            && methods[i].getReturnType() == Iterator.class;
+      }
+      Class.forName(READER).getDeclaredField("outputIter");
+      return isFlatMapped && source(NONE.flatMap(null).map(null)) == NONE;
+    } catch (ReflectiveOperationException e) {
+      return false;
+    } catch (RuntimeException e) {
+      return false;
+    }
+  }
+
+  /** What an iterator has been made of by flatMap, and possibly map. */
+  static Iterator source(Object iterator) throws ReflectiveOperationException {
+    Object found = iterator;
+    while (found.getClass() == MAPPED) found = field(found, "$outer");
+    if (found.getClass() != FLAT_MAPPED) throw new NoSuchFieldException(found.getClass().getName());
+    return (Iterator) field(found, "$outer");
+  }
+
+  private static Object field(Object of, String name) throws ReflectiveOperationException {
+    Field field = of.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(of);
+  }
+
+  static Iterator batches(PartitionReader rows) {
+    try {
+      return source(field(rows, "outputIter"));
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("this version of Spark reads from Python in another way than those that are known; "
+          + "set spark.lance.planner.enabled to false", e);
+    }
+  }
+
+  public boolean supportColumnarReads(InputPartition partition) { return true; }
+  public PartitionReader createReader(InputPartition partition) { return rows.createReader(partition); }
+
+  public PartitionReader createColumnarReader(InputPartition partition) {
+    return new BatchReader(rows.createReader(partition));
+  }
+}
+
+/** Reads the batches of which Spark's reader makes rows; each of them is one column, a struct. */
+final class BatchReader implements PartitionReader {
+  private final PartitionReader rows;
+  private final Iterator batches;
+
+  BatchReader(PartitionReader rows) {
+    this.rows = rows;
+    this.batches = Columns.batches(rows);
+  }
+
+  public boolean next() { return batches.hasNext(); }
+
+  public Object get() {
+    ColumnarBatch batch = (ColumnarBatch) batches.next();
+    ArrowColumnVector struct = (ArrowColumnVector) batch.column(0);
+    ColumnVector[] columns = new ColumnVector[((StructType) struct.dataType()).size()];
+    for (int i = 0; i < columns.length; i++) columns[i] = new BorrowedColumn(struct.getChild(i));
+    return new ColumnarBatch(columns, batch.numRows());
+  }
+
+  public void initMetricsValues(CustomTaskMetric[] metrics) { rows.initMetricsValues(metrics); }
+  public CustomTaskMetric[] currentMetricsValues() { return rows.currentMetricsValues(); }
+  public void close() throws IOException { rows.close(); }
+}
+
+/**
+ * A column that the next batch fills anew. Whoever has done with a batch of Arrow's own columns closes them, or, as
+ * functions in Python do, keeps several of them; Spark's reader closes these in the end, and has but one.
+ */
+final class BorrowedColumn extends ColumnVector {
+  private final ColumnVector column;
+
+  BorrowedColumn(ColumnVector column) {
+    super(column.dataType());
+    this.column = column;
+  }
+
+  public void close() {}
+  public void closeIfFreeable() {}
+  public boolean hasNull() { return column.hasNull(); }
+  public int numNulls() { return column.numNulls(); }
+  public boolean isNullAt(int row) { return column.isNullAt(row); }
+  public boolean getBoolean(int row) { return column.getBoolean(row); }
+  public byte getByte(int row) { return column.getByte(row); }
+  public short getShort(int row) { return column.getShort(row); }
+  public int getInt(int row) { return column.getInt(row); }
+  public long getLong(int row) { return column.getLong(row); }
+  public float getFloat(int row) { return column.getFloat(row); }
+  public double getDouble(int row) { return column.getDouble(row); }
+  public ColumnarArray getArray(int row) { return column.getArray(row); }
+  public ColumnarMap getMap(int row) { return column.getMap(row); }
+  public Decimal getDecimal(int row, int precision, int scale) { return column.getDecimal(row, precision, scale); }
+  public UTF8String getUTF8String(int row) { return column.getUTF8String(row); }
+  public byte[] getBinary(int row) { return column.getBinary(row); }
+  public ColumnVector getChild(int ordinal) { return column.getChild(ordinal); }
+}

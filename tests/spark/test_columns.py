@@ -1,0 +1,120 @@
+"""With the planner bridge, Spark's own operators work on the batches that Python sends, and keep nothing of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import lance_format
+from tests.spark.conftest import PLANNER, ROOT
+
+_NUM_ROWS = 20_000
+_BATCH_ROWS = 512
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Values that do not lie in the rows that Spark makes but somewhere else: strings, wide decimals, nested ones."""
+    path = str(tmp_path_factory.mktemp("columns") / "t")
+    rng = np.random.default_rng(11)
+    order = rng.permutation(_NUM_ROWS)
+    texts = [f"{number:05d}" + "x" * (number % 60) for number in order.tolist()]
+    decimals = pa.array(order * 1000 + 7).cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 5))
+    rows = pa.table(
+        {
+            "id": range(_NUM_ROWS),
+            "part": pa.array(order % 7, pa.int32()),
+            "text": texts,
+            "data": pa.array([text.encode() for text in texts]),
+            "wide": decimals,
+            "list": [[text, None, text[:5]] for text in texts],
+            "map": pa.array([[(text, number)] for number, text in enumerate(texts)], pa.map_(pa.string(), pa.int64())),
+            "pair": [{"a": text, "b": number} if number % 11 else None for number, text in enumerate(texts)],
+        }
+    )
+    lance_format.write_dataset(rows, path, max_rows_per_file=_NUM_ROWS // 2)
+    return path
+
+
+def load(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("lance").option("batch_size", _BATCH_ROWS).load(path)
+
+
+_QUERIES = {
+    "extremes": lambda df: df.agg(
+        *(pick(name) for name in ("text", "data", "wide", "list") for pick in (f.min, f.max))
+    ),
+    "extremes by group": lambda df: df.groupBy("part").agg(f.min("text"), f.max("data"), f.max("wide"), f.min("pair")),
+    "values at extremes": lambda df: df.agg(f.max_by("map", "text"), f.min_by("list", "wide"), f.max_by("pair", "id")),
+    "ends": lambda df: df.coalesce(1).agg(f.first("text"), f.last("text"), f.first("list"), f.last("map")),
+    "groups of strings": lambda df: df.groupBy(f.substring("text", 1, 3)).agg(f.count("*"), f.sum("wide")),
+    "distinct": lambda df: df.select("text", "data").distinct(),
+    "collected": lambda df: df.groupBy("part").agg(f.sort_array(f.collect_list("text"))),
+    "sorted": lambda df: df.orderBy("text").limit(1000),
+    "joined": lambda df: df.join(
+        f.broadcast(df.selectExpr("text AS other", "list[2] AS short")), f.expr("text = other")
+    ),
+    "cached": lambda df: df.where("part < 5").cache(),
+    "window": lambda df: df.selectExpr(
+        "id", "max(text) OVER (PARTITION BY part ORDER BY id)", "lag(map) OVER (ORDER BY id)"
+    ),
+    "exploded": lambda df: df.selectExpr("id", "explode(list)"),
+    "no column": lambda df: df.where("text > '1'").selectExpr("1"),
+    "function": lambda df: df.select(f.udf(lambda text: text[::-1], "string")("text")),
+}
+
+
+@pytest.mark.parametrize("name", _QUERIES)
+def test_values_outlive_their_batch(planner: SparkSession, path: str, name: str) -> None:
+    found = _QUERIES[name](load(planner, path))
+    rows = sorted(found.collect(), key=repr)
+    planner.conf.set(PLANNER, "false")
+    planner.catalog.clearCache()
+    plain = _QUERIES[name](load(planner, path))
+    assert rows == sorted(plain.collect(), key=repr)
+    assert len(rows) >= 1
+
+
+def test_spark_gets_batches(planner: SparkSession, path: str) -> None:
+    df = load(planner, path).select("id", "text")
+    plan = str(df._jdf.queryExecution().executedPlan().toString())
+    assert "ColumnarToRow" in plan
+
+
+_ON_A_CLUSTER = """
+import sys
+import connector
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF")
+builder = builder.config("spark.ui.enabled", "false").config("spark.sql.adaptive.enabled", "false")
+builder = builder.config("spark.sql.shuffle.partitions", "2")
+spark = builder.config("spark.executorEnv.PYTHONPATH", sys.argv[2]).getOrCreate()
+connector.register(spark)
+try:
+    df = spark.read.format("lance").load(sys.argv[1]).groupBy("part").agg({"text": "max", "id": "sum"})
+    assert "ColumnarToRow" in df._jdf.queryExecution().executedPlan().toString()
+    print(sum(row["sum(id)"] for row in df.collect()))
+finally:
+    spark.stop()
+"""
+
+
+def test_executors_are_given_what_reads_batches(path: str) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [sys.executable, "-c", _ON_A_CLUSTER, path, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == str(sum(range(_NUM_ROWS)))
