@@ -5,11 +5,15 @@
 A worker begins with imports, and with the set-up of the compiler, that take a second, and Spark ends it whenever a
 query has rows enough, as `where` with `limit` does, so that the next query starts another one. Here all of that is done
 once for all workers. `connector.workers` makes the setting where it can.
+
+What has been imported is frozen: workers collect garbage after every task, which would go through all of it, and have
+copies made of memory that they share.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 
 import lance_format
@@ -31,4 +35,6 @@ if __name__ == "__main__":
 
     with contextlib.suppress(Exception):
         preload()
+    gc.collect()
+    gc.freeze()
     manager()
