@@ -33,6 +33,7 @@ from lance_format.table.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, row_co
 from lance_format.table.row_stream import RowStream
 from lance_format.table.table_version import Draft, TableVersion
 from lance_format.table.write_schema import plan_append
+from lance_format.version import FileVersion
 
 NewColumns: TypeAlias = (
     Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction | Iterable[pa.RecordBatch]
@@ -178,7 +179,12 @@ def _merged_schema(table: TableVersion, source: ColumnSource) -> tuple[Schema, S
 
 
 def add_data_file(
-    draft: Draft, fragment: FragmentMetadata, source: ColumnSource, schema: Schema, batch_size: int = _BATCH_ROWS
+    draft: Draft,
+    fragment: FragmentMetadata,
+    source: ColumnSource,
+    schema: Schema,
+    batch_size: int = _BATCH_ROWS,
+    file_version: FileVersion | None = None,
 ) -> FragmentMetadata:
     """Write the new columns of one fragment, and return it with the data file that holds them.
 
@@ -191,10 +197,16 @@ def add_data_file(
     schema : Schema
         The new columns, with the ids of their fields.
     batch_size : int
+    file_version : FileVersion, optional
+        Of the data file; that of the table if not given.
     """
     scan = draft.table.scan(fragment, source.reads)
     written = draft.table.write_fragments(
-        _computed(scan, source, schema, batch_size), schema, uuid=draft.uuid, max_rows_per_file=2**32 - 1
+        _computed(scan, source, schema, batch_size),
+        schema,
+        uuid=draft.uuid,
+        max_rows_per_file=2**32 - 1,
+        file_version=file_version,
     )
     files = tuple(file for part in written for file in part.files)
     if len(files) != 1 or written[0].physical_rows != scan.physical_rows():

@@ -31,6 +31,7 @@ from lance_format.table.projection import Filter
 from lance_format.table.scalar_indices import IndexConfig, create_scalar_index
 from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.update_rows import update_rows
+from lance_format.table.write import choose_file_version
 from lance_format.table.write_data import write_data
 
 
@@ -78,6 +79,7 @@ class DatasetChanges:
         where: Filter | None = None,
         conflict_retries: int = 10,
         retry_timeout: datetime.timedelta | None = None,
+        data_storage_version: str | None = None,
     ) -> dict[str, int]:
         """Change values of the rows for which a predicate is true.
 
@@ -91,17 +93,22 @@ class DatasetChanges:
             How often to start again when other writers change the same rows first.
         retry_timeout : datetime.timedelta, optional
             How long after the beginning it may start again at all; without limit if not given.
+        data_storage_version : str, optional
+            Of the files that are written; that of the table, which stays, if not given.
 
         Returns
         -------
         dict
             `num_rows_updated`.
         """
+        wanted = None
+        if data_storage_version is not None:
+            wanted = choose_file_version(self._table.manifest, data_storage_version)
         num_rows = 0
 
         def attempt(table: TableVersion) -> TableVersion:
             nonlocal num_rows
-            made, num_rows = update_rows(table, updates, where)
+            made, num_rows = update_rows(table, updates, where, wanted)
             return made
 
         self._change(attempt, conflict_retries, timeout_seconds(retry_timeout))

@@ -211,7 +211,9 @@ class LanceFragment(ScanMethods):
         left_on: str = ROW_ID,
         right_on: str | None = None,
         schema: pa.Schema | None = None,
-    ) -> tuple[FragmentMetadata, list[int]]:
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
         """Write some columns anew, with other values in the rows that match, and commit nothing.
 
         Parameters
@@ -223,16 +225,20 @@ class LanceFragment(ScanMethods):
         right_on : str, optional
             The key of the data; `left_on` if not given. All its other columns take the place of those of the fragment.
             Rows whose key the data lacks stay as they are.
+        with_offsets : bool
+            Whether to return as well which rows matched: their places in the files, as a portable Roaring bitmap.
 
         Returns
         -------
-        tuple of FragmentMetadata and list of int
-            For `LanceOperation.Update([], [fragment], fields_modified=fields, update_mode="rewrite_columns")`.
+        tuple of FragmentMetadata, list of int, and bytes if they are wanted
+            For `LanceOperation.Update([], [fragment], fields_modified=fields, update_mode="rewrite_columns")`, and its
+            `updated_fragment_offsets={fragment.id: offsets}`, by which a table with stable row ids knows the rows that
+            have changed.
         """
         data = to_table(data_obj, schema)
-        return update_columns(
-            self._dataset._table, self._metadata, data, left_on, left_on if right_on is None else right_on
-        )
+        right_on = left_on if right_on is None else right_on
+        made, fields, offsets = update_columns(self._dataset._table, self._metadata, data, left_on, right_on)
+        return (made, fields, offsets) if with_offsets else (made, fields)
 
     def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
         """Say which of its rows and columns to read; see `LanceDataset.scanner`."""

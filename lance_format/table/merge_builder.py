@@ -15,11 +15,12 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.data_source import to_table
 from lance_format.table.duration import timeout_seconds
 from lance_format.table.merge_insert import MergeResult, merge_insert, plan_merge
-from lance_format.table.merge_matching import Merging, WhenMatched
 from lance_format.table.merge_plan import analyze_merge, describe_merge
+from lance_format.table.merging import Merging, WhenMatched, WriteMode
 from lance_format.table.projection import Filter, plan_projection
 from lance_format.table.table_version import Attempt, Draft, TableVersion
 from lance_format.table.transaction import Transaction
+from lance_format.table.write import choose_file_version
 
 _MAX_SECONDS = 30.0
 
@@ -102,6 +103,31 @@ class MergeInsertBuilder:
         del use_index
         return self
 
+    def write_mode(self, mode: str) -> Self:
+        """Set how rows that are updated are written.
+
+        Parameters
+        ----------
+        mode : {"auto", "rewrite_rows", "rewrite_columns"}
+            As rows of new fragments, which is the default and what the first two say; or as new files of the columns
+            that the data has, in the fragments where the rows are, which then keep their places. That pays where many
+            rows of these fragments change, and the other columns are large; the merge may do nothing else then, and
+            the data has to lack a column of the table.
+        """
+        if mode not in list(WriteMode):
+            raise InvalidInputError(f"write_mode is {mode!r}; one of {', '.join(WriteMode)} is needed")
+        return self._set(write_mode=WriteMode(mode))
+
+    def data_storage_version(self, version: str) -> Self:
+        """Set the version of the files that are written; that of the table, which stays, unless set.
+
+        Parameters
+        ----------
+        version : str
+            Such as "2.2" or "stable".
+        """
+        return self._set(file_version=choose_file_version(self._table.manifest, version))
+
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
         """Run the merge as one version of the table, and move the dataset to it.
 
@@ -156,6 +182,18 @@ of lists or list of dicts
             planned = plan_merge(draft, self._checked(), to_table(data_obj, schema))
         transaction = Transaction(self._table.manifest.version, planned.operation, draft.uuid)
         return transaction, dataclasses.asdict(planned.result)
+
+    def execute_batches(self, new_data: Any) -> dict[str, int]:
+        """Run the merge; see `execute`, which reads all data into memory as well."""
+        return self.execute(new_data)
+
+    def execute_uncommitted_batches(self, new_data: Any) -> tuple[Transaction, dict[str, int]]:
+        """Write the files of the merge, and commit nothing; see `execute_uncommitted`."""
+        return self.execute_uncommitted(new_data)
+
+    def analyze_plan_batches(self, new_data: Any) -> str:
+        """Run the merge, delete what it has written, and tell what that took; see `analyze_plan`."""
+        return self.analyze_plan(new_data)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Return what the merge does, and which columns it reads for that, as text for people.

@@ -25,7 +25,9 @@ from lance_format.table.commit import Precondition
 from lance_format.table.fragment import DataFile, FragmentMetadata
 from lance_format.table.key_index import Numbers
 from lance_format.table.manifest import Manifest
-from lance_format.table.merge_matching import Matches, MergeSource, Merging, describe_key, find_matches, read_source
+from lance_format.table.merge_in_place import check_in_place, merge_in_place
+from lance_format.table.merge_matching import Matches, MergeSource, describe_key, find_matches, read_source
+from lance_format.table.merging import Merging, WriteMode
 from lance_format.table.operations import Update
 from lance_format.table.partial_structs import overlay
 from lance_format.table.row_set import MovedRows, mark_deleted
@@ -78,8 +80,8 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
     SchemaMismatchError
         If the source does not fit the table.
     InvalidInputError
-        If several rows of the source match the same row of the target, if a row matches that must not, or if an
-        expression does not fit.
+        If several rows of the source match the same row of the target, if a row matches that must not, if an
+        expression does not fit, or if the merge cannot be written in the mode that is wanted.
     """
     with Draft(table, str(uuid.uuid4())) as draft:
         planned = plan_merge(draft, merging, source)
@@ -112,15 +114,23 @@ def plan_merge(draft: Draft, merging: Merging, source: pa.Table) -> PlannedMerge
     """Find out what a merge changes, and write the files for it; see `merge_insert`."""
     table = draft.table
     rows = read_source(table, merging, source)
+    in_place = merging.write_mode is WriteMode.REWRITE_COLUMNS
+    if in_place:
+        check_in_place(table.manifest.schema, merging, table.manifest.schema.select(rows.table.schema.names))
     found = find_matches(table, merging, rows)
+    num_updated = sum(len(update) for update in found.updates.values())
+    if in_place:
+        operation = merge_in_place(draft, merging, rows, found)
+        return PlannedMerge(operation, None, MergeResult(0, num_updated, 0), found.reads)
     is_new = rows.without_match(found.matched) if merging.inserts else np.zeros(rows.table.num_rows, np.bool_)
     moved = MovedRows()
     batches = _new_rows(table, rows, found, np.flatnonzero(is_new), moved)
-    written = moved.name(table.write_fragments(batches, table.manifest.schema, uuid=draft.uuid))
+    written = moved.name(
+        table.write_fragments(batches, table.manifest.schema, uuid=draft.uuid, file_version=merging.file_version)
+    )
     marked = mark_deleted(draft, found.gone)
     fields = frozenset(node.id for node in table.manifest.schema.walk())
     operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
-    num_updated = sum(len(update) for update in found.updates.values())
     result = MergeResult(int(is_new.sum()), num_updated, len(found.gone) - num_updated)
     return PlannedMerge(operation, _absence_of(table, rows, is_new), result, found.reads)
 

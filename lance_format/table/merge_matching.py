@@ -10,7 +10,6 @@ source that would replace or delete the same one are refused.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,8 +23,9 @@ from lance_format.expressions import BoundExpression, as_expression, filter_mask
 from lance_format.table.fragment_files import empty_columns_batch
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
+from lance_format.table.merging import Merging, WhenMatched
 from lance_format.table.partial_structs import find_partial, with_given_fields
-from lance_format.table.projection import Filter, plan_projection, visible_schema
+from lance_format.table.projection import plan_projection, visible_schema
 from lance_format.table.row_columns import LiveRows
 from lance_format.table.row_set import RowSet
 from lance_format.table.scan_metrics import ScanMetrics
@@ -37,52 +37,6 @@ _MIN_SEARCHED_ROWS = 64 * 1024
 _SEARCHED_PER_ROW = 4
 _MAX_HELD_BYTES = 256 * 1024 * 1024
 _MAX_PAIRS = 1024 * 1024
-
-
-class WhenMatched(enum.Enum):
-    """What becomes of a row of the target whose key the source has."""
-
-    KEEP = "keep"
-    UPDATE = "update"
-    DELETE = "delete"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Merging:
-    """What a merge is to do.
-
-    Parameters
-    ----------
-    on : tuple of str
-        The columns of the key.
-    matched : WhenMatched
-    condition : str, optional
-        SQL over `source.<column>` and `target.<column>`: only rows for which it holds are updated.
-    inserts : bool
-        Whether rows of the source whose key the target lacks are added.
-    deletes_others : bool
-        Whether rows of the target whose key the source lacks are deleted.
-    others : str, pyarrow.compute.Expression or Expression, optional
-        Over the columns of the target: which of these; all if not given.
-    """
-
-    on: tuple[str, ...]
-    matched: WhenMatched = WhenMatched.KEEP
-    condition: str | None = None
-    inserts: bool = False
-    deletes_others: bool = False
-    others: Filter | None = None
-
-    @property
-    def does_nothing(self) -> bool:
-        """Whether no row can change, nor the merge fail."""
-        return self.matched is WhenMatched.KEEP and not self.inserts and not self.deletes_others
-
-    @property
-    def takes_values(self) -> bool:
-        """Whether rows of the source come into the table, and not only their keys matter."""
-        return self.inserts or self.matched is WhenMatched.UPDATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ import uuid
 import pyarrow as pa
 
 from lance_format.expressions import to_sql
+from lance_format.table.merge_in_place import check_in_place
 from lance_format.table.merge_insert import plan_merge
-from lance_format.table.merge_matching import Merging, WhenMatched, bind_terms, fit_source
+from lance_format.table.merge_matching import bind_terms, fit_source
+from lance_format.table.merging import Merging, WhenMatched, WriteMode
 from lance_format.table.partial_structs import find_partial, with_given_fields
 from lance_format.table.table_version import Draft, TableVersion
 
@@ -35,6 +37,9 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
     schema = table.manifest.schema
     source = schema.to_arrow() if source is None else source
     given = fit_source(schema, merging, source)
+    in_place = merging.write_mode is WriteMode.REWRITE_COLUMNS
+    if in_place:
+        check_in_place(schema, merging, given)
     partial = find_partial(given, source)
     terms = bind_terms(schema, merging, with_given_fields(given.to_storage(), partial))
     actions = {
@@ -47,13 +52,17 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
         actions["when_not_matched_by_source"] += f" if {to_sql(terms.others.expression)}"
     missing = [name for name in schema.names if name not in given.names or name in partial]
     updates = merging.matched is WhenMatched.UPDATE
+    if in_place:
+        read = f"read of the fragments that have such rows: {', '.join(x for x in given.names if x not in merging.on)}"
+    else:
+        read = f"read of the rows that are updated: {', '.join(missing if updates else ()) or '(nothing)'}"
     lines = [
         f"MergeInsert: {', '.join(f'{clause}={action}' for clause, action in actions.items())}",
         f"target: {table.uri}, version {table.manifest.version}",
         f"columns of the data: {', '.join(given.names)}",
         *(f"  {field.name}: {field.type}" for field in given.to_arrow() if verbose),
         f"read of all rows: {', '.join(terms.columns)}",
-        f"read of the rows that are updated: {', '.join(missing if updates else ()) or '(nothing)'}",
+        read,
     ]
     return "\n  ".join(lines)
 
@@ -64,7 +73,10 @@ def analyze_merge(table: TableVersion, merging: Merging, source: pa.Table) -> st
     with Draft(table, str(uuid.uuid4())) as draft:
         planned = plan_merge(draft, merging, source)
         draft.discard()
-    files = [file for fragment in planned.operation.new_fragments for file in fragment.files]
+    operation = planned.operation
+    files = [file for fragment in operation.new_fragments for file in fragment.files]
+    if not operation.rewrites_rows:
+        files += [fragment.files[-1] for fragment in operation.updated_fragments]
     metrics = dataclasses.asdict(planned.result) | {
         "num_files_written": len(files),
         "bytes_written": sum(file.file_size_bytes for file in files),

@@ -85,6 +85,7 @@ class LanceOperation:
         fields_modified: Iterable[int] = (),
         fields_for_preserving_frag_bitmap: Iterable[int] = (),
         update_mode: str = "rewrite_rows",
+        updated_fragment_offsets: Mapping[int, bytes] | None = None,
     ) -> Operation:
         """Replace rows by those of new fragments, or, with `update_mode="rewrite_columns"`, files of columns."""
         return operations.Update(
@@ -94,6 +95,7 @@ class LanceOperation:
             frozenset(fields_modified),
             frozenset(fields_for_preserving_frag_bitmap),
             update_mode != "rewrite_columns",
+            dict(updated_fragment_offsets or {}),
         )
 
     @_makes(operations.Merge)

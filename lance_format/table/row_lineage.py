@@ -8,7 +8,10 @@ the operation was planned.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyroaring
 
 from lance_format.errors import InvalidInputError
 from lance_format.table.fragment import FragmentMetadata, RowSequence
@@ -67,6 +70,45 @@ def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tup
     )
 
 
+def touch_some_rows(
+    previous: Manifest, fragments: Iterable[FragmentMetadata], offsets: Mapping[int, bytes]
+) -> tuple[FragmentMetadata, ...]:
+    """Return fragments, of which some rows are changed by the next version.
+
+    Parameters
+    ----------
+    previous : Manifest
+    fragments : iterable of FragmentMetadata
+    offsets : mapping of int to bytes
+        Places of rows in the files, by the ids of their fragments, as portable Roaring bitmaps.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no such rows.
+    """
+    if not previous.stable_row_ids:
+        return tuple(fragments)
+    return tuple(
+        _touched(fragment, offsets[fragment.id], previous.version + 1) if fragment.id in offsets else fragment
+        for fragment in fragments
+    )
+
+
+def _touched(fragment: FragmentMetadata, offsets: bytes, version: int) -> FragmentMetadata:
+    try:
+        rows = pyroaring.BitMap.deserialize(offsets)
+    except (ValueError, IndexError, TypeError) as error:
+        raise InvalidInputError(f"the rows of fragment {fragment.id} are no Roaring bitmap: {error}") from error
+    if rows and rows[-1] >= fragment.physical_rows:
+        raise InvalidInputError(f"fragment {fragment.id} has {fragment.physical_rows} rows, but no row {rows[-1]}")
+    known = RowVersionSequence.constant(1, fragment.physical_rows)
+    if fragment.last_updated_at_version_meta is not None:
+        known = parse_row_versions(_inline(fragment.last_updated_at_version_meta), fragment.physical_rows)
+    changed = known.replace(np.array(rows, np.int64), version)
+    return dataclasses.replace(fragment, last_updated_at_version_meta=serialize_row_versions(changed))
+
+
 def _kept_ids(fragment: FragmentMetadata) -> RowIdSequence:
     if fragment.row_id_meta is None:
         return RowIdSequence.from_range(0, 0)
@@ -93,5 +135,5 @@ def _with_lineage(
 
 def _inline(sequence: RowSequence) -> bytes:
     if not isinstance(sequence, bytes):
-        raise InvalidInputError("the row ids of a fragment that is to be added have to be part of the transaction")
+        raise InvalidInputError("the ids and versions of the rows of a fragment have to be part of the transaction")
     return sequence

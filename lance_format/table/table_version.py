@@ -38,6 +38,7 @@ from lance_format.table.manifest import Manifest
 from lance_format.table.naming import DATA_DIRECTORY
 from lance_format.table.operations import Operation
 from lance_format.table.transaction import Transaction
+from lance_format.version import FileVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class TableVersion:
         uuid: str,
         max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
         max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+        file_version: FileVersion | None = None,
     ) -> list[FragmentMetadata]:
         """Write rows into data files, which no reader sees before they are committed.
 
@@ -130,18 +132,21 @@ class TableVersion:
             Of the transaction that is to commit them.
         max_rows_per_file, max_bytes_per_file : int
             A data file is closed when it reaches either.
+        file_version : FileVersion, optional
+            Of the data files; that of the table if not given.
 
         Returns
         -------
         list of FragmentMetadata
             Empty if there was no row. After an exception none of the files is left.
         """
-        self.manifest.file_version.require_writable()
+        version = file_version or self.manifest.file_version
+        version.require_writable()
         writer = FragmentWriter(
             self.store,
             f"{self.root}/{DATA_DIRECTORY}",
             schema,
-            self.manifest.file_version,
+            version,
             max_rows_per_file=max_rows_per_file,
             max_bytes_per_file=max_bytes_per_file,
             job=uuid,

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.blob_fields import has_blobs
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
-from lance_format.table.add_columns import ColumnSource, add_data_file
-from lance_format.table.fragment import TOMBSTONE, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.key_index import index_keys
+from lance_format.table.replace_values import Rows, replace_values, serialize_offsets
 from lance_format.table.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Draft, TableVersion
 from lance_format.table.write_schema import conform_table, plan_update
 
-Rows = npt.NDArray[np.int64]
-
 
 def update_columns(
     table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str
-) -> tuple[FragmentMetadata, list[int]]:
+) -> tuple[FragmentMetadata, list[int], bytes]:
     """Write columns of one fragment anew, with other values in some rows, and commit nothing.
 
     Parameters
@@ -46,6 +42,8 @@ def update_columns(
         For `LanceOperation.Update`, with one more data file.
     list of int
         The fields that this file holds, for the same: `fields_modified`.
+    bytes
+        The places in the files of the rows that matched, as a portable Roaring bitmap, for `updated_fragment_offsets`.
 
     Raises
     ------
@@ -58,29 +56,10 @@ def update_columns(
     """
     replaced, values = _fit_values(table.manifest.schema, data, right_on)
     rows = _match(table, fragment, data, left_on, right_on)
-    place = 0
-
-    def replace(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal place
-        wanted = rows[place : place + batch.num_rows]
-        place += batch.num_rows
-        found = wanted >= 0
-        news = values.take(pa.array(wanted[found]))
-        places = np.arange(batch.num_rows)
-        places[found] = batch.num_rows + np.arange(news.num_rows)
-        joined = pa.concat_tables([pa.Table.from_batches([batch]).cast(values.schema), news]).combine_chunks()
-        return pa.RecordBatch.from_arrays(
-            [column.take(pa.array(places)).combine_chunks() for column in joined.columns], schema=values.schema
-        )
-
     with Draft(table, str(uuid.uuid4())) as draft:
-        made = add_data_file(draft, fragment, ColumnSource(replaced, values.schema, replace), replaced)
-    *old, new = made.files
-    gone = set(new.fields)
-    files = (
-        dataclasses.replace(file, fields=tuple(TOMBSTONE if x in gone else x for x in file.fields)) for file in old
-    )
-    return dataclasses.replace(made, files=(*(file for file in files if not file.is_dead), new)), list(new.fields)
+        made = replace_values(draft, fragment, replaced, values, rows)
+    live = np.delete(np.arange(made.physical_rows), table.scan(fragment, Schema(())).deleted_rows())
+    return made, list(made.files[-1].fields), serialize_offsets(live[rows >= 0])
 
 
 def _fit_values(schema: Schema, data: pa.Table, right_on: str) -> tuple[Schema, pa.Table]:

@@ -18,10 +18,14 @@ from lance_format.table.projection import Filter
 from lance_format.table.row_set import MovedRows, RowSet, mark_deleted
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import Draft, TableVersion
+from lance_format.version import FileVersion
 
 
 def update_rows(
-    table: TableVersion, updates: Mapping[str, str], predicate: Filter | None = None
+    table: TableVersion,
+    updates: Mapping[str, str],
+    predicate: Filter | None = None,
+    file_version: FileVersion | None = None,
 ) -> tuple[TableVersion, int]:
     """Change values of the rows for which a predicate is true, and commit that.
 
@@ -32,6 +36,8 @@ def update_rows(
         SQL expressions over the old values of a row, by the columns that they replace.
     predicate : str, pyarrow.compute.Expression or Expression, optional
         Which rows; all if not given.
+    file_version : FileVersion, optional
+        Of the files that are written; that of the table if not given.
 
     Returns
     -------
@@ -66,7 +72,9 @@ def update_rows(
             )
 
     with Draft(table, str(uuid.uuid4())) as draft:
-        written = moved.name(table.write_fragments(changed(), table.manifest.schema, uuid=draft.uuid))
+        written = moved.name(
+            table.write_fragments(changed(), table.manifest.schema, uuid=draft.uuid, file_version=file_version)
+        )
         marked = mark_deleted(draft, replaced)
         fields = frozenset(node.id for name in values for node in table.manifest.schema.field(name).walk())
         operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)

@@ -398,6 +398,19 @@ def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, m
     return version
 
 
+def choose_file_version(table: Manifest, name: str) -> FileVersion:
+    """Return the version of data files that are added to a table, by its name.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such version, or the table cannot have such files beside its own.
+    NotSupportedError
+        If they cannot be written.
+    """
+    return _choose_file_version(FileVersion.parse(name), table, "append")
+
+
 def _choose_stable_row_ids(wanted: bool, current: Manifest | None, root: str) -> bool:
     if not isinstance(wanted, bool):
         raise InvalidInputError(f"enable_stable_row_ids is {wanted!r}; True or False is needed")

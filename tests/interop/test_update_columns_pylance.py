@@ -7,6 +7,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyroaring
 import pytest
 
 import lance_format
@@ -35,14 +36,17 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def update(library: Any, path: Path, number: int, *arguments: Any) -> list[int]:
+def update(library: Any, path: Path, number: int, *arguments: Any, with_offsets: bool = False) -> Any:
     table = library.dataset(path)
-    fragment, fields = table.get_fragment(number).update_columns(*arguments)
+    fragment, fields, *offsets = table.get_fragment(number).update_columns(*arguments, with_offsets=with_offsets)
     operation = (LanceOperation if library is lance_format else lance.LanceOperation).Update(
-        updated_fragments=[fragment], fields_modified=fields, update_mode="rewrite_columns"
+        updated_fragments=[fragment],
+        fields_modified=fields,
+        update_mode="rewrite_columns",
+        updated_fragment_offsets={number: offsets[0]} if with_offsets else None,
     )
     library.LanceDataset.commit(path, operation, read_version=table.version)
-    return sorted(fields)
+    return [sorted(fields), *map(pyroaring.BitMap.deserialize, offsets)]
 
 
 def addresses(*rows: int) -> pa.Array:
@@ -66,19 +70,20 @@ UPDATES: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.parametrize("with_offsets", [False, True], ids=["columns", "rows"])
 @pytest.mark.parametrize("name", UPDATES)
-def test_updates(path: Path, name: str) -> None:
+def test_updates(path: Path, name: str, with_offsets: bool) -> None:
     copy = path.with_name("copy")
     shutil.copytree(path, copy)
-    expected = update(lance, copy, 0, *UPDATES[name])
-    assert update(lance_format, path, 0, *UPDATES[name]) == expected
+    expected = update(lance, copy, 0, *UPDATES[name], with_offsets=with_offsets)
+    assert update(lance_format, path, 0, *UPDATES[name], with_offsets=with_offsets) == expected
     ours, reference = assert_same(path), lance.dataset(copy)
     assert ours.to_table() == reference.to_table()
     assert ours.to_table(LINEAGE) == reference.to_table(columns=LINEAGE)
     assert ours.to_table().num_rows == 6
     changed = update(lance_format, path, 1, pa.table({"k": [6], "s": ["again"]}), "k")
     update(lance, copy, 1, pa.table({"k": [6], "s": ["again"]}), "k")
-    assert changed == [2]
+    assert changed == [[2]]
     assert assert_same(path).to_table() == lance.dataset(copy).to_table()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from lance_format.proto import table_pb2
@@ -12,7 +12,7 @@ from lance_format.table.fragment import FragmentMetadata, parse_fragment, serial
 from lance_format.table.index_metadata import IndexMetadata
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import fragment_ids, retain_indices
-from lance_format.table.row_lineage import add_rows
+from lance_format.table.row_lineage import add_rows, touch_some_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class Update:
         fields do not cover the new fragments either: some know rows by their place.
     rewrites_rows : bool
         Whether replaced rows stand in new fragments, rather than columns in new files of the same.
+    updated_fragment_offsets : mapping of int to bytes
+        The rows of `updated_fragments` whose values changed in place, by fragment: their places in the files, as
+        portable Roaring bitmaps. In a table with stable row ids these rows have been changed by the version that this
+        makes.
     """
 
     name: ClassVar[str] = "update"
@@ -43,6 +47,7 @@ class Update:
     fields_modified: frozenset[int] = frozenset()
     fields_rewritten: frozenset[int] = frozenset()
     rewrites_rows: bool = True
+    updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=dict)
 
     @property
     def changed_fragment_ids(self) -> frozenset[int]:
@@ -65,6 +70,7 @@ class Update:
             frozenset(stored.fields_modified),
             frozenset(stored.fields_for_preserving_frag_bitmap),
             stored.update_mode == table_pb2.Transaction.REWRITE_ROWS,
+            dict(stored.updated_fragment_offsets),
         )
 
     def serialize(self, message: table_pb2.Transaction) -> None:
@@ -76,12 +82,14 @@ class Update:
         stored.new_fragments.extend(serialize_fragment(fragment) for fragment in self.new_fragments)
         stored.fields_modified.extend(sorted(self.fields_modified))
         stored.fields_for_preserving_frag_bitmap.extend(sorted(self.fields_rewritten))
+        stored.updated_fragment_offsets.update(self.updated_fragment_offsets)
         mode = table_pb2.Transaction
         stored.update_mode = mode.REWRITE_ROWS if self.rewrites_rows else mode.REWRITE_COLUMNS
 
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
-        kept = current.fragments.changed(self.updated_fragments, self.removed_fragment_ids)
+        updated = touch_some_rows(current, self.updated_fragments, self.updated_fragment_offsets)
+        kept = current.fragments.changed(updated, self.removed_fragment_ids)
         modified = {node.id for x in current.schema.walk() if x.id in self.fields_modified for node in x.walk()}
         indices = tuple(self._uncover(index, modified) for index in current.indices)
         state = dataclasses.replace(current, fragments=kept, indices=indices)
