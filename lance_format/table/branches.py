@@ -7,24 +7,21 @@ directory. The file that names it is there first: a cleanup of the parent keeps 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
 import time
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lance_format.errors import InvalidInputError, LanceError, NotSupportedError, StorageError, VersionNotFoundError
+from lance_format.errors import InvalidInputError, LanceError, NotSupportedError, VersionNotFoundError
 from lance_format.object_store import ObjectStore
 from lance_format.table.checkout import Reference, load_branch_history, main_of, resolve_reference
+from lance_format.table.first_version import create_first_version
 from lance_format.table.fragment import DataFile, DeletionFile, ExternalFile, FragmentMetadata
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.history import load_history
-from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
+from lance_format.table.manifest import Manifest, make_successor
 from lance_format.table.naming import (
-    TRANSACTIONS_DIRECTORY,
-    VERSION_HINT,
     VERSIONS_DIRECTORY,
     branch_location,
     main_location,
@@ -149,15 +146,10 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
         load_branch_history(table, parent).load(source.version)
         main_uri = main_location(table.uri, table.manifest.branch)
         first = _first_manifest(source, name, parent, branch_location(main_uri, parent), history.root, identity)
-        path = load_history(store, root).manifest_path(first.version)
-        store.put(f"{root}/{TRANSACTIONS_DIRECTORY}/{first.transaction_file}", first.inline_transaction or b"")
-        _create_manifest(store, path, serialize_manifest(first))
+        create_first_version(store, root, first)
     except LanceError:
         delete_ref(store, main, name, started)
         raise
-    with contextlib.suppress(StorageError):
-        hint = json.dumps({"version": first.version}, separators=(",", ":")).encode()
-        store.put(f"{root}/{VERSION_HINT}", hint, durable=False)
     return dataclasses.replace(table, uri=branch_location(main_uri, name), root=root, manifest=first)
 
 
@@ -165,14 +157,6 @@ def _describe_start(store: ObjectStore, main: str, parent: str | None, version: 
     grown_from = None if parent is None else load_branch(store, main, parent)
     ancestors = () if grown_from is None else grown_from.identifier
     return Branch(parent, version, (*ancestors, (version, uuid.uuid4().hex)), int(time.time()), manifest_size)
-
-
-def _create_manifest(store: ObjectStore, path: str, content: bytes) -> None:
-    try:
-        store.put_if_absent(path, content)
-    except StorageError:  # Its reply may have been lost.
-        if store.read(path, MAX_MANIFEST_BYTES) != content:
-            raise
 
 
 def _first_manifest(

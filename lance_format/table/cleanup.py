@@ -16,13 +16,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lance_format.errors import InvalidInputError, LanceError, StorageError, VersionNotFoundError
 from lance_format.object_store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
+from lance_format.table.cleanup_policy import (
+    CleanupCandidateFile,
+    CleanupExplanation,
+    CleanupPolicy,
+    CleanupReferencedBranch,
+    CleanupStats,
+)
 from lance_format.table.duration import parse_duration
 from lance_format.table.history import History, load_detached, load_history
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
@@ -30,68 +36,10 @@ from lance_format.table.naming import main_location
 from lance_format.table.refs import list_branches, list_tags
 from lance_format.table.table_files import FileKind, OwnFile, branch_roots, classify, named_files, owner_of
 
-DEFAULT_AGE = datetime.timedelta(days=14)
 _DEFAULT_AUTOMATIC_AGE = "14days"
 _UNVERIFIED_AGE_SECONDS = 7 * 24 * 3600
 _MAX_VERSIONS_AT_ONCE = 64
 _MAX_BYTES_AT_ONCE = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class CleanupPolicy:
-    """What a cleanup removes. A version goes if all conditions hold that are given.
-
-    Parameters
-    ----------
-    older_than : datetime.timedelta, optional
-    retain_versions : int, optional
-        How many of the latest versions stay.
-    versions : frozenset of int, optional
-        Only these.
-    delete_unverified : bool
-        Whether files that no version names go whatever their age; whoever writes to the table meanwhile loses data.
-    error_if_tagged_old_versions : bool
-        Whether it is an error that one of the versions has a tag; else it stays.
-    delete_rate_limit : int, optional
-        The most files that are deleted in a second.
-    """
-
-    older_than: datetime.timedelta | None = None
-    retain_versions: int | None = None
-    versions: frozenset[int] | None = None
-    delete_unverified: bool = False
-    error_if_tagged_old_versions: bool = True
-    delete_rate_limit: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.older_than is not None and not isinstance(self.older_than, datetime.timedelta):
-            raise InvalidInputError(f"older_than is {self.older_than!r}; a timedelta is needed")
-        for name, value in (("retain_versions", self.retain_versions), ("delete_rate_limit", self.delete_rate_limit)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 is needed")
-
-
-@dataclass(frozen=True, slots=True)
-class CleanupStats:
-    """What a cleanup did; the names are those of pylance.
-
-    Parameters
-    ----------
-    bytes_removed : int
-    old_versions : int
-        How many versions were removed.
-    data_files_removed, transaction_files_removed, index_files_removed, deletion_files_removed : int
-    failed_deletes : int
-        How many files the storage refused to delete; they are left over.
-    """
-
-    bytes_removed: int = 0
-    old_versions: int = 0
-    data_files_removed: int = 0
-    transaction_files_removed: int = 0
-    index_files_removed: int = 0
-    deletion_files_removed: int = 0
-    failed_deletes: int = 0
 
 
 def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy) -> CleanupStats:
@@ -116,6 +64,35 @@ def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, 
         If a version cannot be read: which files it needs is not known. Nothing was removed.
     """
     return _Cleanup(store, root, branch, kept_from, policy).run()
+
+
+def explain_cleanup(
+    store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy, max_files: int
+) -> CleanupExplanation:
+    """Find out what `clean_up` would do, and do nothing.
+
+    Parameters
+    ----------
+    store, root, branch, kept_from, policy
+        See `clean_up`.
+    max_files : int
+        How many files to name; 0 if none are asked for.
+
+    Raises
+    ------
+    InvalidInputError, CorruptFileError, NotSupportedError
+        As `clean_up` would.
+    """
+    return _Cleanup(store, root, branch, kept_from, policy).explain(max_files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Garbage:
+    """A file that may go, and whether a version that goes names it."""
+
+    info: ObjectInfo
+    file: OwnFile
+    is_known: bool
 
 
 @dataclass(slots=True)
@@ -146,6 +123,7 @@ class _Cleanup:
         self._used: set[str] = set()
         self._known: set[str] = set()
         self._seen: set[str] = set()
+        self._held: set[int] = set()
         self._counts = dict.fromkeys((field.name for field in dataclasses.fields(CleanupStats)), 0)
 
     def run(self) -> CleanupStats:
@@ -156,8 +134,37 @@ class _Cleanup:
         garbage = list(self._garbage(roots))
         self._remove_versions(history, old)
         self._protect_news()
-        self._remove_files([(info, file) for info, file in garbage if not self._is_used(file)])
+        self._remove_files([each for each in garbage if not self._is_used(each.file)])
         return CleanupStats(**self._counts)
+
+    def explain(self, max_files: int) -> CleanupExplanation:
+        roots = branch_roots(self._store, self._main)
+        history = load_history(self._store, self._root)
+        found = []
+        for version in self._inspect(history):
+            path = history.manifest_path(version)
+            with contextlib.suppress(ObjectNotFoundError):  # Another cleanup was here.
+                found.append(CleanupCandidateFile(path, "manifest", False, self._store.size(path)))
+                self._count_version(found[-1].size_bytes)
+        self._protect_others(roots)
+        for each in self._garbage(roots):
+            self._count_file(each)
+            path, size = each.info.path, each.info.size_bytes
+            found.append(CleanupCandidateFile(path, each.file.kind.value, not each.is_known, size))
+        is_cut = 0 < max_files < len(found)
+        return CleanupExplanation(
+            self._kept_from,
+            CleanupStats(**self._counts),
+            found[:max_files],
+            is_cut,
+            max_files,
+            [
+                CleanupReferencedBranch(name, started.parent_version)
+                for name, started in sorted(list_branches(self._store, self._main).items())
+                if started.parent_branch == self._branch and started.parent_version in self._held
+            ],
+            [f"candidate_files truncated to {max_files} entries"] if is_cut else [],
+        )
 
     def _inspect(self, history: History) -> list[int]:
         """Return the versions to be removed, and note what they and the others name."""
@@ -173,6 +180,8 @@ class _Cleanup:
             wanted = version in candidates and self._is_old(manifest)
             if wanted and version in named.tags:
                 tagged.append(version)
+            if wanted and version in named.branches:
+                self._held.add(version)
             if wanted and version not in named.versions:
                 old.append(version)
                 self._known.update(named_files(manifest, self._root))
@@ -236,7 +245,7 @@ class _Cleanup:
     def _is_used(self, file: OwnFile) -> bool:
         return f"{self._root}/{file.owner}" in self._used or f"{self._root}/{file.path}" in self._used
 
-    def _garbage(self, roots: frozenset[str]) -> Iterator[tuple[ObjectInfo, OwnFile]]:
+    def _garbage(self, roots: frozenset[str]) -> Iterator[_Garbage]:
         """Yield the files that may go, as far as is known now."""
         verified = self._started - _UNVERIFIED_AGE_SECONDS
         for info in self._store.list_tree(self._root):
@@ -245,7 +254,7 @@ class _Cleanup:
                 continue
             known = f"{self._root}/{file.owner}" in self._known
             if known or self._policy.delete_unverified or info.modified < verified:
-                yield info, file
+                yield _Garbage(info, file, known)
 
     def _remove_versions(self, history: History, old: Sequence[int]) -> None:
         """Delete manifests, the oldest first, some at once."""
@@ -273,23 +282,30 @@ class _Cleanup:
                     self._store.put_if_absent(path, content)
                 self._protect(path, parse_manifest(content, path=path, version=version), self._root)
             else:
-                self._counts["old_versions"] += 1
-                self._counts["bytes_removed"] += len(content)
+                self._count_version(len(content))
 
-    def _remove_files(self, garbage: Sequence[tuple[ObjectInfo, OwnFile]]) -> None:
+    def _count_version(self, size_bytes: int) -> None:
+        self._counts["old_versions"] += 1
+        self._counts["bytes_removed"] += size_bytes
+
+    def _count_file(self, garbage: _Garbage) -> None:
+        self._counts["bytes_removed"] += garbage.info.size_bytes
+        if garbage.file.kind is not FileKind.TEMPORARY:
+            self._counts[f"{garbage.file.kind.value}_files_removed"] += 1
+
+    def _remove_files(self, garbage: Sequence[_Garbage]) -> None:
         directories = set()
-        for info, file in garbage:
+        for each in garbage:
+            path = each.info.path
             if self._policy.delete_rate_limit is not None:
                 time.sleep(1 / self._policy.delete_rate_limit)
             try:
-                self._store.delete(info.path)
+                self._store.delete(path)
             except StorageError:
                 self._counts["failed_deletes"] += 1
                 continue
-            self._counts["bytes_removed"] += info.size_bytes
-            if file.kind is not FileKind.TEMPORARY:
-                self._counts[f"{file.kind.value}_files_removed"] += 1
-            directory = info.path.rpartition("/")[0]
+            self._count_file(each)
+            directory = path.rpartition("/")[0]
             while directory.count("/") > self._root.count("/") + 1:  # Those of the table stay.
                 directories.add(directory)
                 directory = directory.rpartition("/")[0]

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from lance_format.errors import VersionNotFoundError
 from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.json_columns import with_text
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.branches import Branches, create_branch
 from lance_format.table.checkout import Reference, check_out, check_out_as_of
-from lance_format.table.cleanup import DEFAULT_AGE, CleanupPolicy, CleanupStats, clean_up
 from lance_format.table.dataset_changes import DatasetChanges
+from lance_format.table.dataset_history import DatasetHistory
 from lance_format.table.dataset_reads import DatasetReads
+from lance_format.table.deep_clone import deep_clone
 from lance_format.table.drop_table import drop_table
-from lance_format.table.history import load_latest, load_version, summarize
+from lance_format.table.history import load_latest, load_version
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.lance_schema import LanceSchema
-from lance_format.table.migrate_manifest_names import migrate_manifest_names
 from lance_format.table.operations import Operation
 from lance_format.table.raw_commit import commit_operation, join_appends
 from lance_format.table.stats import LanceStats
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.transaction import Transaction
-from lance_format.table.validation import validate
 from lance_format.table.write_options import check_opening, check_tuning, merge_properties
 
 
@@ -89,7 +86,7 @@ def dataset(
     return opened if version is None or number is not None else opened.checkout_version(version)
 
 
-class LanceDataset(DatasetReads, DatasetChanges):
+class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
     """A version of a table. Made by `dataset` and `write_dataset`; can be pickled.
 
     It shows the version that was opened, whatever others commit, until a method that changes the table moves it to the
@@ -128,58 +125,9 @@ class LanceDataset(DatasetReads, DatasetChanges):
         return with_text(self._table.manifest.schema).to_arrow()
 
     @property
-    def version(self) -> int:
-        """The version that this object shows."""
-        return self._table.manifest.version
-
-    @property
-    def latest_version(self) -> int:
-        """The latest version that the table has now."""
-        return self._table.history().latest
-
-    @property
     def data_storage_version(self) -> str:
         """The version of its data files, as far as a writer has not chosen another."""
         return str(self._table.manifest.file_version)
-
-    def versions(self) -> list[dict[str, Any]]:
-        """Describe every version that the table has: `version`, `timestamp` in local time, and `metadata`."""
-        history = self._table.history()
-        found = []
-        for version in history.names:
-            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-                found.append(summarize(history.load(version)))
-        return found
-
-    def version_refs(self) -> list[dict[str, int]]:
-        """Return the numbers of all versions, without reading them; each as a dict of `version`."""
-        return [{"version": version} for version in self._table.history().names]
-
-    def get_version(self) -> dict[str, Any]:
-        """Describe the version that this object shows; see `versions`."""
-        return summarize(self._table.manifest)
-
-    def read_transaction(self, version: int) -> Transaction:
-        """Return what made a version of this branch: the operation, and what the writer noted about it.
-
-        Raises
-        ------
-        VersionNotFoundError
-            If there is no such version.
-        CorruptFileError
-            If the version does not tell.
-        """
-        return self._table.history().load_transaction(version)
-
-    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction]:
-        """Return what made this version and those before it, the latest first, as far as they are there."""
-        history = self._table.history()
-        recent = sorted((number for number in history.names if number <= self.version), reverse=True)
-        found = []
-        for version in recent[:recent_transactions]:
-            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-                found.append(history.load_transaction(version))
-        return found
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Return another version of the table.
@@ -203,61 +151,6 @@ class LanceDataset(DatasetReads, DatasetChanges):
         """Let this object show the latest version of its branch."""
         self._table = self._table.latest()
 
-    def cleanup_old_versions(
-        self,
-        older_than: datetime.timedelta | None = None,
-        retain_versions: int | None = None,
-        *,
-        delete_unverified: bool = False,
-        error_if_tagged_old_versions: bool = True,
-        delete_rate_limit: int | None = None,
-        versions: Iterable[int] | None = None,
-    ) -> CleanupStats:
-        """Remove old versions of this branch, and the files that only they need.
-
-        This version and later ones stay, and so do those that have a tag or that a branch starts from.
-
-        Parameters
-        ----------
-        older_than : datetime.timedelta, optional
-            Which versions; 14 days if neither this nor `retain_versions` nor `versions` is given.
-        retain_versions : int, optional
-            How many of the latest versions stay. Of several conditions all have to hold.
-        delete_unverified : bool
-            Files that no version names may belong to a write in progress, and stay until they are 7 days old. Whether
-            to delete them at once, which loses the data of whoever is writing.
-        error_if_tagged_old_versions : bool
-            Whether it is an error that one of the versions has a tag.
-        delete_rate_limit : int, optional
-            The most files that are deleted in a second.
-        versions : iterable of int, optional
-            Only these.
-
-        Raises
-        ------
-        InvalidInputError
-            If an argument makes no sense, or one of the versions has a tag.
-        """
-        if older_than is None and retain_versions is None and versions is None:
-            older_than = DEFAULT_AGE
-        policy = CleanupPolicy(
-            older_than=older_than,
-            retain_versions=retain_versions,
-            versions=None if versions is None else frozenset(versions),
-            delete_unverified=delete_unverified,
-            error_if_tagged_old_versions=error_if_tagged_old_versions,
-            delete_rate_limit=delete_rate_limit,
-        )
-        table = self._table
-        return clean_up(table.store, table.root, table.manifest.branch, table.manifest.version, policy)
-
-    def migrate_manifest_paths_v2(self) -> None:
-        """Give the manifests of a table of an early release the names that later ones have.
-
-        Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
-        """
-        migrate_manifest_names(self._table.store, self._table.root)
-
     def create_branch(self, branch: str, reference: Reference | None = None) -> LanceDataset:
         """Make a branch, and return it.
 
@@ -277,6 +170,37 @@ class LanceDataset(DatasetReads, DatasetChanges):
         """
         table = create_branch(self._table, branch, reference)
         return LanceDataset(table.uri, table)
+
+    def deep_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Reference,
+        storage_options: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> LanceDataset:
+        """Copy a version with all of its files to another place, and return the table that it is there.
+
+        Parameters
+        ----------
+        target_path : str or path
+        reference : int, str, or tuple of (str or None) and (int or None)
+            Which version; see `checkout_version`. The copy has this version, and none before it.
+        storage_options : mapping of str to str, optional
+            Of the copy; those of this table if not given.
+        **options
+            See `dataset`.
+
+        Raises
+        ------
+        DatasetExistsError
+            If there is a table already.
+        VersionNotFoundError
+            If there is no such version.
+        """
+        if storage_options is None:
+            storage_options = self._table.storage_options
+        deep_clone(self._table, target_path, reference, storage_options)
+        return dataset(target_path, storage_options=storage_options, **options)
 
     @property
     def branches(self) -> Branches:
@@ -422,18 +346,6 @@ class LanceDataset(DatasetReads, DatasetChanges):
     def lance_schema(self) -> LanceSchema:
         """The columns, with the ids of their fields."""
         return LanceSchema(self._table.manifest.schema)
-
-    def validate(self) -> None:
-        """Check that the files of this version are there, and hold what its manifest says; values are not read.
-
-        Raises
-        ------
-        CorruptFileError
-            At the first contradiction.
-        DatasetNotFoundError
-            If a file is gone.
-        """
-        validate(self._table)
 
 
 def _reopen(

@@ -87,6 +87,15 @@ class IndexMetadata:
         message.base_id = base_id
         return dataclasses.replace(self, message=message)
 
+    def in_table(self) -> IndexMetadata:
+        """Return the index as one whose files lie in the table itself."""
+        if self.base_id is None:
+            return self
+        message = table_pb2.IndexMetadata()
+        message.CopyFrom(self.message)
+        message.ClearField("base_id")
+        return dataclasses.replace(self, message=message)
+
     def with_fragments(self, fragment_ids: Iterable[int]) -> IndexMetadata:
         """Return the index as one that covers these fragments."""
         covered = pyroaring.FrozenBitMap(fragment_ids)

@@ -67,8 +67,16 @@ def serialize_transaction(transaction: Transaction) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def serialize_clone(read_version: int, identity: str, parent: str | None, parent_uri: str, branch: str) -> bytes:
-    """Return the content of the transaction file of the first version of a branch.
+def serialize_clone(
+    read_version: int,
+    identity: str,
+    parent: str | None,
+    parent_uri: str,
+    branch: str | None,
+    *,
+    is_shallow: bool = True,
+) -> bytes:
+    """Return the content of the transaction file of the first version of a branch, or of a copy of a table.
 
     Parameters
     ----------
@@ -79,11 +87,15 @@ def serialize_clone(read_version: int, identity: str, parent: str | None, parent
     parent : str, optional
         The branch that it starts from; the main one if None.
     parent_uri : str
-    branch : str
+    branch : str, optional
+    is_shallow : bool
+        Whether it shares the files of the version that it starts from.
     """
     message = table_pb2.Transaction(read_version=read_version, uuid=identity)
     clone = message.clone
-    clone.is_shallow, clone.ref_version, clone.ref_path, clone.branch_name = True, read_version, parent_uri, branch
+    clone.is_shallow, clone.ref_version, clone.ref_path = is_shallow, read_version, parent_uri
+    if branch is not None:
+        clone.branch_name = branch
     if parent is not None:
         clone.ref_name = parent
     return message.SerializeToString(deterministic=True)

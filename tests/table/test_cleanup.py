@@ -18,7 +18,8 @@ from lance_format import (
     VersionNotFoundError,
 )
 from lance_format.object_store.local import LocalStore
-from lance_format.table.cleanup import CleanupPolicy, clean_up
+from lance_format.table.cleanup import clean_up
+from lance_format.table.cleanup_policy import CleanupPolicy
 from lance_format.table.delete_rows import delete_rows
 from lance_format.table.duration import parse_duration
 from lance_format.table.table_version import TableVersion, change
