@@ -41,12 +41,14 @@ if TYPE_CHECKING:
     from lance_format.file.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
     from lance_format.table.batch_udf import BatchUDF, batch_udf
+    from lance_format.table.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
     from lance_format.table.column_bounds import ColumnBounds
     from lance_format.table.dataset import LanceDataset, dataset
     from lance_format.table.delta import DatasetDelta
     from lance_format.table.fragment import FragmentMetadata
     from lance_format.table.lance_fragment import LanceFragment
     from lance_format.table.lance_schema import LanceSchema
+    from lance_format.table.merge_builder import MergeInsertBuilder
     from lance_format.table.optimize import Compaction
     from lance_format.table.ordered_scan import ColumnOrdering
     from lance_format.table.raw_commit import LanceOperation
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from lance_format.table.scan_metrics import ScanMetrics
     from lance_format.table.scan_tasks import ScanTask
     from lance_format.table.scanner import LanceScanner
+    from lance_format.table.stored_files import DataFile, DeletionFile
     from lance_format.table.transaction import Transaction
     from lance_format.table.write import TableWrite, plan_write
     from lance_format.table.write_data import write_fragments
@@ -63,6 +66,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchUDF",
     "BlobFile",
+    "CleanupCandidateFile",
+    "CleanupExplanation",
+    "CleanupStats",
     "ColumnBounds",
     "ColumnOrdering",
     "CommitConflictError",
@@ -70,9 +76,11 @@ __all__ = [
     "CommitStateUnknownError",
     "Compaction",
     "CorruptFileError",
+    "DataFile",
     "DatasetDelta",
     "DatasetExistsError",
     "DatasetNotFoundError",
+    "DeletionFile",
     "FileVersion",
     "FragmentMetadata",
     "IndexConfig",
@@ -85,6 +93,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "LanceSchema",
+    "MergeInsertBuilder",
     "NotSupportedError",
     "RetryableCommitConflictError",
     "ScanMetrics",
@@ -110,6 +119,12 @@ __all__ = [
 _LAZY = {
     "BatchUDF": "lance_format.table.batch_udf",
     "BlobFile": "lance_format.file.blob_file",
+    "CleanupCandidateFile": "lance_format.table.cleanup_policy",
+    "CleanupExplanation": "lance_format.table.cleanup_policy",
+    "CleanupStats": "lance_format.table.cleanup_policy",
+    "DataFile": "lance_format.table.stored_files",
+    "DeletionFile": "lance_format.table.stored_files",
+    "MergeInsertBuilder": "lance_format.table.merge_builder",
     "ColumnBounds": "lance_format.table.column_bounds",
     "Compaction": "lance_format.table.optimize",
     "ColumnOrdering": "lance_format.table.ordered_scan",

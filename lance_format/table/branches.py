@@ -17,7 +17,7 @@ from lance_format.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_format.object_store import ObjectStore
 from lance_format.table.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.first_version import create_first_version
-from lance_format.table.fragment import DataFile, DeletionFile, ExternalFile, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.history import load_history
 from lance_format.table.manifest import Manifest, make_successor
@@ -39,6 +39,7 @@ from lance_format.table.refs import (
     load_branch,
     replace_ref,
 )
+from lance_format.table.stored_files import DataFile, DeletionFile, ExternalFile
 from lance_format.table.table_files import branch_roots, owner_of
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import OrderedRefs, order_refs

@@ -15,7 +15,7 @@ from lance_format.datatypes import UNASSIGNED, Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, retype
 from lance_format.file import ColumnProjection, is_packed
-from lance_format.table.fragment import DataFile
+from lance_format.table.stored_files import DataFile
 
 _REMEMBERED_FIELDS = 1024
 _Piece = tuple[int, int, Field, pa.DataType]

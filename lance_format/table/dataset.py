@@ -7,11 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyroaring
 
 from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.json_columns import with_text
 from lance_format.object_store import absolute_uri, resolve
+from lance_format.table.adopt_file import describe_file
 from lance_format.table.branches import Branches, create_branch
 from lance_format.table.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.dataset_changes import DatasetChanges
@@ -25,6 +28,7 @@ from lance_format.table.lance_schema import LanceSchema
 from lance_format.table.operations import Operation
 from lance_format.table.raw_commit import commit_operation, join_appends
 from lance_format.table.stats import LanceStats
+from lance_format.table.stored_files import DataFile
 from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import Tags
 from lance_format.table.transaction import Transaction
@@ -220,6 +224,18 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
         """Return the fragment of an id, or None if there is none."""
         fragment = self._table.manifest.fragment(fragment_id)
         return None if fragment is None else LanceFragment(self, fragment)
+
+    def fragment_ids(self) -> pyroaring.BitMap:
+        """Return the ids of the fragments, as a set; cheaper than `get_fragments`."""
+        return pyroaring.BitMap(self._table.manifest.fragments.columns.ids.astype(np.uint32))
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest id that a field has, whether or not the table still shows it."""
+        return self._table.manifest.next_field_id - 1
+
+    def _describe_file(self, name: str, base_id: int | None) -> DataFile:
+        return describe_file(self._table, name, base_id)
 
     @property
     def stats(self) -> LanceStats:

@@ -302,6 +302,14 @@ pa.RecordBatch
         self._change(lambda table: update_schema_metadata(table, values, replace=replace))
         return self.schema_metadata
 
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Replace all metadata of the schema; by its newer name `update_schema_metadata(…, replace=True)`."""
+        self.update_schema_metadata(new_metadata, replace=True)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Replace all metadata of a field; by its newer name `update_field_metadata(…, replace=True)`."""
+        self.update_field_metadata({field_name: new_metadata}, replace=True)
+
     def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
         """Set entries of the metadata of fields, which are given by their paths; see `update_config`."""
         self._change(lambda table: update_field_metadata(table, field_updates, replace=replace))

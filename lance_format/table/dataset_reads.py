@@ -22,7 +22,7 @@ from lance_format.table.scan_metrics import MetricsCallback
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.table_version import TableVersion
 from lance_format.table.take import Indices, take_places, take_row_ids
-from lance_format.table.take_blobs import take_blobs
+from lance_format.table.take_blobs import read_blob_ranges, read_blobs, take_blobs
 
 
 class DatasetReads(ScanMethods):
@@ -235,3 +235,69 @@ class DatasetReads(ScanMethods):
             If a blob is said to be where its file has no such bytes.
         """
         return take_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Indices | None = None,
+        addresses: Indices | None = None,
+        indices: Indices | None = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes | None]]:
+        """Read whole blobs.
+
+        Parameters
+        ----------
+        blob_column, ids, addresses, indices
+            See `take_blobs`.
+        io_buffer_size, preserve_order
+            Of no effect: the order is always that asked for.
+
+        Returns
+        -------
+        list of tuple of int and (bytes or None)
+            The address of each row, and its blob; None for what is null.
+
+        Raises
+        ------
+        InvalidInputError, CorruptFileError
+            See `take_blobs`.
+        """
+        del io_buffer_size, preserve_order
+        return read_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Read parts of blobs, those of one blob with as few requests as possible.
+
+        Parameters
+        ----------
+        blob_column : str
+        requests : sequence of tuple of int, int and int
+            A row, which may be repeated, the first byte of its blob that is wanted, and how many bytes.
+        selector : {"ids", "addresses", "indices"}
+            What rows are given by; see `take_blobs`.
+        io_buffer_size, preserve_order
+            Of no effect: the order is always that of the requests.
+
+        Returns
+        -------
+        list of tuple of int, int and (bytes or None)
+            The number of each request, the address of its row, and the bytes; None if the blob is null.
+
+        Raises
+        ------
+        InvalidInputError
+            As from `take_blobs`; or if a blob has not so many bytes.
+        """
+        del io_buffer_size, preserve_order
+        return read_blob_ranges(self._table, blob_column, requests, selector)

@@ -13,11 +13,12 @@ from lance_format.errors import DatasetExistsError, DatasetNotFoundError, Invali
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore, resolve
 from lance_format.table.checkout import Reference, check_out
 from lance_format.table.first_version import create_first_version
-from lance_format.table.fragment import ExternalFile, FragmentMetadata, place_of
+from lance_format.table.fragment import FragmentMetadata, place_of
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.history import load_history
 from lance_format.table.manifest import Manifest, make_successor
 from lance_format.table.naming import INDICES_DIRECTORY, is_detached, transaction_name
+from lance_format.table.stored_files import ExternalFile
 from lance_format.table.table_version import TableVersion
 from lance_format.table.transaction import serialize_clone
 

@@ -16,7 +16,8 @@ import pyroaring
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.fragment import DeletionFile, DeletionFileType, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.stored_files import DeletionFile, DeletionFileType
 
 RowOffsets = npt.NDArray[np.int64]
 

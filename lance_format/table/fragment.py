@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -15,113 +14,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table.fragment_json import fragment_from_json, fragment_to_json
-from lance_format.table.naming import DATA_DIRECTORY, DELETIONS_DIRECTORY, check_relative_path, check_segment
-
-TOMBSTONE = -2
-"""Stands for a field of a data file that another file holds since."""
+from lance_format.table.naming import check_relative_path, check_segment
+from lance_format.table.stored_files import DataFile, DeletionFile, DeletionFileType, ExternalFile
 
 MAX_ROWS = 2**32
 """No fragment has more: a row's address has 32 bits for its place."""
 
 MAX_FRAGMENT_ID = 2**32 - 1
-
-
-class DeletionFileType(enum.StrEnum):
-    """How a deletion file lists rows."""
-
-    ARROW_ARRAY = "array"
-    BITMAP = "bitmap"
-
-
-_SUFFIXES = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITMAP: "bin"}
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionFile:
-    """Names the file that lists the deleted rows of a fragment.
-
-    Parameters
-    ----------
-    read_version, id : int
-        Parts of the file's name.
-    file_type : DeletionFileType
-    num_deleted_rows : int
-        0 if the table does not say.
-    base_id : int, optional
-        Where it lies, by `Manifest.bases`; in the table itself if not given.
-    """
-
-    read_version: int
-    id: int
-    file_type: DeletionFileType
-    num_deleted_rows: int
-    base_id: int | None = None
-
-    def path(self, fragment_id: int) -> str:
-        """Return the path of the file, relative to where it lies."""
-        return f"{DELETIONS_DIRECTORY}/{fragment_id}-{self.read_version}-{self.id}.{_SUFFIXES[self.file_type]}"
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """One data file of a fragment; it holds all rows of some columns.
-
-    Parameters
-    ----------
-    path : str
-        Within the data directory.
-    fields : tuple of int
-        The ids of the fields it holds; negative where a field has since been replaced. Any sequence becomes a tuple.
-    column_indices : tuple of int
-        For each of them its column in the file; -1 if it has none. Empty in files of format 0.1.
-    file_major_version, file_minor_version : int
-    file_size_bytes : int
-        0 if the table does not say, as None becomes.
-    base_id : int, optional
-        Where it lies, by `Manifest.bases`; in the table itself if not given.
-    """
-
-    path: str
-    fields: tuple[int, ...]
-    column_indices: tuple[int, ...] = ()
-    file_major_version: int = 0
-    file_minor_version: int = 0
-    file_size_bytes: int = 0
-    base_id: int | None = None
-
-    def __post_init__(self) -> None:
-        if type(self.fields) is not tuple or type(self.column_indices) is not tuple or self.file_size_bytes is None:
-            given = {"fields": tuple(self.fields), "column_indices": tuple(self.column_indices or ())}
-            for name, value in {**given, "file_size_bytes": self.file_size_bytes or 0}.items():
-                object.__setattr__(self, name, value)  # Frozen, and users give lists.
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether every field that it holds has since been replaced."""
-        return 0 < len(self.fields) == self.fields.count(TOMBSTONE)
-
-    @property
-    def relative_path(self) -> str:
-        """The path of the file, relative to where it lies."""
-        return f"{DATA_DIRECTORY}/{self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalFile:
-    """A part of a file that several fragments share.
-
-    Parameters
-    ----------
-    path : str
-        Relative to the table.
-    offset, size : int
-        In bytes.
-    """
-
-    path: str
-    offset: int
-    size: int
-
 
 RowSequence: TypeAlias = bytes | ExternalFile
 """Something about every row of a fragment, as protobuf: in the manifest itself, or in a file."""
@@ -179,6 +78,11 @@ class FragmentMetadata:
         if len(named) <= len(self.files):
             return self.files
         return [parse_data_file(file, f"fragment {self.id}") for file in named]
+
+    @property
+    def overlays(self) -> list[Any]:
+        """The files that lie over its data; none, since tables that have such files are refused."""
+        return []
 
     @property
     def num_deletions(self) -> int:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lance_format.table.fragment import MAX_FRAGMENT_ID, MAX_ROWS, TOMBSTONE, FragmentMetadata, load_fragment
+from lance_format.table.fragment import MAX_FRAGMENT_ID, MAX_ROWS, FragmentMetadata, load_fragment
+from lance_format.table.stored_files import TOMBSTONE
 from lance_format.table.wire_scan import (
     BYTES,
     PADDING,

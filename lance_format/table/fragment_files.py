@@ -19,7 +19,8 @@ from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
 from lance_format.table.column_parts import ColumnParts, column_parts
-from lance_format.table.fragment import DataFile, FragmentMetadata, place_of
+from lance_format.table.fragment import FragmentMetadata, place_of
+from lance_format.table.stored_files import DataFile
 
 _Stream = Generator[pa.RecordBatch, None, None]
 

@@ -13,8 +13,9 @@ from lance_format.datatypes import Schema
 from lance_format.errors import StorageError
 from lance_format.file import FileWriter
 from lance_format.object_store import ObjectStore
-from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.naming import DATA_DIRECTORY, is_data_file_of, new_data_file_name
+from lance_format.table.stored_files import DataFile
 from lance_format.table.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_format.table.write_schema import conform
 from lance_format.version import FileVersion

@@ -14,7 +14,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.add_columns import NewColumns, merge_fragment_columns
 from lance_format.table.adopt_file import adopt_file
 from lance_format.table.data_source import to_table
-from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.lance_schema import LanceSchema
 from lance_format.table.merge_columns import merge_into_fragment
@@ -24,9 +24,11 @@ from lance_format.table.row_columns import ROW_ID, LiveRows
 from lance_format.table.row_set import RowSet, gather, mark_deleted
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner
+from lance_format.table.stored_files import DataFile
 from lance_format.table.table_version import Draft, TableVersion
 from lance_format.table.take import Indices, as_row_numbers, take_places
 from lance_format.table.update_columns import update_columns
+from lance_format.table.validation import validate_fragment
 from lance_format.table.write_data import write_fragments
 
 if TYPE_CHECKING:
@@ -84,6 +86,10 @@ class LanceFragment(ScanMethods):
         """Return the path of the file that lists the deleted rows, relative to the table; None if there is none."""
         deletion = self._metadata.deletion_file
         return None if deletion is None else deletion.path(self.fragment_id)
+
+    def validate(self) -> None:
+        """Check that its files are there, and hold what the manifest says; see `LanceDataset.validate`."""
+        validate_fragment(self._dataset._table, self._metadata)
 
     def data_files(self) -> list[DataFile]:
         """Return the files that hold its columns."""

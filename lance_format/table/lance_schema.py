@@ -69,6 +69,11 @@ class LanceSchema:
         """Return a column, or None if there is none of that name."""
         return next((field for field in self.fields() if field.name() == name), None)
 
+    def field_case_insensitive(self, name: str) -> LanceField | None:
+        """Return a column, spelt like this if there is such a one, else in any case; None if there is none."""
+        alike = [field for field in self.fields() if field.name().lower() == name.lower()]
+        return self.field(name) or next(iter(alike), None)
+
     def select(self, names: Iterable[str]) -> LanceSchema:
         """Return some columns, in the order given; the others are what `LanceOperation.Project` drops."""
         return LanceSchema(self._schema.select(names))

@@ -22,7 +22,7 @@ from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import RetryableCommitConflictError
 from lance_format.table.commit import Precondition
-from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.key_index import Numbers
 from lance_format.table.manifest import Manifest
 from lance_format.table.merge_in_place import check_in_place, merge_in_place
@@ -32,6 +32,7 @@ from lance_format.table.operations import Update
 from lance_format.table.partial_structs import overlay
 from lance_format.table.row_set import MovedRows, mark_deleted
 from lance_format.table.scan_metrics import ScanMetrics
+from lance_format.table.stored_files import DataFile
 from lance_format.table.table_version import Draft, TableVersion
 
 _BATCH_ROWS = 8192

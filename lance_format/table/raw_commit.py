@@ -20,12 +20,13 @@ from lance_format.object_store import absolute_uri, resolve
 from lance_format.table import operations
 from lance_format.table.commit import RetryPolicy, commit
 from lance_format.table.commit_detached import commit_detached
-from lance_format.table.fragment import DataFile, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.history import load_history
 from lance_format.table.lance_schema import LanceSchema, schema_of
 from lance_format.table.metadata_updates import as_update, check_schema_metadata
 from lance_format.table.operations import Operation
 from lance_format.table.operations.update_config import MapUpdate
+from lance_format.table.stored_files import DataFile
 from lance_format.table.table_version import TableVersion
 from lance_format.table.transaction import Transaction
 from lance_format.table.write import check_data_files
@@ -100,19 +101,25 @@ class LanceOperation:
 
     @_makes(operations.Merge)
     @staticmethod
-    def Merge(fragments: Iterable[FragmentMetadata], schema: LanceSchema) -> Operation:  # noqa: N802
-        """Replace all fragments by the same with further data files, and the schema."""
+    def Merge(  # noqa: N802
+        fragments: Iterable[FragmentMetadata], schema: LanceSchema, preserves_nullability: bool = False
+    ) -> Operation:
+        """Replace all fragments by the same with further data files, and the schema.
+
+        With `preserves_nullability` rows may be appended meanwhile: the caller says that no column that they lack has
+        to be there.
+        """
         if not isinstance(schema, LanceSchema):
             raise InvalidInputError("a merge needs the schema that merge_columns returned, with the ids of fields")
-        return operations.Merge(tuple(fragments), schema_of(schema))
+        return operations.Merge(tuple(fragments), schema_of(schema), preserves_nullability)
 
     @_makes(operations.Project)
     @staticmethod
-    def Project(schema: LanceSchema) -> Operation:  # noqa: N802
-        """Change the schema, of fields that the table has, which are found by their ids."""
+    def Project(schema: LanceSchema, preserves_nullability: bool = False) -> Operation:  # noqa: N802
+        """Change the schema, of fields that the table has, which are found by their ids; see `Merge`."""
         if not isinstance(schema, LanceSchema):
             raise InvalidInputError("a projection needs a schema with the ids of fields, as LanceDataset.lance_schema")
-        return operations.Project(schema_of(schema))
+        return operations.Project(schema_of(schema), preserves_nullability)
 
     @_makes(operations.Restore)
     @staticmethod
@@ -206,7 +213,7 @@ def commit_operation(
     if isinstance(wanted, operations.Overwrite) and enable_stable_row_ids is not None and not history.names:
         wanted = dataclasses.replace(wanted, stable_row_ids=enable_stable_row_ids)
     check_data_files(store, root, wanted.added_fragments)
-    planned = given or Transaction(read_version or 0, wanted, properties=dict(properties or {}))
+    planned = given or Transaction(read_version or 0, wanted, transaction_properties=dict(properties or {}))
     transaction = dataclasses.replace(planned, operation=wanted)
     if detached:
         manifest = commit_detached(store, root, transaction)
@@ -231,9 +238,9 @@ def join_appends(transactions: Sequence[Transaction]) -> Transaction:
         if not isinstance(operation, operations.Append) or operation.new_fields:
             raise InvalidInputError(f"only appends are committed together; one of the operations is {operation.name}")
         fragments += operation.fragments
-    properties = {name: value for each in transactions for name, value in each.properties.items()}
+    properties = {name: value for each in transactions for name, value in each.transaction_properties.items()}
     first = min(transaction.read_version for transaction in transactions)
-    return Transaction(first, operations.Append(tuple(fragments)), properties=properties)
+    return Transaction(first, operations.Append(tuple(fragments)), transaction_properties=properties)
 
 
 def _as_schema(schema: Any) -> Schema:

@@ -12,8 +12,9 @@ import pyroaring
 
 from lance_format.datatypes import Schema
 from lance_format.table.add_columns import ColumnSource, add_data_file
-from lance_format.table.fragment import TOMBSTONE, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.partial_structs import overlay
+from lance_format.table.stored_files import TOMBSTONE
 from lance_format.table.table_version import Draft
 from lance_format.version import FileVersion
 

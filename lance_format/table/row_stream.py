@@ -69,7 +69,7 @@ class RowStream:
         while (batch := self._next()) is not None:
             if batch.num_rows:
                 raise SchemaMismatchError(
-                    "Stream produced more values than expected: there are more rows than to be filled"
+                    "Stream produced more values than expected for dataset: there are more rows than to be filled"
                 )
 
     def _next(self) -> pa.RecordBatch | None:

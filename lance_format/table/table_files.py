@@ -11,7 +11,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from lance_format.object_store import ObjectStore
-from lance_format.table.fragment import ExternalFile, place_of
+from lance_format.table.fragment import place_of
 from lance_format.table.manifest import Manifest
 from lance_format.table.naming import (
     BRANCH_TREE,
@@ -21,6 +21,7 @@ from lance_format.table.naming import (
     TRANSACTIONS_DIRECTORY,
     VERSIONS_DIRECTORY,
 )
+from lance_format.table.stored_files import ExternalFile
 
 _DATA_SUFFIX = ".lance"
 _SUFFIXES = {

@@ -25,23 +25,18 @@ class Transaction:
     ----------
     read_version : int
         0 if the table did not exist.
-    uuid : str
-        Made once; a commit that is tried again keeps it.
     operation : Operation
         Or `OtherOperation`, if another library made it and this one cannot.
-    properties : mapping of str to str
+    uuid : str
+        Made once; a commit that is tried again keeps it.
+    transaction_properties : mapping of str to str
         Whatever the writer notes about it.
     """
 
     read_version: int
     operation: Operation | OtherOperation
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def transaction_properties(self) -> dict[str, str]:
-        """What the writer notes about it, by the name that pylance has for it."""
-        return dict(self.properties)
+    transaction_properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
@@ -62,7 +57,7 @@ def serialize_transaction(transaction: Transaction) -> bytes:
     if isinstance(operation, OtherOperation):
         raise TypeError(f"a transaction of the operation {operation.name} cannot be written")
     message = table_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid)
-    message.transaction_properties.update(transaction.properties)
+    message.transaction_properties.update(transaction.transaction_properties)
     operation.serialize(message)
     return message.SerializeToString(deterministic=True)
 

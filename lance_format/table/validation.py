@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -38,12 +39,21 @@ def validate(table: TableVersion) -> None:
     ids = [fragment.id for fragment in manifest.fragments]
     if ids != sorted(set(ids)):
         raise CorruptFileError(f"the fragments of {table.root} are {ids}; their ids are not distinct and ascending")
-    scans = [table.scan(fragment, manifest.schema) for fragment in manifest.fragments]
+    _check_fragments(table, manifest.fragments)
+
+
+def validate_fragment(table: TableVersion, fragment: FragmentMetadata) -> None:
+    """Check a fragment of a version of a table; see `validate`."""
+    _check_fragments(table, [fragment])
+
+
+def _check_fragments(table: TableVersion, fragments: Iterable[FragmentMetadata]) -> None:
+    scans = [table.scan(fragment, table.manifest.schema) for fragment in fragments]
     for scan in scans:
         _check_fields(table, scan.fragment)
         _check_sizes(table, scan.fragment)
         scan.take_physical(np.zeros(0, np.int64))  # opens every file that columns are in, and finds these there
-    if manifest.stable_row_ids:
+    if table.manifest.stable_row_ids:
         _check_lineage(table, scans)
     else:
         for scan in scans:

@@ -7,7 +7,7 @@ from lance_format import CommitConflictError, RetryableCommitConflictError
 from lance_format.datatypes import Schema
 from lance_format.proto import table_pb2
 from lance_format.table.conflicts import MATRIX, check_conflict
-from lance_format.table.fragment import DataFile, DeletionFile, DeletionFileType, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata, parse_index
 from lance_format.table.operations import (
     Append,
@@ -26,6 +26,7 @@ from lance_format.table.operations import (
     UpdateConfig,
 )
 from lance_format.table.operations.update_config import MapUpdate
+from lance_format.table.stored_files import DataFile, DeletionFile, DeletionFileType
 from lance_format.table.transaction import Transaction
 from tests.table.builders import SCHEMA, some_fragment
 

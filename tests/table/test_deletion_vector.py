@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from lance_format import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store.local import LocalStore
 from lance_format.table.deletion_vector import read_deleted_rows
-from lance_format.table.fragment import DeletionFile, DeletionFileType, FragmentMetadata
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import to_physical
+from lance_format.table.stored_files import DeletionFile, DeletionFileType
 from tests.table.builders import some_fragment
 
 ARROW, BITMAP = DeletionFileType.ARROW_ARRAY, DeletionFileType.BITMAP

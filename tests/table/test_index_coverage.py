@@ -7,7 +7,6 @@ import pytest
 
 from lance_format.datatypes import Schema
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import DataFile, DeletionFile, DeletionFileType
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.index_metadata import IndexMetadata, parse_index
 from lance_format.table.manifest import Manifest, first_manifest
@@ -26,6 +25,7 @@ from lance_format.table.operations import (
     Update,
     UpdateConfig,
 )
+from lance_format.table.stored_files import DataFile, DeletionFile, DeletionFileType
 from lance_format.version import STABLE
 from tests.table.builders import SCHEMA, some_fragment
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from lance_format import CorruptFileError, FragmentMetadata, InvalidInputError, NotSupportedError
 from lance_format.datatypes import Schema
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import DataFile, DeletionFile, DeletionFileType, parse_fragment, serialize_fragment
+from lance_format.table.fragment import parse_fragment, serialize_fragment
 from lance_format.table.index_metadata import parse_index
 from lance_format.table.manifest import Manifest, make_successor, parse_manifest, serialize_manifest
 from lance_format.table.naming import ManifestNaming, check_segment, new_data_file_name, parse_manifest_name
 from lance_format.table.operations import Append, OtherOperation, Overwrite
+from lance_format.table.stored_files import DataFile, DeletionFile, DeletionFileType
 from lance_format.table.transaction import Transaction, parse_transaction, serialize_transaction
 from tests.table.builders import SCHEMA, append, changed_manifest, creation, some_fragment
 

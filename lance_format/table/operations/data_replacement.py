@@ -8,15 +8,11 @@ from typing import ClassVar, Self
 
 from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import (
-    DataFile,
-    FragmentMetadata,
-    parse_data_file,
-    serialize_data_file,
-)
+from lance_format.table.fragment import FragmentMetadata, parse_data_file, serialize_data_file
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import FragmentDefaults
 from lance_format.table.row_lineage import touch_rows
+from lance_format.table.stored_files import DataFile
 
 
 @dataclass(frozen=True, slots=True)
