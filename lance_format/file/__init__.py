@@ -6,6 +6,7 @@ from lance_format.file.blobs import StoredBlobs
 from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.column_reader import PageSizes
 from lance_format.file.columns import column_indices, is_packed
+from lance_format.file.file_session import LanceFileSession, ListResult
 from lance_format.file.footer import MAX_TAIL_BYTES
 from lance_format.file.lance_file import (
     LanceBufferDescriptor,
@@ -38,8 +39,10 @@ __all__ = [
     "LanceColumnMetadata",
     "LanceFileMetadata",
     "LanceFileReader",
+    "LanceFileSession",
     "LanceFileWriter",
     "LancePageMetadata",
+    "ListResult",
     "ReaderResults",
     "PageSizes",
     "SearchCache",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyroaring
 
-from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
 from lance_format.file.json_columns import with_text
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.adopt_file import describe_file
@@ -224,6 +224,10 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
         """Return the fragment of an id, or None if there is none."""
         fragment = self._table.manifest.fragment(fragment_id)
         return None if fragment is None else LanceFragment(self, fragment)
+
+    def new_file_session(self) -> LanceFileSession:
+        """Return what reads and writes single files below the directory of the table."""
+        return LanceFileSession(self._table.uri, self._table.storage_options)
 
     def fragment_ids(self) -> pyroaring.BitMap:
         """Return the ids of the fragments, as a set; cheaper than `get_fragments`."""

@@ -1,0 +1,162 @@
+"""Files below one directory, by the names of pylance's `LanceFileSession`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from lance_format.byte_io import ByteRange
+from lance_format.errors import InvalidInputError
+from lance_format.file.lance_file import LanceFileReader, LanceFileWriter
+from lance_format.object_store import ObjectNotFoundError, resolve
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult:
+    """What a directory has.
+
+    Parameters
+    ----------
+    common_prefixes : list of str
+        The directories in it, by their paths below that of the session.
+    objects : list of str
+        The files in it, likewise.
+    """
+
+    common_prefixes: list[str]
+    objects: list[str]
+
+
+class LanceFileSession:
+    """Reads and writes files below one directory; all paths are relative to it, and none leads out of it.
+
+    Parameters
+    ----------
+    base_path : str or path
+        A local path, or a URI.
+    storage_options : mapping of str to str, optional
+    """
+
+    def __init__(self, base_path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
+        self._base = os.fspath(base_path).rstrip("/")
+        self._storage_options = storage_options
+        self._store, self._root = resolve(base_path, storage_options)
+
+    def open_reader(self, path: str, columns: Sequence[str] | None = None) -> LanceFileReader:
+        """Open a data file; see `LanceFileReader`."""
+        return LanceFileReader(f"{self._base}/{_check(path)}", self._storage_options, columns)
+
+    def open_writer(
+        self,
+        path: str,
+        *,
+        schema: pa.Schema | None = None,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        keep_original_array: bool | None = None,
+        max_page_bytes: int | None = None,
+    ) -> LanceFileWriter:
+        """Start a data file; see `LanceFileWriter`. `keep_original_array` has no effect."""
+        del keep_original_array
+        return LanceFileWriter(
+            f"{self._base}/{_check(path)}",
+            schema,
+            data_cache_bytes=data_cache_bytes,
+            version=version,
+            storage_options=self._storage_options,
+            max_page_bytes=max_page_bytes,
+        )
+
+    def contains(self, path: str) -> bool:
+        """Return whether there is a file of this path; a directory is none."""
+        directory, _, name = _check(path).rpartition("/")
+        return name in self._store.list_names(self._place(directory))
+
+    def list(self, path: str | None = None) -> list[str]:
+        """Return the files below a directory at any depth; of all if it is not given."""
+        return sorted(info.path[len(self._root) + 1 :] for info in self._store.list_tree(self._place(path)))
+
+    def list_with_delimiter(self, path: str | None = None) -> ListResult:
+        """Return what is in a directory itself."""
+        above = f"{self._place(path)}/"
+        below = [info.path[len(above) :] for info in self._store.list_tree(above.rstrip("/"))]
+        prefix = above[len(self._root) + 1 :]
+        return ListResult(
+            sorted({prefix + name.split("/")[0] for name in below if "/" in name}),
+            sorted(prefix + name for name in below if "/" not in name),
+        )
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read bytes of a file.
+
+        Raises
+        ------
+        StorageError
+            If there is no such file.
+        InvalidInputError
+            If they are not all in it.
+        """
+        reader = self._store.open_reader(self._place(_check(path)))
+        try:
+            if offset < 0 or length < 0 or offset + length > reader.size_bytes:
+                raise InvalidInputError(
+                    f"{length} bytes at byte {offset} are not within {path}, which has {reader.size_bytes} bytes"
+                )
+            return reader.read_ranges([ByteRange(offset, length)])[0] if length else b""
+        finally:
+            reader.close()
+
+    def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
+        """Copy a local file to a path of the session, where it replaces what is there."""
+        target = self._place(_check(remote_path))
+        with Path(local_path).open("rb") as source:
+            writer = self._store.open_writer(target)
+            try:
+                while chunk := source.read(_CHUNK_BYTES):
+                    writer.write(chunk)
+                writer.close()
+            except BaseException:
+                writer.abort()
+                raise
+
+    def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
+        """Copy a file of the session to a local path, in a directory that there is."""
+        reader = self._store.open_reader(self._place(_check(remote_path)))
+        part = Path(f"{os.fspath(local_path)}.part")
+        try:
+            with part.open("wb") as target:
+                for start in range(0, reader.size_bytes, _CHUNK_BYTES):
+                    size = min(_CHUNK_BYTES, reader.size_bytes - start)
+                    target.write(reader.read_ranges([ByteRange(start, size)])[0])
+            part.replace(local_path)
+        finally:
+            reader.close()
+            part.unlink(missing_ok=True)
+
+    def delete_file(self, path: str) -> None:
+        """Delete a file.
+
+        Raises
+        ------
+        StorageError
+            If there is none.
+        """
+        place = self._place(_check(path))
+        if not self.contains(path):
+            raise ObjectNotFoundError(f"there is no file {place} to delete")
+        self._store.delete(place)
+
+    def _place(self, path: str | None) -> str:
+        return self._root if not path else f"{self._root}/{_check(path.rstrip('/'))}"
+
+
+def _check(path: str) -> str:
+    if not path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise InvalidInputError(f"{path!r} is no path below the directory of the session")
+    return path
