@@ -48,6 +48,7 @@ class DatasetReads(ScanMethods):
         scan_stats_callback: MetricsCallback | None = None,
         use_scalar_index: bool | None = None,
         strict_batch_size: bool | None = None,
+        include_deleted_rows: bool | None = None,
         **tuning: Any,
     ) -> LanceScanner:
         """Say which rows and columns to read.
@@ -85,6 +86,9 @@ class DatasetReads(ScanMethods):
             Whether to leave out the rows that ZONEMAP indices say cannot match the filter, as is done if not given.
         strict_batch_size : bool, optional
             Whether all batches but the last have `batch_size` rows, also where fragments end.
+        include_deleted_rows : bool, optional
+            Whether to return deleted rows among the others, so far as they are still in the files. Their `_rowid`,
+            which has to be asked for, and `_rowaddr` are null. For scans without `filter` and `order_by`.
         **tuning
             Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
             and of no effect.
@@ -110,6 +114,7 @@ class DatasetReads(ScanMethods):
             "scan_stats_callback": scan_stats_callback,
             "strict_batch_size": strict_batch_size,
             "use_scalar_index": use_scalar_index,
+            "include_deleted_rows": include_deleted_rows,
             **tuning,
         }
         chosen = {name: value for name, value in given.items() if value is not None}

@@ -50,7 +50,6 @@ _UNSUPPORTED = {
     "nearest": "vectors cannot be searched",
     "full_text_query": "text cannot be searched",
     "index_segments": "all parts of an index are used",
-    "include_deleted_rows": "deleted rows cannot be read",
 }
 _MAX_BATCH_SIZE = 2**31 - 1
 
