@@ -7,18 +7,20 @@ reference: neighbours that are smaller than the target, and fragments of which t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.table.checkout import check_out
 from lance_format.table.commit import commit
-from lance_format.table.fragment import FragmentMetadata
+from lance_format.table.compaction_options import CompactionOptions
+from lance_format.table.fragment import FragmentMetadata, read_fragments
 from lance_format.table.fragment_scan import FragmentScan
-from lance_format.table.fragment_writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.table.operations import Rewrite, RewriteGroup
 from lance_format.table.row_columns import created_at_of, last_updated_at_of, row_ids_of
 from lance_format.table.row_ids import RowIdSequence, serialize_row_ids
@@ -26,81 +28,12 @@ from lance_format.table.row_stream import RowStream
 from lance_format.table.row_versions import RowVersionSequence, serialize_row_versions
 from lance_format.table.table_version import Draft, TableVersion
 from lance_format.table.transaction import Transaction
+from lance_format.version import FileVersion
+
+_OF_PYLANCE = uuid.UUID("5a1f0c6e-6d5e-4d8b-9a53-0c1d6f0b7e11")
 
 if TYPE_CHECKING:
     from lance_format.table.dataset import LanceDataset
-
-_CONFIG_PREFIX = "lance.compaction."
-_DEFAULT_BATCH_SIZE = 8192
-_TUNING = frozenset(
-    {
-        "binary_copy_read_batch_bytes",
-        "compaction_mode",
-        "defer_index_remap",
-        "io_buffer_size",
-        "max_rows_per_group",
-        "num_threads",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionOptions:
-    """What to rewrite, and into what.
-
-    Parameters
-    ----------
-    target_rows_per_fragment : int
-        Fragments with fewer rows are combined with their neighbours, and larger ones are cut when they are rewritten.
-    max_bytes_per_file : int
-    materialize_deletions : bool
-        Whether to rewrite fragments for their deleted rows alone.
-    materialize_deletions_threshold : float
-        The fraction of a fragment's rows that has to be deleted for that.
-    batch_size : int
-        The most rows that are read at once.
-    max_source_fragments, max_source_rows, max_source_bytes : int, optional
-        How many fragments, rows that are not deleted, and bytes of data files are rewritten at most, from the first
-        fragments on; without limit if not given.
-    excluded_fragment_ids : frozenset of int
-        Fragments that stay as they are.
-    """
-
-    target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
-    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
-    materialize_deletions: bool = True
-    materialize_deletions_threshold: float = 0.1
-    batch_size: int = _DEFAULT_BATCH_SIZE
-    max_source_fragments: int | None = None
-    max_source_rows: int | None = None
-    max_source_bytes: int | None = None
-    excluded_fragment_ids: frozenset[int] = frozenset()
-
-    @classmethod
-    def choose(cls, table: TableVersion, given: dict[str, Any]) -> CompactionOptions:
-        """Return the options given, else those of the table's configuration, else the defaults.
-
-        Raises
-        ------
-        InvalidInputError
-            If one is unknown or out of range.
-        NotSupportedError
-            If one asks for something that ours cannot do.
-        """
-        given = {name: value for name, value in given.items() if not _is_tuning(name, value)}
-        values: dict[str, Any] = {}
-        for field in dataclasses.fields(cls):
-            value = given.pop(field.name, None)
-            origin = field.name
-            if value is None:
-                origin = f"{_CONFIG_PREFIX}{field.name}"
-                text = table.manifest.config.get(origin)
-                value = field.default if text is None else _parse(text, field.default)
-            values[field.name] = _checked(origin, value, field.default)
-        if given:
-            known = ", ".join(field.name for field in dataclasses.fields(cls))
-            raise InvalidInputError(f"option {min(given)!r} of compaction is unknown; the options are {known}")
-        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +88,11 @@ class RewriteResult:
         return list(self.group.old_fragments)
 
     @property
+    def original_fragments(self) -> list[FragmentMetadata]:
+        """The same."""
+        return self.old_fragments
+
+    @property
     def new_fragments(self) -> list[FragmentMetadata]:
         """Those that take their place."""
         return list(self.group.new_fragments)
@@ -163,6 +101,32 @@ class RewriteResult:
     def metrics(self) -> CompactionMetrics:
         """How many there are."""
         return CompactionMetrics.of([self.group])
+
+    def json(self) -> str:
+        """Return it as text, in the form of pylance; see `from_json`."""
+        found = {
+            "metrics": dataclasses.asdict(self.metrics),
+            "new_fragments": [fragment.to_json() for fragment in self.group.new_fragments],
+            "read_version": self.read_version,
+            "original_fragments": [fragment.to_json() for fragment in self.group.old_fragments],
+            "row_addrs": None,
+            "uuid": self.uuid,
+        }
+        return json.dumps(found)
+
+    @classmethod
+    def from_json(cls, json_data: str | bytes) -> RewriteResult:
+        """Rebuild what `json` returned, here or in pylance.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is malformed.
+        """
+        with _refusing("result of a compaction task"):
+            found = json.loads(json_data)
+            old, new = (tuple(read_fragments(found[name])) for name in ("original_fragments", "new_fragments"))
+            return cls(*_identity(found), RewriteGroup(old, new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +148,29 @@ class CompactionTask:
     options: CompactionOptions
     uuid: str
 
+    def json(self) -> str:
+        """Return it as text, in the form of pylance; see `from_json`."""
+        task = {"fragments": [fragment.to_json() for fragment in self.fragments]}
+        options = self.options.to_json()
+        return json.dumps({"task": task, "read_version": self.read_version, "options": options, "uuid": self.uuid})
+
+    @classmethod
+    def from_json(cls, json_data: str | bytes) -> CompactionTask:
+        """Rebuild what `json` returned, here or in pylance.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is malformed.
+        NotSupportedError
+            If it asks for something that ours cannot do.
+        """
+        with _refusing("task of a compaction"):
+            found = json.loads(json_data)
+            version, identity = _identity(found)
+            fragments = list(read_fragments(found["task"]["fragments"]))
+            return cls(version, fragments, CompactionOptions.from_json(found["options"]), identity)
+
     def execute(self, dataset: LanceDataset) -> RewriteResult:
         """Write the rows of the fragments into new ones, which no reader sees before they are committed.
 
@@ -199,11 +186,17 @@ class CompactionTask:
         schema = table.manifest.schema
         scans = [table.scan(fragment, schema) for fragment in self.fragments]
         batch_size = self.options.batch_size
+        wanted = self.options.data_storage_version
+        version = None if wanted is None else FileVersion.parse(wanted)
         rows = RowStream(batch for scan in scans for batch, _ in scan.read(0, scan.num_rows(), batch_size=batch_size))
         written = []
         for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
             written += table.write_fragments(
-                rows.take(num_rows), schema, uuid=self.uuid, max_bytes_per_file=self.options.max_bytes_per_file
+                rows.take(num_rows),
+                schema,
+                uuid=self.uuid,
+                max_bytes_per_file=self.options.max_bytes_per_file,
+                file_version=version,
             )
         if table.manifest.stable_row_ids:
             written = _with_lineage(written, scans)
@@ -233,6 +226,23 @@ class CompactionPlan:
     def num_tasks(self) -> int:
         """Return how many tasks there are."""
         return len(self.tasks)
+
+
+@contextlib.contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        raise InvalidInputError(f"malformed {what}: {error}") from error
+
+
+def _identity(found: Mapping[str, Any]) -> tuple[int, str]:
+    """Return the version that was compacted, and the uuid of the plan; what pylance made stands for itself."""
+    version = found["read_version"]
+    if type(version) is not int or version < 1:
+        raise InvalidInputError(f"read_version is {version!r}")
+    given = found.get("uuid")
+    return version, str(uuid.uuid5(_OF_PYLANCE, str(version)) if given is None else uuid.UUID(given))
 
 
 def plan_compaction(table: TableVersion, options: CompactionOptions) -> CompactionPlan:
@@ -401,45 +411,3 @@ def _made(scan: FragmentScan) -> RowVersionSequence:
 def _changed(scan: FragmentScan) -> RowVersionSequence:
     found = last_updated_at_of(scan)
     return _made(scan) if found is None else found
-
-
-def _is_tuning(name: str, value: Any) -> bool:
-    """Return whether an option, of pylance, says how to compact and not what."""
-    if name == "defer_index_remap" and value:
-        raise NotSupportedError("defer_index_remap is not supported: indices are never remapped")
-    if name == "compaction_mode" and value == "force_binary_copy":
-        raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded anew")
-    return name in _TUNING
-
-
-def _parse(text: str, default: Any) -> Any:
-    try:
-        if default is None:
-            return int(text)
-        if isinstance(default, bool):
-            return {"true": True, "false": False}[text.lower()]
-        return type(default)(text)
-    except (ValueError, KeyError):
-        return text
-
-
-def _checked(name: str, value: Any, default: Any) -> Any:
-    if default is None and value is None:
-        return None
-    if isinstance(default, frozenset):
-        try:
-            return frozenset(int(number) for number in value)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"{name} is {value!r}; ids of fragments are needed") from error
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise InvalidInputError(f"{name} is {value!r}; True or False is needed")
-        return value
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, float):
-        if not is_number or not 0 <= value <= 1:
-            raise InvalidInputError(f"{name} is {value!r}; a number from 0 to 1 is needed")
-        return float(value)
-    if not isinstance(value, int) or not is_number or not 0 < value < 2**63:
-        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
-    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -111,6 +111,11 @@ class FragmentMetadata:
             return parse_fragment(fragment_from_json(json_data))
         except (ParseError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
             raise InvalidInputError(f"malformed fragment metadata: {error}") from error
+
+
+def read_fragments(values: Iterable[Mapping[str, Any]]) -> Iterator[FragmentMetadata]:
+    """Rebuild several fragments; see `FragmentMetadata.from_json`."""
+    return map(FragmentMetadata.from_json, values)
 
 
 def load_fragment(data: bytes) -> FragmentMetadata:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from lance_format.table.compaction import (
     CompactionMetrics,
-    CompactionOptions,
     CompactionPlan,
     RewriteResult,
     commit_rewrites,
     compact_files,
     plan_compaction,
 )
+from lance_format.table.compaction_options import CompactionOptions
 from lance_format.table.scalar_indices import optimize_indices
 from lance_format.table.table_version import TableVersion
 from lance_format.table.write_options import AUTO_CLEANUP_KEYS, auto_cleanup_entries

@@ -19,7 +19,8 @@ from lance.fragment import DataFile
 import lance_format
 from lance_format import CommitConflictError, RetryableCommitConflictError
 from lance_format.table.commit import commit
-from lance_format.table.compaction import CompactionOptions, commit_rewrites, plan_compaction
+from lance_format.table.compaction import commit_rewrites, plan_compaction
+from lance_format.table.compaction_options import CompactionOptions
 from lance_format.table.operations import ReserveFragments
 from lance_format.table.transaction import Transaction, parse_transaction
 from tests.table.builders import open_store
