@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from lance_format.table.scan_metrics import ScanMetrics
     from lance_format.table.scan_tasks import ScanTask
     from lance_format.table.scanner import LanceScanner
+    from lance_format.table.scanner_builder import ScannerBuilder
     from lance_format.table.stored_files import DataFile, DeletionFile
     from lance_format.table.transaction import Transaction
     from lance_format.table.write import TableWrite, plan_write
@@ -98,6 +99,7 @@ __all__ = [
     "RetryableCommitConflictError",
     "ScanMetrics",
     "ScanTask",
+    "ScannerBuilder",
     "SchemaMismatchError",
     "StorageError",
     "TableWrite",
@@ -139,6 +141,7 @@ _LAZY = {
     "LanceScanner": "lance_format.table.scanner",
     "ScanMetrics": "lance_format.table.scan_metrics",
     "ScanTask": "lance_format.table.scan_tasks",
+    "ScannerBuilder": "lance_format.table.scanner_builder",
     "Transaction": "lance_format.table.transaction",
     "TableWrite": "lance_format.table.write",
     "batch_udf": "lance_format.table.batch_udf",
