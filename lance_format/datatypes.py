@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS, metadata_of, resolve
 from lance_format.proto import file_pb2
+from lance_format.unenforced_keys import keys_of
 
 TOP_LEVEL_PARENT = -1
 """The parent id of a top-level field."""
@@ -93,6 +94,9 @@ class Field:
         Of a struct its fields, of a list its item, of a map its entries.
     extension_name : str
     unenforced_primary_key : bool
+        Whether it belongs to the table's primary key.
+    primary_key_position, clustering_key_position : int
+        Its places in these keys, from 1 on; 0 if it has none.
     """
 
     name: str
@@ -104,6 +108,8 @@ class Field:
     children: tuple[Field, ...] = ()
     extension_name: str = ""
     unenforced_primary_key: bool = False
+    primary_key_position: int = 0
+    clustering_key_position: int = 0
 
     @property
     def stored_type(self) -> str:
@@ -178,6 +184,7 @@ class Field:
             metadata=metadata,
             children=tuple(cls.from_arrow(child) for child in _arrow_children(arrow_type)),
             extension_name=metadata.get(_EXTENSION_NAME, b"").decode(errors="replace"),
+            **keys_of(metadata),
         )
 
     def with_fields(self, new: Iterable[Field]) -> Field:
@@ -298,6 +305,8 @@ def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
             children=tuple(build(child, depth + 1) for child in children[message.id]),
             extension_name=message.extension_name,
             unenforced_primary_key=message.unenforced_primary_key,
+            primary_key_position=message.unenforced_primary_key_position,
+            clustering_key_position=message.unenforced_clustering_key_position,
         )
 
     return tuple(build(message, 0) for message in children[TOP_LEVEL_PARENT])
@@ -321,6 +330,8 @@ def serialize_fields(fields: Iterable[Field]) -> list[file_pb2.Field]:
             metadata={key.decode(errors="replace"): value for key, value in field.metadata.items()},
             extension_name=field.extension_name,
             unenforced_primary_key=field.unenforced_primary_key,
+            unenforced_primary_key_position=field.primary_key_position,
+            unenforced_clustering_key_position=field.clustering_key_position,
         )
         for top in fields
         for field in top.walk()

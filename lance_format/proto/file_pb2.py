@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import empty_pb2 as google_dot_protobuf_dot_empty__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlance_format/proto/file.proto\x12\x12pyspark_lance.file\x1a\x1bgoogle/protobuf/empty.proto\"\xc2\x04\n\x05\x46ield\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.pyspark_lance.file.Field.Type\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\x05\x12\x11\n\tparent_id\x18\x04 \x01(\x05\x12\x14\n\x0clogical_type\x18\x05 \x01(\t\x12\x10\n\x08nullable\x18\x06 \x01(\x08\x12\x34\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\".pyspark_lance.file.Field.Encoding\x12\x38\n\ndictionary\x18\x08 \x01(\x0b\x32$.pyspark_lance.file.Field.Dictionary\x12\x16\n\x0e\x65xtension_name\x18\t \x01(\t\x12\x39\n\x08metadata\x18\n \x03(\x0b\x32\'.pyspark_lance.file.Field.MetadataEntry\x12\x1e\n\x16unenforced_primary_key\x18\x0c \x01(\x08\x1a,\n\nDictionary\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0e\n\x06length\x18\x02 \x01(\x03\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"*\n\x04Type\x12\n\n\x06PARENT\x10\x00\x12\x0c\n\x08REPEATED\x10\x01\x12\x08\n\x04LEAF\x10\x02\"H\n\x08\x45ncoding\x12\x08\n\x04NONE\x10\x00\x12\t\n\x05PLAIN\x10\x01\x12\x0e\n\nVAR_BINARY\x10\x02\x12\x0e\n\nDICTIONARY\x10\x03\x12\x07\n\x03RLE\x10\x04\"\xa0\x01\n\x06Schema\x12)\n\x06\x66ields\x18\x01 \x03(\x0b\x32\x19.pyspark_lance.file.Field\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.pyspark_lance.file.Schema.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"L\n\x0e\x46ileDescriptor\x12*\n\x06schema\x18\x01 \x01(\x0b\x32\x1a.pyspark_lance.file.Schema\x12\x0e\n\x06length\x18\x02 \x01(\x04\"B\n\x10\x44\x65\x66\x65rredEncoding\x12\x17\n\x0f\x62uffer_location\x18\x01 \x01(\x04\x12\x15\n\rbuffer_length\x18\x02 \x01(\x04\"\"\n\x0e\x44irectEncoding\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\x0c\"\xae\x01\n\x08\x45ncoding\x12\x38\n\x08indirect\x18\x01 \x01(\x0b\x32$.pyspark_lance.file.DeferredEncodingH\x00\x12\x34\n\x06\x64irect\x18\x02 \x01(\x0b\x32\".pyspark_lance.file.DirectEncodingH\x00\x12&\n\x04none\x18\x03 \x01(\x0b\x32\x16.google.protobuf.EmptyH\x00\x42\n\n\x08location\"\xaf\x02\n\x0e\x43olumnMetadata\x12.\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x1c.pyspark_lance.file.Encoding\x12\x36\n\x05pages\x18\x02 \x03(\x0b\x32\'.pyspark_lance.file.ColumnMetadata.Page\x12\x16\n\x0e\x62uffer_offsets\x18\x03 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x04 \x03(\x04\x1a\x86\x01\n\x04Page\x12\x16\n\x0e\x62uffer_offsets\x18\x01 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x02 \x03(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12.\n\x08\x65ncoding\x18\x04 \x01(\x0b\x32\x1c.pyspark_lance.file.Encoding\x12\x10\n\x08priority\x18\x05 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlance_format/proto/file.proto\x12\x12pyspark_lance.file\x1a\x1bgoogle/protobuf/empty.proto\"\x97\x05\n\x05\x46ield\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.pyspark_lance.file.Field.Type\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\x05\x12\x11\n\tparent_id\x18\x04 \x01(\x05\x12\x14\n\x0clogical_type\x18\x05 \x01(\t\x12\x10\n\x08nullable\x18\x06 \x01(\x08\x12\x34\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\".pyspark_lance.file.Field.Encoding\x12\x38\n\ndictionary\x18\x08 \x01(\x0b\x32$.pyspark_lance.file.Field.Dictionary\x12\x16\n\x0e\x65xtension_name\x18\t \x01(\t\x12\x39\n\x08metadata\x18\n \x03(\x0b\x32\'.pyspark_lance.file.Field.MetadataEntry\x12\x1e\n\x16unenforced_primary_key\x18\x0c \x01(\x08\x12\'\n\x1funenforced_primary_key_position\x18\r \x01(\r\x12*\n\"unenforced_clustering_key_position\x18\x0f \x01(\r\x1a,\n\nDictionary\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0e\n\x06length\x18\x02 \x01(\x03\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"*\n\x04Type\x12\n\n\x06PARENT\x10\x00\x12\x0c\n\x08REPEATED\x10\x01\x12\x08\n\x04LEAF\x10\x02\"H\n\x08\x45ncoding\x12\x08\n\x04NONE\x10\x00\x12\t\n\x05PLAIN\x10\x01\x12\x0e\n\nVAR_BINARY\x10\x02\x12\x0e\n\nDICTIONARY\x10\x03\x12\x07\n\x03RLE\x10\x04\"\xa0\x01\n\x06Schema\x12)\n\x06\x66ields\x18\x01 \x03(\x0b\x32\x19.pyspark_lance.file.Field\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.pyspark_lance.file.Schema.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"L\n\x0e\x46ileDescriptor\x12*\n\x06schema\x18\x01 \x01(\x0b\x32\x1a.pyspark_lance.file.Schema\x12\x0e\n\x06length\x18\x02 \x01(\x04\"B\n\x10\x44\x65\x66\x65rredEncoding\x12\x17\n\x0f\x62uffer_location\x18\x01 \x01(\x04\x12\x15\n\rbuffer_length\x18\x02 \x01(\x04\"\"\n\x0e\x44irectEncoding\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\x0c\"\xae\x01\n\x08\x45ncoding\x12\x38\n\x08indirect\x18\x01 \x01(\x0b\x32$.pyspark_lance.file.DeferredEncodingH\x00\x12\x34\n\x06\x64irect\x18\x02 \x01(\x0b\x32\".pyspark_lance.file.DirectEncodingH\x00\x12&\n\x04none\x18\x03 \x01(\x0b\x32\x16.google.protobuf.EmptyH\x00\x42\n\n\x08location\"\xaf\x02\n\x0e\x43olumnMetadata\x12.\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x1c.pyspark_lance.file.Encoding\x12\x36\n\x05pages\x18\x02 \x03(\x0b\x32\'.pyspark_lance.file.ColumnMetadata.Page\x12\x16\n\x0e\x62uffer_offsets\x18\x03 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x04 \x03(\x04\x1a\x86\x01\n\x04Page\x12\x16\n\x0e\x62uffer_offsets\x18\x01 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x02 \x03(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12.\n\x08\x65ncoding\x18\x04 \x01(\x0b\x32\x1c.pyspark_lance.file.Encoding\x12\x10\n\x08priority\x18\x05 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,29 +37,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEMA_METADATAENTRY']._loaded_options = None
   _globals['_SCHEMA_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_FIELD']._serialized_start=83
-  _globals['_FIELD']._serialized_end=661
-  _globals['_FIELD_DICTIONARY']._serialized_start=450
-  _globals['_FIELD_DICTIONARY']._serialized_end=494
-  _globals['_FIELD_METADATAENTRY']._serialized_start=496
-  _globals['_FIELD_METADATAENTRY']._serialized_end=543
-  _globals['_FIELD_TYPE']._serialized_start=545
-  _globals['_FIELD_TYPE']._serialized_end=587
-  _globals['_FIELD_ENCODING']._serialized_start=589
-  _globals['_FIELD_ENCODING']._serialized_end=661
-  _globals['_SCHEMA']._serialized_start=664
-  _globals['_SCHEMA']._serialized_end=824
-  _globals['_SCHEMA_METADATAENTRY']._serialized_start=496
-  _globals['_SCHEMA_METADATAENTRY']._serialized_end=543
-  _globals['_FILEDESCRIPTOR']._serialized_start=826
-  _globals['_FILEDESCRIPTOR']._serialized_end=902
-  _globals['_DEFERREDENCODING']._serialized_start=904
-  _globals['_DEFERREDENCODING']._serialized_end=970
-  _globals['_DIRECTENCODING']._serialized_start=972
-  _globals['_DIRECTENCODING']._serialized_end=1006
-  _globals['_ENCODING']._serialized_start=1009
-  _globals['_ENCODING']._serialized_end=1183
-  _globals['_COLUMNMETADATA']._serialized_start=1186
-  _globals['_COLUMNMETADATA']._serialized_end=1489
-  _globals['_COLUMNMETADATA_PAGE']._serialized_start=1355
-  _globals['_COLUMNMETADATA_PAGE']._serialized_end=1489
+  _globals['_FIELD']._serialized_end=746
+  _globals['_FIELD_DICTIONARY']._serialized_start=535
+  _globals['_FIELD_DICTIONARY']._serialized_end=579
+  _globals['_FIELD_METADATAENTRY']._serialized_start=581
+  _globals['_FIELD_METADATAENTRY']._serialized_end=628
+  _globals['_FIELD_TYPE']._serialized_start=630
+  _globals['_FIELD_TYPE']._serialized_end=672
+  _globals['_FIELD_ENCODING']._serialized_start=674
+  _globals['_FIELD_ENCODING']._serialized_end=746
+  _globals['_SCHEMA']._serialized_start=749
+  _globals['_SCHEMA']._serialized_end=909
+  _globals['_SCHEMA_METADATAENTRY']._serialized_start=581
+  _globals['_SCHEMA_METADATAENTRY']._serialized_end=628
+  _globals['_FILEDESCRIPTOR']._serialized_start=911
+  _globals['_FILEDESCRIPTOR']._serialized_end=987
+  _globals['_DEFERREDENCODING']._serialized_start=989
+  _globals['_DEFERREDENCODING']._serialized_end=1055
+  _globals['_DIRECTENCODING']._serialized_start=1057
+  _globals['_DIRECTENCODING']._serialized_end=1091
+  _globals['_ENCODING']._serialized_start=1094
+  _globals['_ENCODING']._serialized_end=1268
+  _globals['_COLUMNMETADATA']._serialized_start=1271
+  _globals['_COLUMNMETADATA']._serialized_end=1574
+  _globals['_COLUMNMETADATA_PAGE']._serialized_start=1440
+  _globals['_COLUMNMETADATA_PAGE']._serialized_end=1574
 # @@protoc_insertion_point(module_scope)

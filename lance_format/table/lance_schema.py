@@ -46,6 +46,18 @@ class LanceField:
         """Return whether it is part of the primary key."""
         return self._field.unenforced_primary_key
 
+    def unenforced_primary_key_position(self) -> int | None:
+        """Return its place in the primary key, from 1 on; None if it has none."""
+        return self._field.primary_key_position or None
+
+    def is_unenforced_clustering_key(self) -> bool:
+        """Return whether it is part of the clustering key."""
+        return self._field.clustering_key_position > 0
+
+    def unenforced_clustering_key_position(self) -> int | None:
+        """Return its place in the clustering key, from 1 on; None if it has none."""
+        return self._field.clustering_key_position or None
+
 
 @dataclass(frozen=True, slots=True)
 class LanceSchema:
@@ -73,6 +85,16 @@ class LanceSchema:
         """Return a column, spelt like this if there is such a one, else in any case; None if there is none."""
         alike = [field for field in self.fields() if field.name().lower() == name.lower()]
         return self.field(name) or next(iter(alike), None)
+
+    def unenforced_primary_key(self) -> list[LanceField]:
+        """Return the fields of the primary key, which nobody enforces, in their order there."""
+        found = [field for field in self._schema.walk() if field.unenforced_primary_key]
+        return [LanceField(field) for field in sorted(found, key=lambda field: field.primary_key_position or 2**32)]
+
+    def unenforced_clustering_key(self) -> list[LanceField]:
+        """Return the fields of the clustering key, which nobody enforces, in their order there."""
+        found = [field for field in self._schema.walk() if field.clustering_key_position]
+        return [LanceField(field) for field in sorted(found, key=lambda field: field.clustering_key_position)]
 
     def select(self, names: Iterable[str]) -> LanceSchema:
         """Return some columns, in the order given; the others are what `LanceOperation.Project` drops."""

@@ -32,6 +32,7 @@ from lance_format.table.fragment import FragmentMetadata, check_known_fields
 from lance_format.table.fragment_columns import version_number
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.index_metadata import IndexMetadata, parse_index_section, serialize_index_section
+from lance_format.table.table_keys import check_primary_key
 from lance_format.version import STABLE, FileVersion
 
 MAX_MANIFEST_BYTES = 1 << 30
@@ -262,6 +263,7 @@ def make_successor(
     if state.max_fragment_id >= 0:
         message.max_fragment_id = state.max_fragment_id
     if previous is None or not based_on_previous or state.schema != previous.schema:
+        check_primary_key(state.schema)
         _set_schema(message, state.schema)
     if previous is None or not based_on_previous or state.file_version is not previous.file_version:
         message.data_format.file_format, message.data_format.version = "lance", str(state.file_version)

@@ -45,6 +45,7 @@ from lance_format.table.naming import (
 from lance_format.table.new_columns import plan_new_columns
 from lance_format.table.operations import Append, Overwrite
 from lance_format.table.row_columns import RESERVED_COLUMNS
+from lance_format.table.table_keys import check_primary_key
 from lance_format.table.transaction import Transaction
 from lance_format.table.write_options import auto_cleanup_entries, check_tuning, merge_properties
 from lance_format.table.write_progress import FragmentWriteProgress
@@ -354,6 +355,7 @@ def plan_write(
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
+    check_primary_key(lance_schema)
     _check_storable(lance_schema, file_version, encoding, column_encoding)
     store.check_writable(root)
     return TableWrite(

@@ -12,6 +12,8 @@ from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
 from lance_format.table.manifest import Manifest
 from lance_format.table.operations.operation import FragmentDefaults
+from lance_format.table.table_keys import check_keys_stay
+from lance_format.unenforced_keys import keys_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class UpdateConfig(FragmentDefaults):
         if missing:
             raise InvalidInputError(f"the table has no field with the id {min(missing)}, whose metadata is to change")
         fields = tuple(self._apply_to_field(top) for top in schema.fields)
+        check_keys_stay(schema.fields, fields)
         metadata = schema.metadata
         if self.schema_metadata is not None:
             metadata = _encoded(self.schema_metadata.apply(_decoded(metadata)))
@@ -125,8 +128,13 @@ class UpdateConfig(FragmentDefaults):
     def _apply_to_field(self, node: Field) -> Field:
         update = self.field_metadata.get(node.id)
         children = tuple(self._apply_to_field(child) for child in node.children)
-        metadata = node.metadata if update is None else _encoded(update.apply(_decoded(node.metadata)))
-        return dataclasses.replace(node, metadata=metadata, children=children)
+        node = dataclasses.replace(node, children=children)
+        if update is None:
+            return node
+        before, metadata = keys_of(node.metadata), _encoded(update.apply(_decoded(node.metadata)))
+        keys = keys_of(metadata)
+        node = dataclasses.replace(node, metadata=metadata)
+        return node if keys == before else dataclasses.replace(node, **keys)
 
 
 _MEMBERS = {

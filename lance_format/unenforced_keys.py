@@ -1,0 +1,38 @@
+"""Primary and clustering keys that a table promises and nobody enforces: entries of the metadata of their fields.
+
+`lance-schema:unenforced-primary-key` says that a field belongs to the primary key, and the entries that end with
+`:position` which place it has in its key, from 1 on. The format stores the same in members of the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+_PRIMARY = b"lance-schema:unenforced-primary-key"
+_CLUSTERING = b"lance-schema:unenforced-clustering-key"
+_POSITION = b":position"
+_YES = frozenset({b"true", b"1", b"yes", b"y", b"on"})
+
+
+class KeyMembers(TypedDict):
+    """What a field says of keys; positions are 0 if it does not say."""
+
+    unenforced_primary_key: bool
+    primary_key_position: int
+    clustering_key_position: int
+
+
+def keys_of(metadata: Mapping[bytes, bytes]) -> KeyMembers:
+    """Return what the metadata of a field says of keys."""
+    position = _position(metadata, _PRIMARY)
+    return {
+        "unenforced_primary_key": position is not None or metadata.get(_PRIMARY, b"").lower() in _YES,
+        "primary_key_position": position or 0,
+        "clustering_key_position": _position(metadata, _CLUSTERING) or 0,
+    }
+
+
+def _position(metadata: Mapping[bytes, bytes], key: bytes) -> int | None:
+    text = metadata.get(key + _POSITION, b"")
+    return int(text) if text.isdigit() and len(text) < 10 else None
