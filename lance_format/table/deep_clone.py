@@ -57,6 +57,7 @@ def deep_clone(
     source = check_out(table, reference)
     if is_detached(source.manifest.version):
         raise InvalidInputError(f"version {source.manifest.version} is detached, and cannot be cloned")
+    _check_row_ids(source.manifest)
     store, root = resolve(target, storage_options)
     store.check_writable(root)
     if load_history(store, root).names:
@@ -143,10 +144,16 @@ def _first_manifest(source: TableVersion) -> Manifest:
     )
 
 
+def _check_row_ids(manifest: Manifest) -> None:
+    for fragment in manifest.fragments:
+        for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
+            if isinstance(sequence, ExternalFile):
+                raise NotSupportedError(
+                    f"fragment {fragment.id} has its row ids in a file of their own; compact the table, and clone that"
+                )
+
+
 def _in_table(fragment: FragmentMetadata) -> FragmentMetadata:
-    for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
-        if isinstance(sequence, ExternalFile):
-            raise NotSupportedError("a table that keeps its row ids in files of their own cannot be cloned")
     deletion = fragment.deletion_file
     return dataclasses.replace(
         fragment,

@@ -10,8 +10,16 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import DatasetExistsError, DatasetNotFoundError, InvalidInputError, VersionNotFoundError
+from lance_format import (
+    DatasetExistsError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+    VersionNotFoundError,
+)
+from lance_format.proto import table_pb2
 from tests.interop.test_table_pylance import assert_same
+from tests.table.builders import changed_manifest
 
 AT_ONCE = datetime.timedelta(0)
 ROW = ["a", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -176,3 +184,16 @@ def test_a_clone_may_lie_in_another_store(original: Path) -> None:
     copy = lance_format.dataset(original).deep_clone("memory://test_table_files/copy", ("side", None))
     assert copy.to_table(["a"])["a"].to_pylist() == [3]
     lance_format.LanceDataset.drop("memory://test_table_files/copy")
+
+
+def test_a_table_with_external_row_ids_is_not_cloned(tmp_path: Path) -> None:
+    lance_format.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "t", enable_stable_row_ids=True)
+    (manifest,) = (tmp_path / "t" / "_versions").glob("*.manifest")
+
+    def move(message: table_pb2.Manifest) -> None:
+        message.fragments[0].external_row_ids.MergeFrom(table_pb2.ExternalFile(path="abc.rowids", offset=0, size=9))
+
+    manifest.write_bytes(changed_manifest(manifest.read_bytes(), move))
+    with pytest.raises(NotSupportedError, match="row ids in a file of their own"):
+        lance_format.dataset(tmp_path / "t").deep_clone(tmp_path / "copy", 1)
+    assert not (tmp_path / "copy").exists()
