@@ -18,6 +18,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.CalendarInterval;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 
@@ -33,11 +34,7 @@ final class Columns implements PartitionReaderFactory {
       "org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory$$anon$1";
   private static final String EVALUATOR =
       "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator";
-  private static final Iterator NONE =
-      scala.jdk.javaapi.CollectionConverters.asScala(Collections.emptyList().iterator());
-  private static final Class FLAT_MAPPED = NONE.flatMap(null).getClass();
-  private static final Class MAPPED = NONE.flatMap(null).map(null).getClass();
-  private static final boolean ARE_KNOWN = areKnown();
+  private static final Class[] MADE_BY = find();
 
   private final PartitionReaderFactory rows;
 
@@ -45,11 +42,14 @@ final class Columns implements PartitionReaderFactory {
 
   /** Whether this version of Spark has them where they are looked for, and the executors have been given the class. */
   static boolean areReachable() {
+    if (MADE_BY == null) return false;
     SparkContext context = SparkContext$.MODULE$.getOrCreate();
-    return ARE_KNOWN && (context.isLocal() || context.listJars().mkString().contains(new File(Python.jar).getName()));
+    return context.isLocal()
+        || Python.jar != null && context.listJars().mkString().contains(new File(Python.jar).getName());
   }
 
-  private static boolean areKnown() {
+  /** Returns the classes of what map and flatMap return; null if Spark does not read as it is known to do. */
+  private static Class[] find() {
     try {
       boolean isFlatMapped = false;
       Method[] methods = Class.forName(EVALUATOR).getDeclaredMethods();
@@ -59,19 +59,23 @@ final class Columns implements PartitionReaderFactory {
             && methods[i].getReturnType() == Iterator.class;
       }
       Class.forName(READER).getDeclaredField("outputIter");
-      return isFlatMapped && source(NONE.flatMap(null).map(null)) == NONE;
-    } catch (ReflectiveOperationException e) {
-      return false;
-    } catch (RuntimeException e) {
-      return false;
+      Iterator none = scala.jdk.javaapi.CollectionConverters.asScala(Collections.emptyList().iterator());
+      Iterator flat = none.flatMap(null);
+      Iterator mapped = flat.map(null);
+      Class[] found = {mapped.getClass(), flat.getClass()};
+      return isFlatMapped && source(mapped, found) == none ? found : null;
+    } catch (Exception e) {
+      return null;
+    } catch (LinkageError e) {
+      return null;
     }
   }
 
   /** What an iterator has been made of by flatMap, and possibly map. */
-  static Iterator source(Object iterator) throws ReflectiveOperationException {
+  private static Iterator source(Object iterator, Class[] madeBy) throws ReflectiveOperationException {
     Object found = iterator;
-    while (found.getClass() == MAPPED) found = field(found, "$outer");
-    if (found.getClass() != FLAT_MAPPED) throw new NoSuchFieldException(found.getClass().getName());
+    while (found.getClass() == madeBy[0]) found = field(found, "$outer");
+    if (found.getClass() != madeBy[1]) throw new NoSuchFieldException(found.getClass().getName());
     return (Iterator) field(found, "$outer");
   }
 
@@ -83,7 +87,7 @@ final class Columns implements PartitionReaderFactory {
 
   static Iterator batches(PartitionReader rows) {
     try {
-      return source(field(rows, "outputIter"));
+      return source(field(rows, "outputIter"), MADE_BY);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("this version of Spark reads from Python in another way than those that are known; "
           + "set spark.lance.planner.enabled to false", e);
@@ -152,5 +156,6 @@ final class BorrowedColumn extends ColumnVector {
   public Decimal getDecimal(int row, int precision, int scale) { return column.getDecimal(row, precision, scale); }
   public UTF8String getUTF8String(int row) { return column.getUTF8String(row); }
   public byte[] getBinary(int row) { return column.getBinary(row); }
+  public CalendarInterval getInterval(int row) { return column.getInterval(row); }
   public ColumnVector getChild(int ordinal) { return column.getChild(ordinal); }
 }
