@@ -17,7 +17,7 @@ from lance_format.table.scan_tasks import FragmentRanges
 
 _CERTAIN_ROWS = 32 * 1024
 """So many rows that all match are read apart from others; with fewer that costs more than computing the filter."""
-_MAX_FRAGMENTS_AHEAD = 64
+_MAX_FRAGMENTS_AHEAD = 32
 """Looking at one takes about a millisecond, or two requests; with more, that is divided among tasks like the rest."""
 _NUM_SAMPLES = 4
 _WORTHLESS_SHARE = 0.75

@@ -164,7 +164,7 @@ class TestPlanning:
         dataset, _ = counted(self.table(tmp_path / "t", 3))
         assert dataset.scanner(["shuffled"], "id < 0").plan_tasks() == []
 
-    @pytest.mark.parametrize(("column", "num_fragments", "opened"), [("shuffled", 13, 4), ("id", 65, 0)])
+    @pytest.mark.parametrize(("column", "num_fragments", "opened"), [("shuffled", 13, 4), ("id", 33, 0)])
     def test_does_not_look_where_tasks_do_so_sooner(
         self, tmp_path: Path, column: str, num_fragments: int, opened: int
     ) -> None:
