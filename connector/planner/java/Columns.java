@@ -133,17 +133,19 @@ final class BatchReader implements PartitionReader {
  */
 final class BorrowedColumn extends ColumnVector {
   private final ColumnVector column;
+  private final boolean hasNull;
 
   BorrowedColumn(ColumnVector column) {
     super(column.dataType());
     this.column = column;
+    this.hasNull = column.hasNull();
   }
 
   public void close() {}
   public void closeIfFreeable() {}
-  public boolean hasNull() { return column.hasNull(); }
+  public boolean hasNull() { return hasNull; }
   public int numNulls() { return column.numNulls(); }
-  public boolean isNullAt(int row) { return column.isNullAt(row); }
+  public boolean isNullAt(int row) { return hasNull && column.isNullAt(row); }
   public boolean getBoolean(int row) { return column.getBoolean(row); }
   public byte getByte(int row) { return column.getByte(row); }
   public short getShort(int row) { return column.getShort(row); }
