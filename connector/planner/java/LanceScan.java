@@ -54,7 +54,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public CustomTaskMetric[] reportDriverMetrics() {
     if (plan() == null) return new CustomTaskMetric[0];
-    return Metrics.of(planned("fragments"), facts.fragments(), planned("rows"), facts.rows());
+    return Metrics.of(planned("fragments"), facts.fragments(), plannedRows(), facts.rows());
   }
 
   /** Known without a plan: Spark asks while it plans what comes after the scan. */
@@ -73,8 +73,11 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private String tasks() {
     if (plan() == null) return "";
     return ", fragments: " + planned("fragments") + " of " + facts.fragments()
-        + ", rows: " + planned("rows") + " of " + facts.rows();
+        + ", rows: " + plannedRows() + " of " + facts.rows();
   }
+
+  /** Tasks count deleted rows, too. */
+  private long plannedRows() { return Math.min(facts.rows(), planned("rows")); }
 
   private long planned(String what) { return ((Number) plan.get(what)).longValue(); }
 
@@ -85,7 +88,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** How many rows are looked at: fewer than there are, where the tasks are known to leave some out. */
   public Statistics estimateStatistics() {
-    long rows = plan() == null ? facts.rows() : Math.min(facts.rows(), planned("rows"));
+    long rows = plan() == null ? facts.rows() : plannedRows();
     double share = facts.rows() == 0 ? 1 : (double) rows / facts.rows();
     return new LanceStatistics(rows, Math.max((long) (facts.sizeInBytes(schema) * share), 1));
   }
