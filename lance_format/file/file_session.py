@@ -12,9 +12,7 @@ import pyarrow as pa
 from lance_format.byte_io import ByteRange
 from lance_format.errors import InvalidInputError
 from lance_format.file.lance_file import LanceFileReader, LanceFileWriter
-from lance_format.object_store import ObjectNotFoundError, resolve
-
-_CHUNK_BYTES = 8 * 1024 * 1024
+from lance_format.object_store import CHUNK_BYTES, ObjectNotFoundError, read_chunks, resolve, write_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +114,7 @@ class LanceFileSession:
         """Copy a local file to a path of the session, where it replaces what is there."""
         target = self._place(_check(remote_path))
         with Path(local_path).open("rb") as source:
-            writer = self._store.open_writer(target)
-            try:
-                while chunk := source.read(_CHUNK_BYTES):
-                    writer.write(chunk)
-                writer.close()
-            except BaseException:
-                writer.abort()
-                raise
+            write_chunks(self._store, target, iter(lambda: source.read(CHUNK_BYTES), b""))
 
     def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
         """Copy a file of the session to a local path, in a directory that there is."""
@@ -131,9 +122,7 @@ class LanceFileSession:
         part = Path(f"{os.fspath(local_path)}.part")
         try:
             with part.open("wb") as target:
-                for start in range(0, reader.size_bytes, _CHUNK_BYTES):
-                    size = min(_CHUNK_BYTES, reader.size_bytes - start)
-                    target.write(reader.read_ranges([ByteRange(start, size)])[0])
+                target.writelines(read_chunks(reader))
             part.replace(local_path)
         finally:
             reader.close()

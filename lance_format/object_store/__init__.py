@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.object_store import memory
+from lance_format.object_store.copying import CHUNK_BYTES, read_chunks, write_chunks
 from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.memory import MemoryStore
@@ -22,6 +23,7 @@ from lance_format.object_store.store import (
 )
 
 __all__ = [
+    "CHUNK_BYTES",
     "CountedStore",
     "ObjectExistsError",
     "ObjectInfo",
@@ -30,7 +32,9 @@ __all__ = [
     "ReadCounter",
     "ReadableStore",
     "absolute_uri",
+    "read_chunks",
     "resolve",
+    "write_chunks",
 ]
 
 

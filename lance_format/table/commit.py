@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import json
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -38,9 +37,9 @@ from lance_format.errors import (
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.cleanup import clean_up_if_due
 from lance_format.table.conflicts import check_conflict, check_reuse, dropped_fields
-from lance_format.table.history import History, load_history
+from lance_format.table.history import History, load_history, write_hint
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
-from lance_format.table.naming import TRANSACTIONS_DIRECTORY, VERSION_HINT
+from lance_format.table.naming import TRANSACTIONS_DIRECTORY
 from lance_format.table.new_columns import is_settled_as, settle
 from lance_format.table.operations import Append, Delete, Operation, OtherOperation, Overwrite, Restore, Update
 from lance_format.table.rebase import rebase
@@ -175,7 +174,7 @@ class _Commit:
             self._write_transaction(successor)
             outcome = self._create(history.manifest_path(successor.version), successor)
             if outcome is _Outcome.LANDED:
-                self._write_hint(successor.version)
+                write_hint(self._store, self._root, successor.version)
                 return successor
             if outcome is _Outcome.FOREIGN:
                 self._delete_rebased_files()
@@ -323,9 +322,3 @@ class _Commit:
                 " landed; no file was deleted. Look at the latest version before running it again"
             ) from error
         return _Outcome.LANDED if found == content else _Outcome.FOREIGN
-
-    def _write_hint(self, version: int) -> None:
-        """Tell other readers where to look first; they do not rely on it, whatever it holds."""
-        with contextlib.suppress(StorageError):
-            hint = json.dumps({"version": version}, separators=(",", ":")).encode()
-            self._store.put(f"{self._root}/{VERSION_HINT}", hint, durable=False)

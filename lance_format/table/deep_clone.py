@@ -8,21 +8,26 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 
-from lance_format.byte_io import ByteRange
 from lance_format.errors import DatasetExistsError, DatasetNotFoundError, InvalidInputError, NotSupportedError
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore, resolve
+from lance_format.object_store import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    ObjectStore,
+    read_chunks,
+    resolve,
+    write_chunks,
+)
 from lance_format.table.checkout import Reference, check_out
+from lance_format.table.file_listing import DATA_FILE, TRANSACTION_FILE, list_named_files
 from lance_format.table.first_version import create_first_version
-from lance_format.table.fragment import FragmentMetadata, place_of
+from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_list import FragmentList
 from lance_format.table.history import load_history
 from lance_format.table.manifest import Manifest, make_successor
-from lance_format.table.naming import INDICES_DIRECTORY, is_detached, transaction_name
+from lance_format.table.naming import is_detached, transaction_name
 from lance_format.table.stored_files import ExternalFile
 from lance_format.table.table_version import TableVersion
 from lance_format.table.transaction import serialize_clone
-
-_CHUNK_BYTES = 8 * 1024 * 1024
 
 
 def deep_clone(
@@ -72,24 +77,12 @@ def deep_clone(
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
     """Yield the directories of the files of a version, and the paths that they have there, and in a table."""
-    manifest, bases = source.manifest, source.manifest.bases
-    for fragment in manifest.fragments:
-        for file in fragment.stored_files():
-            place = place_of(file, source.root, bases)
-            yield place, file.relative_path
-            sidecars = file.relative_path.removesuffix(".lance")
-            yield from _tree(source.store, place, sidecars)
-        deletion = fragment.deletion_file
-        if deletion is not None:
-            yield place_of(deletion, source.root, bases), deletion.path(fragment.id)
-    for index in manifest.indices:
-        place = source.root if index.base_id is None else bases[index.base_id]
-        yield from _tree(source.store, place, f"{INDICES_DIRECTORY}/{index.uuid}")
-
-
-def _tree(store: ObjectStore, place: str, directory: str) -> Iterator[tuple[str, str]]:
-    for info in store.list_tree(f"{place}/{directory}"):
-        yield place, info.path[len(place) + 1 :]
+    for place, path, kind in list_named_files(source.manifest, source.root, source.store):
+        if kind != TRANSACTION_FILE:
+            yield place, path
+        if kind == DATA_FILE:
+            for info in source.store.list_tree(f"{place}/{path.removesuffix('.lance')}"):  # of its blobs
+                yield place, info.path[len(place) + 1 :]
 
 
 def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> None:
@@ -100,15 +93,7 @@ def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> Non
             f"{path} is gone, which the version that is to be cloned needs; if a cleanup has removed it, clone another"
         ) from error
     try:
-        writer = target.open_writer(copy)
-        try:
-            for start in range(0, reader.size_bytes, _CHUNK_BYTES):
-                size = min(_CHUNK_BYTES, reader.size_bytes - start)
-                writer.write(reader.read_ranges([ByteRange(start, size)])[0])
-            writer.close()
-        except BaseException:
-            writer.abort()
-            raise
+        write_chunks(target, copy, read_chunks(reader))
     finally:
         reader.close()
 

@@ -17,6 +17,9 @@ from lance_format.table.table_version import TableVersion
 
 Progress = Callable[[int, int | None], object]
 
+DATA_FILE = "data file"
+TRANSACTION_FILE = "transaction file"
+
 _BATCH_ROWS = 8192
 _BASE = pa.field("base_uri", pa.dictionary(pa.int32(), pa.string()), nullable=False)
 _PATH = pa.field("path", pa.string(), nullable=False)
@@ -62,27 +65,32 @@ def _tracked(table: TableVersion, min_version: int, progress: Progress | None) -
             manifest = history.load(version)
             path = history.manifest_path(version)[len(table.root) + 1 :]
             yield version, table.root, path, "manifest"
-            for place, path, kind in _named_files(manifest, table.root, table.store, known):
+            for place, path, kind in list_named_files(manifest, table.root, table.store, known):
                 yield version, place, path, kind
         if progress is not None:
             progress(count, len(versions))
 
 
-def _named_files(
-    manifest: Manifest, root: str, store: ObjectStore, known: dict[str, list[str]]
+def list_named_files(
+    manifest: Manifest, root: str, store: ObjectStore, known: dict[str, list[str]] | None = None
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the directories of the files that a version names, their paths there, and what they are.
 
     Parameters
     ----------
-    known : dict of str to list of str
-        The files of indices that have been listed, by their directories.
+    manifest : Manifest
+    root : str
+        The path of the table, or of its branch, in the store.
+    store : ObjectStore
+    known : dict of str to list of str, optional
+        The files of indices that have been listed, by their directories; added to.
     """
+    known = {} if known is None else known
     if manifest.transaction_file:
-        yield root, f"{TRANSACTIONS_DIRECTORY}/{manifest.transaction_file}", "transaction file"
+        yield root, f"{TRANSACTIONS_DIRECTORY}/{manifest.transaction_file}", TRANSACTION_FILE
     for fragment in manifest.fragments:
         for file in fragment.stored_files():
-            yield place_of(file, root, manifest.bases), file.relative_path, "data file"
+            yield place_of(file, root, manifest.bases), file.relative_path, DATA_FILE
         deletion = fragment.deletion_file
         if deletion is not None:
             yield place_of(deletion, root, manifest.bases), deletion.path(fragment.id), "deletion file"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-
 from lance_format.errors import StorageError
 from lance_format.object_store import ObjectStore
-from lance_format.table.history import load_history
+from lance_format.table.history import load_history, write_hint
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, serialize_manifest
-from lance_format.table.naming import TRANSACTIONS_DIRECTORY, VERSION_HINT
+from lance_format.table.naming import TRANSACTIONS_DIRECTORY
 
 
 def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None:
@@ -31,9 +28,7 @@ def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None
     path = load_history(store, root).manifest_path(first.version)
     store.put(f"{root}/{TRANSACTIONS_DIRECTORY}/{first.transaction_file}", first.inline_transaction or b"")
     _create_manifest(store, path, serialize_manifest(first))
-    with contextlib.suppress(StorageError):
-        hint = json.dumps({"version": first.version}, separators=(",", ":")).encode()
-        store.put(f"{root}/{VERSION_HINT}", hint, durable=False)
+    write_hint(store, root, first.version)
 
 
 def _create_manifest(store: ObjectStore, path: str, content: bytes) -> None:

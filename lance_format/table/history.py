@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from lance_format.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, StorageError, VersionNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
 from lance_format.table.manifest_names import ManifestNames
 from lance_format.table.naming import (
     TRANSACTIONS_DIRECTORY,
+    VERSION_HINT,
     VERSIONS_DIRECTORY,
     ManifestNaming,
     check_segment,
@@ -183,6 +185,13 @@ def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tu
             except ObjectNotFoundError:  # It was deleted since it was listed.
                 continue
             yield path, parse_manifest(content, path=path, version=version)
+
+
+def write_hint(store: ObjectStore, root: str, version: int) -> None:
+    """Tell other readers which version to look for first; they do not rely on it, whatever it holds."""
+    with contextlib.suppress(StorageError):
+        hint = json.dumps({"version": version}, separators=(",", ":")).encode()
+        store.put(f"{root}/{VERSION_HINT}", hint, durable=False)
 
 
 def describe_versions(versions: list[int]) -> str:

@@ -1,0 +1,28 @@
+"""Copying files of any size, a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.object_store.store import ObjectStore
+
+CHUNK_BYTES = 8 * 1024 * 1024
+
+
+def read_chunks(reader: RangeReader) -> Iterator[bytes]:
+    """Yield the content of a file, in pieces of `CHUNK_BYTES`."""
+    for start in range(0, reader.size_bytes, CHUNK_BYTES):
+        yield reader.read_ranges([ByteRange(start, min(CHUNK_BYTES, reader.size_bytes - start))])[0]
+
+
+def write_chunks(store: ObjectStore, path: str, chunks: Iterable[bytes]) -> None:
+    """Write a file, which replaces what is there once it is whole; nothing is left of it after an exception."""
+    writer = store.open_writer(path)
+    try:
+        for chunk in chunks:
+            writer.write(chunk)
+        writer.close()
+    except BaseException:
+        writer.abort()
+        raise
