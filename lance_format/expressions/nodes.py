@@ -8,8 +8,9 @@ predicates (pruning, pushdown) meets few of them: `BETWEEN` is two comparisons, 
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, ClassVar, TypeAlias
 from typing import Literal as OneOf
@@ -69,9 +70,8 @@ class Expression:
         return replace(self, **changes)
 
     def __repr__(self) -> str:
-        from lance_format.expressions.rendering import to_sql  # it needs the nodes
-
-        return f"{type(self).__name__}({to_sql(self)})"
+        # Cut, as lists of constants may be long; `lance_format.expressions.to_sql` renders an expression in full.
+        return f"{type(self).__name__}({', '.join(reprlib.repr(getattr(self, item.name)) for item in fields(self))})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

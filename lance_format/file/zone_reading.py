@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.byte_io import ByteRange, RangeReader
-from lance_format.datatypes import Field
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.expressions.nodes import Path
 from lance_format.expressions.order import compare
@@ -31,10 +31,24 @@ from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
 from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
 from lance_format.file.zone_seeds import Seed, nan_of, parse_seed
 
-if TYPE_CHECKING:
-    from lance_format.file.reader import FileReader
-
 _MOST_ZONES = 2**24
+
+
+class EmbeddedFile(Protocol):
+    """The part of `lance_format.file.reader.FileReader` that reads an embedded file of statistics."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows of the file: one per zone."""
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of the file."""
+
+    def read(
+        self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the rows from `start` to `stop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ class ZoneReader:
         tail: TailReader,
         cache: SearchCache,
         key: Key,
-        open_file: Callable[[RangeReader, SearchCache], FileReader],
+        open_file: Callable[[RangeReader, SearchCache], EmbeddedFile],
     ) -> None:
         self._metadata = metadata
         self._tail = tail
@@ -229,7 +243,7 @@ def _stored_leaves(fields: Sequence[Field], above: tuple[Field, ...] = ()) -> li
     return leaves
 
 
-def _structs_of(file: FileReader, names: Container[str]) -> dict[str, pa.StructArray]:
+def _structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.StructArray]:
     """Read those columns of the embedded file that are called so, and of them what is known here."""
     indices = column_indices(file.schema)
     projections = []

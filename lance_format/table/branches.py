@@ -11,7 +11,7 @@ import dataclasses
 import time
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lance_format.errors import InvalidInputError, LanceError, NotSupportedError, VersionNotFoundError
 from lance_format.object_store import ObjectStore
@@ -27,6 +27,7 @@ from lance_format.table.naming import (
     main_location,
     transaction_name,
 )
+from lance_format.table.open_table import OpenTable
 from lance_format.table.refs import (
     Branch,
     check_branch_name,
@@ -45,17 +46,13 @@ from lance_format.table.table_version import TableVersion
 from lance_format.table.tags import OrderedRefs, order_refs
 from lance_format.table.transaction import serialize_clone
 
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
-
-
 F = TypeVar("F", DataFile, DeletionFile)
 
 
 class Branches:
     """The branches of a table but the main one. Made by `LanceDataset.branches`."""
 
-    def __init__(self, dataset: LanceDataset) -> None:
+    def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
     def list(self) -> dict[str, dict[str, Any]]:

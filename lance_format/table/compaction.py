@@ -13,7 +13,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.table.checkout import check_out
@@ -21,6 +21,7 @@ from lance_format.table.commit import commit
 from lance_format.table.compaction_options import CompactionOptions
 from lance_format.table.fragment import FragmentMetadata, read_fragments
 from lance_format.table.fragment_scan import FragmentScan
+from lance_format.table.open_table import OpenTable
 from lance_format.table.operations import Rewrite, RewriteGroup
 from lance_format.table.row_columns import created_at_of, last_updated_at_of, row_ids_of
 from lance_format.table.row_ids import RowIdSequence, serialize_row_ids
@@ -31,9 +32,6 @@ from lance_format.table.transaction import Transaction
 from lance_format.version import FileVersion
 
 _OF_PYLANCE = uuid.UUID("5a1f0c6e-6d5e-4d8b-9a53-0c1d6f0b7e11")
-
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ class CompactionTask:
             fragments = list(read_fragments(found["task"]["fragments"]))
             return cls(version, fragments, CompactionOptions.from_json(found["options"]), identity)
 
-    def execute(self, dataset: LanceDataset) -> RewriteResult:
+    def execute(self, dataset: OpenTable) -> RewriteResult:
         """Write the rows of the fragments into new ones, which no reader sees before they are committed.
 
         Parameters

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
-from lance_format.file.json_columns import with_text
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.adopt_file import describe_file
 from lance_format.table.branches import Branches, create_branch
@@ -104,8 +103,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
     """
 
     def __init__(self, uri: str, table: TableVersion, default_scan_options: Mapping[str, Any] | None = None) -> None:
-        self._uri = uri
-        self._table = table
+        super().__init__(uri, table)
         self._default_scan_options = dict(default_scan_options or {})
 
     def __repr__(self) -> str:
@@ -117,16 +115,11 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
         return _reopen, (table.uri, self.version, table.storage_options, table.cache.capacity_bytes, options)
 
     @property
-    def uri(self) -> str:
-        """The path or URI that it was opened with."""
-        return self._uri
-
-    @property
     def schema(self) -> pa.Schema:
         """The columns and their types; with `default_scan_options` those of a scan."""
         if self._default_scan_options:
             return self.scanner().projected_schema
-        return with_text(self._table.manifest.schema).to_arrow()
+        return super().schema
 
     @property
     def data_storage_version(self) -> str:

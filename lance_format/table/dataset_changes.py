@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,21 +24,18 @@ from lance_format.table.metadata_updates import (
     update_schema_metadata,
     update_table_metadata,
 )
+from lance_format.table.open_table import OpenTable
 from lance_format.table.operations import Restore
 from lance_format.table.optimize import DatasetOptimizer
 from lance_format.table.projection import Filter
 from lance_format.table.scalar_indices import IndexConfig, create_scalar_index
-from lance_format.table.table_version import Attempt, TableVersion, change
 from lance_format.table.update_rows import update_rows
 from lance_format.table.write import choose_file_version
 from lance_format.table.write_data import write_data
 
 
-class DatasetChanges:
+class DatasetChanges(OpenTable):
     """What changes a table, and moves the object to the version that this makes. Part of `LanceDataset`."""
-
-    _uri: str
-    _table: TableVersion
 
     def delete(
         self,
@@ -63,14 +59,8 @@ class DatasetChanges:
         dict
             `num_deleted_rows`.
         """
-        num_rows = 0
-
-        def attempt(table: TableVersion) -> TableVersion:
-            nonlocal num_rows
-            made, num_rows = delete_rows(table, predicate)
-            return made
-
-        self._change(attempt, conflict_retries, timeout_seconds(retry_timeout))
+        seconds = timeout_seconds(retry_timeout)
+        num_rows = self._change(lambda table: delete_rows(table, predicate), conflict_retries, seconds)
         return {"num_deleted_rows": num_rows}
 
     def update(
@@ -104,14 +94,8 @@ class DatasetChanges:
         wanted = None
         if data_storage_version is not None:
             wanted = choose_file_version(self._table.manifest, data_storage_version)
-        num_rows = 0
-
-        def attempt(table: TableVersion) -> TableVersion:
-            nonlocal num_rows
-            made, num_rows = update_rows(table, updates, where, wanted)
-            return made
-
-        self._change(attempt, conflict_retries, timeout_seconds(retry_timeout))
+        seconds = timeout_seconds(retry_timeout)
+        num_rows = self._change(lambda table: update_rows(table, updates, where, wanted), conflict_retries, seconds)
         return {"num_rows_updated": num_rows}
 
     def add_columns(
@@ -140,7 +124,7 @@ pa.RecordBatch
         batch_size : int, optional
             The most rows that are computed at once; 8192 if not given.
         """
-        self._change(
+        self._move(
             lambda table: add_columns(
                 table, transforms, read_columns=read_columns, output_schema=reader_schema, batch_size=batch_size
             ),
@@ -149,7 +133,7 @@ pa.RecordBatch
 
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Drop columns, or fields below structs (`a.b`); their values stay in the files until these are rewritten."""
-        self._change(lambda table: drop_columns(table, columns))
+        self._move(lambda table: drop_columns(table, columns))
 
     def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
         """Rename columns, change their types, allow or forbid nulls.
@@ -160,7 +144,7 @@ pa.RecordBatch
             Each with the `path` of a column (its name, or a dotted path of a field below structs), and what is to
             change: `name`, `nullable`, `data_type`. Nulls can be forbidden where there are none.
         """
-        self._change(lambda table: alter_columns(table, alterations))
+        self._move(lambda table: alter_columns(table, alterations))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Merge data into the table by key: replace or delete rows that match, insert those that do not.
@@ -176,7 +160,7 @@ pa.RecordBatch
             Takes the clauses, and then the data: ``table.merge_insert("id").when_matched_update_all()
             .when_not_matched_insert_all().execute(data)`` is an upsert.
         """
-        return MergeInsertBuilder(self._change, self._table, on)
+        return MergeInsertBuilder(self, on)
 
     def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
         """Write data to the table; further arguments are those of `write_dataset`."""
@@ -198,15 +182,11 @@ pa.RecordBatch
             data lacks. Null is a key like others.
         """
         data = to_table(data_obj, schema)
-        self._change(lambda table: merge_columns(table, data, left_on, left_on if right_on is None else right_on))
+        self._move(lambda table: merge_columns(table, data, left_on, left_on if right_on is None else right_on))
 
     def truncate_table(self) -> None:
         """Delete all rows; the columns stay."""
         self.delete("true")
-
-    def _change(self, attempt: Attempt, conflict_retries: int = 10, max_seconds: float = math.inf) -> None:
-        attempts = conflict_retries + 1
-        self._table = change(self._table.latest(), attempt, max_attempts=attempts, max_seconds=max_seconds)
 
     @property
     def optimize(self) -> DatasetOptimizer:
@@ -247,7 +227,7 @@ pa.RecordBatch
         NotSupportedError
             If it is to be of another kind, or of a column of blobs or of nothing but nulls.
         """
-        self._change(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
+        self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
 
     def list_indices(self) -> list[dict[str, Any]]:
         """Describe every index, or part of one: `name`, `type`, `uuid`, `fields`, `version`, `fragment_ids`.
@@ -260,7 +240,7 @@ pa.RecordBatch
 
     def drop_index(self, name: str) -> None:
         """Drop an index; its files stay until a cleanup."""
-        self._change(lambda table: drop_index(table, name))
+        self._move(lambda table: drop_index(table, name))
 
     def config(self) -> dict[str, str]:
         """Return the table's configuration."""
@@ -274,7 +254,7 @@ pa.RecordBatch
         dict
             The configuration since.
         """
-        self._change(lambda table: update_config(table, values, replace=replace))
+        self._move(lambda table: update_config(table, values, replace=replace))
         return self.config()
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
@@ -288,7 +268,7 @@ pa.RecordBatch
 
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Set entries of the table's metadata, and return them; see `update_config`."""
-        self._change(lambda table: update_table_metadata(table, values, replace=replace))
+        self._move(lambda table: update_table_metadata(table, values, replace=replace))
         return self.metadata
 
     @property
@@ -299,7 +279,7 @@ pa.RecordBatch
 
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Set entries of the schema's metadata, and return them; see `update_config`."""
-        self._change(lambda table: update_schema_metadata(table, values, replace=replace))
+        self._move(lambda table: update_schema_metadata(table, values, replace=replace))
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
@@ -312,10 +292,10 @@ pa.RecordBatch
 
     def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
         """Set entries of the metadata of fields, which are given by their paths; see `update_config`."""
-        self._change(lambda table: update_field_metadata(table, field_updates, replace=replace))
+        self._move(lambda table: update_field_metadata(table, field_updates, replace=replace))
 
     def restore(self) -> None:
         """Make the version that this object shows the latest again."""
         # On the latest version: of those since this one some may be gone, and nothing in them stands in the way.
         operation = Restore(self._table.manifest.version)
-        self._change(lambda table: table.commit(operation))
+        self._move(lambda table: table.commit(operation))

@@ -15,15 +15,13 @@ from lance_format.table.cleanup_policy import CleanupExplanation, CleanupPolicy,
 from lance_format.table.file_listing import Progress, list_all_files, list_tracked_files
 from lance_format.table.history import summarize
 from lance_format.table.migrate_manifest_names import migrate_manifest_names
-from lance_format.table.table_version import TableVersion
+from lance_format.table.open_table import OpenTable
 from lance_format.table.transaction import Transaction
 from lance_format.table.validation import validate
 
 
-class DatasetHistory:
+class DatasetHistory(OpenTable):
     """What knows of versions and files. Part of `LanceDataset`."""
-
-    _table: TableVersion
 
     @property
     def version(self) -> int:

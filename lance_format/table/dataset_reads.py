@@ -15,21 +15,19 @@ from lance_format.table.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.delta import DatasetDelta, choose_versions
 from lance_format.table.lance_fragment import LanceFragment
 from lance_format.table.open_scanner import open_scanner
+from lance_format.table.open_table import OpenTable
 from lance_format.table.ordered_scan import OrderBy
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scan_metrics import MetricsCallback
 from lance_format.table.scanner import LanceScanner
-from lance_format.table.table_version import TableVersion
 from lance_format.table.take import Indices, take_places, take_row_ids
 from lance_format.table.take_blobs import read_blob_ranges, read_blobs, take_blobs
 
 
-class DatasetReads(ScanMethods):
+class DatasetReads(OpenTable, ScanMethods):
     """What reads a version of a table. Part of `LanceDataset`."""
 
-    _uri: str
-    _table: TableVersion
     _default_scan_options: Mapping[str, Any]
 
     def scanner(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.lance_schema import LanceSchema
 from lance_format.table.merge_columns import merge_into_fragment
 from lance_format.table.open_scanner import open_scanner
+from lance_format.table.open_table import OpenTable
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.row_columns import ROW_ID, LiveRows
 from lance_format.table.row_set import RowSet, gather, mark_deleted
@@ -31,9 +32,6 @@ from lance_format.table.update_columns import update_columns
 from lance_format.table.validation import validate_fragment
 from lance_format.table.write_data import write_fragments
 
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
-
 
 class LanceFragment(ScanMethods):
     """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
@@ -45,7 +43,7 @@ class LanceFragment(ScanMethods):
         Or its id.
     """
 
-    def __init__(self, table: LanceDataset, metadata: FragmentMetadata | int) -> None:
+    def __init__(self, table: OpenTable, metadata: FragmentMetadata | int) -> None:
         if isinstance(metadata, int):
             found = table._table.manifest.fragment(metadata)
             if found is None:
@@ -97,7 +95,7 @@ class LanceFragment(ScanMethods):
 
     @staticmethod
     def create(
-        dataset_uri: str | os.PathLike[str] | LanceDataset,
+        dataset_uri: str | os.PathLike[str] | OpenTable,
         data: Any,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
@@ -111,7 +109,7 @@ class LanceFragment(ScanMethods):
         return written[0]
 
     @staticmethod
-    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int = 0) -> FragmentMetadata:
+    def create_from_file(filename: str, dataset: OpenTable, fragment_id: int = 0) -> FragmentMetadata:
         """Make a fragment of a data file that was written into the directory `data` of a table, and commit nothing.
 
         Parameters

@@ -6,7 +6,7 @@ import dataclasses
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -14,22 +14,16 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.table.data_source import to_table
 from lance_format.table.duration import timeout_seconds
-from lance_format.table.merge_insert import MergeResult, merge_insert, plan_merge
+from lance_format.table.merge_insert import merge_insert, plan_merge
 from lance_format.table.merge_plan import analyze_merge, describe_merge
 from lance_format.table.merging import Merging, WhenMatched, WriteMode
+from lance_format.table.open_table import OpenTable
 from lance_format.table.projection import Filter, plan_projection
-from lance_format.table.table_version import Attempt, Draft, TableVersion
+from lance_format.table.table_version import Draft
 from lance_format.table.transaction import Transaction
 from lance_format.table.write import choose_file_version
 
 _MAX_SECONDS = 30.0
-
-
-class Change(Protocol):
-    """Runs a change on the latest version of a table, and again while others are faster."""
-
-    def __call__(self, attempt: Attempt, conflict_retries: int = ..., max_seconds: float = ...) -> None:
-        """Run it."""
 
 
 class MergeInsertBuilder:
@@ -37,16 +31,16 @@ class MergeInsertBuilder:
 
     Parameters
     ----------
-    change : callable
-    table : TableVersion
+    dataset : LanceDataset
+        The merge moves it to the version that it makes.
     on : str or iterable of str, optional
         The columns of the key; those of the table's primary key if not given.
     """
 
-    def __init__(self, change: Change, table: TableVersion, on: str | Iterable[str] | None) -> None:
-        self._change = change
-        self._table = table
-        self._merging = Merging(_find_keys(table.manifest.schema, on))
+    def __init__(self, dataset: OpenTable, on: str | Iterable[str] | None) -> None:
+        self._dataset = dataset
+        self._table = dataset._table
+        self._merging = Merging(_find_keys(self._table.manifest.schema, on))
         self._conflict_retries = 10
         self._max_seconds = _MAX_SECONDS
 
@@ -151,14 +145,9 @@ of lists or list of dicts
         """
         merging = self._checked()
         source = to_table(data_obj, schema)
-        result = MergeResult(0, 0, 0)
-
-        def attempt(table: TableVersion) -> TableVersion:
-            nonlocal result
-            made, result = merge_insert(table, merging, source)
-            return made
-
-        self._change(attempt, self._conflict_retries, self._max_seconds)
+        result = self._dataset._change(
+            lambda table: merge_insert(table, merging, source), self._conflict_retries, self._max_seconds
+        )
         return dataclasses.asdict(result)
 
     def execute_uncommitted(

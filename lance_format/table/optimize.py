@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lance_format.table.compaction import (
     CompactionMetrics,
@@ -14,26 +14,23 @@ from lance_format.table.compaction import (
     plan_compaction,
 )
 from lance_format.table.compaction_options import CompactionOptions
+from lance_format.table.metadata_updates import update_config
+from lance_format.table.open_table import OpenTable
 from lance_format.table.scalar_indices import optimize_indices
-from lance_format.table.table_version import TableVersion
 from lance_format.table.write_options import AUTO_CLEANUP_KEYS, auto_cleanup_entries
-
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
-    from lance_format.table.dataset_changes import DatasetChanges
 
 
 class Compaction:
     """A compaction in steps that may run on different machines: a plan, its tasks, and one commit or several."""
 
     @staticmethod
-    def plan(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionPlan:
+    def plan(dataset: OpenTable, options: Mapping[str, Any] | None = None) -> CompactionPlan:
         """Find the fragments that are worth rewriting; see `DatasetOptimizer.compact_files`."""
         return plan_compaction(dataset._table, CompactionOptions.choose(dataset._table, dict(options or {})))
 
     @staticmethod
     def commit(
-        dataset: LanceDataset, rewrites: Iterable[RewriteResult], options: Mapping[str, Any] | None = None
+        dataset: OpenTable, rewrites: Iterable[RewriteResult], options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
         """Put what tasks of one plan have written in the place of what was there, and move the dataset to that version.
 
@@ -56,15 +53,15 @@ class Compaction:
         return CompactionMetrics.of([result.group for result in results])
 
     @staticmethod
-    def execute(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
+    def execute(dataset: OpenTable, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
         """Run all steps; see `DatasetOptimizer.compact_files`."""
-        return dataset.optimize.compact_files(**(options or {}))
+        return DatasetOptimizer(dataset).compact_files(**(options or {}))
 
 
 class DatasetOptimizer:
     """Ways to make a table faster to read. Made by `LanceDataset.optimize`."""
 
-    def __init__(self, dataset: DatasetChanges) -> None:
+    def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
     def compact_files(self, **options: Any) -> CompactionMetrics:
@@ -84,15 +81,7 @@ class DatasetOptimizer:
         CompactionMetrics
             Zeros if nothing was worth it; there is no new version then.
         """
-        metrics = CompactionMetrics()
-
-        def attempt(table: TableVersion) -> TableVersion:
-            nonlocal metrics
-            made, metrics = compact_files(table, CompactionOptions.choose(table, dict(options)))
-            return made
-
-        self._dataset._change(attempt)
-        return metrics
+        return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, dict(options))))
 
     def optimize_indices(
         self,
@@ -113,7 +102,7 @@ class DatasetOptimizer:
         retrain : bool
             Whether to make the indices anew for all fragments, of one part each.
         """
-        self._dataset._change(
+        self._dataset._move(
             lambda table: optimize_indices(
                 table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
             )
@@ -127,8 +116,9 @@ class DatasetOptimizer:
         auto_cleanup_config : mapping
             `interval`, and `older_than_seconds` or `retain_versions` or both; see `plan_write`.
         """
-        self._dataset.update_config({**dict.fromkeys(AUTO_CLEANUP_KEYS), **auto_cleanup_entries(auto_cleanup_config)})
+        entries = {**dict.fromkeys(AUTO_CLEANUP_KEYS), **auto_cleanup_entries(auto_cleanup_config)}
+        self._dataset._move(lambda table: update_config(table, entries))
 
     def disable_auto_cleanup(self) -> None:
         """Let no commit clean up anymore."""
-        self._dataset.delete_config_keys(AUTO_CLEANUP_KEYS)
+        self._dataset._move(lambda table: update_config(table, dict.fromkeys(AUTO_CLEANUP_KEYS)))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lance_format.table.index_stats import index_stats
+from lance_format.table.open_table import OpenTable
 from lance_format.table.table_version import TableVersion
-
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class DataStatistics:
 class LanceStats:
     """Counts what a version of a table has. Made by `LanceDataset.stats`."""
 
-    def __init__(self, dataset: LanceDataset) -> None:
+    def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -154,12 +155,14 @@ class TableVersion:
         return writer.write_all(batches)
 
 
-Attempt = Callable[[TableVersion], TableVersion]
+_T = TypeVar("_T")
+Attempt = Callable[[TableVersion], tuple[TableVersion, _T]]
+"""A change of a version: it returns the version that it made, and its result."""
 
 
 def change(
-    table: TableVersion, attempt: Attempt, *, max_attempts: int = 10, max_seconds: float = math.inf
-) -> TableVersion:
+    table: TableVersion, attempt: Attempt[_T], *, max_attempts: int = 10, max_seconds: float = math.inf
+) -> tuple[TableVersion, _T]:
     """Plan and commit a change, again on the latest version whenever another writer was faster.
 
     Parameters
@@ -167,10 +170,18 @@ def change(
     table : TableVersion
         What the change is planned on first.
     attempt : callable
-        Plans the change on a version, commits it, and returns what it made. It leaves no files when it fails.
+        Plans the change on a version, commits it, and returns the new version and a result. It leaves no files when it
+        fails.
     max_attempts : int
     max_seconds : float
         No attempt but the first starts later.
+
+    Returns
+    -------
+    TableVersion
+        The version that the attempt made.
+    T
+        The result of the attempt.
 
     Raises
     ------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.table.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.history import describe_versions
+from lance_format.table.open_table import OpenTable
 from lance_format.table.refs import (
     Tag,
     check_metadata,
@@ -22,17 +23,13 @@ from lance_format.table.refs import (
 )
 from lance_format.table.table_version import TableVersion
 
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
-
-
 OrderedRefs = list[tuple[str, dict[str, Any]]]
 
 
 class Tags:
     """The tags of a table, all branches together. Made by `LanceDataset.tags`."""
 
-    def __init__(self, dataset: LanceDataset) -> None:
+    def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
     def list(self) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
@@ -12,12 +12,10 @@ from lance_format.errors import CommitStateUnknownError
 from lance_format.table.data_source import to_batches
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.manifest import Manifest
+from lance_format.table.open_table import OpenTable
 from lance_format.table.transaction import Transaction
 from lance_format.table.write import plan_write
 from lance_format.table.write_progress import FragmentWriteProgress
-
-if TYPE_CHECKING:
-    from lance_format.table.dataset import LanceDataset
 
 
 def write_data(
@@ -60,7 +58,7 @@ def write_data(
 @overload
 def write_fragments(
     data: Any,
-    dataset_uri: str | os.PathLike[str] | LanceDataset,
+    dataset_uri: str | os.PathLike[str] | OpenTable,
     schema: pa.Schema | None = ...,
     *,
     return_transaction: Literal[False] = ...,
@@ -71,7 +69,7 @@ def write_fragments(
 @overload
 def write_fragments(
     data: Any,
-    dataset_uri: str | os.PathLike[str] | LanceDataset,
+    dataset_uri: str | os.PathLike[str] | OpenTable,
     schema: pa.Schema | None = ...,
     *,
     return_transaction: Literal[True],
@@ -81,7 +79,7 @@ def write_fragments(
 
 def write_fragments(
     data: Any,
-    dataset_uri: str | os.PathLike[str] | LanceDataset,
+    dataset_uri: str | os.PathLike[str] | OpenTable,
     schema: pa.Schema | None = None,
     *,
     mode: str = "append",
