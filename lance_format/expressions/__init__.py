@@ -13,6 +13,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.errors import InvalidInputError
 from lance_format.expressions.arrow import from_arrow
 from lance_format.expressions.binding import bind
 from lance_format.expressions.bound import BoundExpression
@@ -64,11 +65,14 @@ def as_expression(source: str | pc.Expression | Expression, schema: pa.Schema) -
     Raises
     ------
     InvalidInputError
-        See `parse`, `from_arrow` and `bind`.
+        If it has another type or is blank; and see `parse`, `from_arrow` and `bind`.
     """
     if isinstance(source, str):
         # as in the reference, text that is the name of a column stands for it, however odd the name
-        return bind(Column((source,)) if source in schema.names else parse(source), schema)
+        is_name = source in schema.names and not source.isspace() and source != ""
+        return bind(Column((source,)) if is_name else parse(source), schema)
     if isinstance(source, pc.Expression):
         return bind(from_arrow(source, schema), schema)
+    if not isinstance(source, Expression):
+        raise InvalidInputError(f"{source!r} is no expression; SQL text or an expression of pyarrow is needed")
     return bind(source, schema)

@@ -14,6 +14,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.add_columns import NewColumns, merge_fragment_columns
 from lance_format.table.adopt_file import adopt_file
 from lance_format.table.data_source import to_table
+from lance_format.table.delete_rows import find_rows
 from lance_format.table.fragment import FragmentMetadata
 from lance_format.table.fragment_scan import FragmentScan
 from lance_format.table.lance_schema import LanceSchema
@@ -22,7 +23,7 @@ from lance_format.table.open_scanner import open_scanner
 from lance_format.table.open_table import OpenTable
 from lance_format.table.projection import Columns, Filter
 from lance_format.table.row_columns import ROW_ID, LiveRows
-from lance_format.table.row_set import RowSet, gather, mark_deleted
+from lance_format.table.row_set import RowSet, mark_deleted
 from lance_format.table.scan_methods import ScanMethods
 from lance_format.table.scanner import LanceScanner
 from lance_format.table.stored_files import DataFile
@@ -137,7 +138,8 @@ class LanceFragment(ScanMethods):
         FragmentMetadata or None
             For `LanceOperation.Delete`; None if no row is left.
         """
-        return self._mark_deleted(gather(self.scanner(columns=[], filter=predicate).matching_rows()))
+        rows, _ = find_rows(self._dataset._table, predicate, [self._metadata])
+        return self._mark_deleted(rows)
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
         """Write a deletion file for rows by their places in the files, and commit nothing; see `delete`.

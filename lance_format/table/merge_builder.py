@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
+from lance_format.expressions import parse
 from lance_format.table.data_source import to_table
 from lance_format.table.duration import timeout_seconds
 from lance_format.table.merge_insert import merge_insert, plan_merge
@@ -55,6 +56,10 @@ class MergeInsertBuilder:
             SQL over `source.<column>` and `target.<column>`, where the source is the data and the target the table; a
             row for which it does not hold stays as it is, and counts as matched none the less.
         """
+        if condition is not None:
+            if not isinstance(condition, str):
+                raise InvalidInputError(f"the condition is {condition!r}; SQL text is needed")
+            parse(condition)  # Names are looked up once there is a source.
         return self._set(matched=WhenMatched.UPDATE, condition=condition)
 
     def when_matched_delete(self) -> Self:

@@ -56,6 +56,11 @@ class TestReading:
         with refused("StorageError" if kind == "file" else "DatasetNotFoundError", path):
             load(spark, path)
 
+    @pytest.mark.parametrize("text", ["", "  ", "5", "id + 1", "id =", "name", "TRUE; TRUE"])
+    def test_a_filter_that_is_no_predicate(self, spark: SparkSession, table: str, text: str) -> None:
+        with refused("InvalidInputError"):
+            load(spark, table, filter=text).count()
+
     def test_a_version_that_does_not_exist(self, spark: SparkSession, table: str) -> None:
         with refused("VersionNotFoundError", "7"):
             load(spark, table, version=7)
