@@ -23,7 +23,7 @@ import lance.fragment
 import pyarrow as pa
 
 import lance_format
-from lance_format.table.operations import Append
+from lance_format.table.transaction.operations import Append
 
 _ROUNDS = 7
 _COMMITS = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from connector.data_source import LanceDataSource
 from connector.planner import install
+from connector.source.data_source import LanceDataSource
 
 if TYPE_CHECKING:  # Importing it takes as long as all the rest, on every query that is planned.
     from pyspark.sql import SparkSession
@@ -43,5 +43,5 @@ def speed_up_here() -> None:
 def _speed_up(spark: SparkSession) -> None:
     from connector.workers import fork_prepared  # what it imports is of no use in workers
 
-    install(spark)
+    install(spark, LanceDataSource)
     fork_prepared(spark)

@@ -40,29 +40,29 @@ if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
-    from lance_format.table.batch_udf import BatchUDF, batch_udf
-    from lance_format.table.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
-    from lance_format.table.column_bounds import ColumnBounds
-    from lance_format.table.dataset import LanceDataset, dataset
-    from lance_format.table.delta import DatasetDelta
-    from lance_format.table.fragment import FragmentMetadata
-    from lance_format.table.lance_fragment import LanceFragment
-    from lance_format.table.lance_schema import LanceSchema
-    from lance_format.table.merge_builder import MergeInsertBuilder
-    from lance_format.table.optimize import Compaction
-    from lance_format.table.ordered_scan import ColumnOrdering
-    from lance_format.table.raw_commit import LanceOperation
-    from lance_format.table.scalar_indices import IndexConfig
-    from lance_format.table.scan_metrics import ScanMetrics
-    from lance_format.table.scan_tasks import ScanTask
-    from lance_format.table.scanner import LanceScanner
-    from lance_format.table.scanner_builder import ScannerBuilder
-    from lance_format.table.stored_files import DataFile, DeletionFile
-    from lance_format.table.transaction import Transaction
-    from lance_format.table.write import TableWrite, plan_write
-    from lance_format.table.write_data import write_fragments
-    from lance_format.table.write_dataset import write_dataset
-    from lance_format.table.write_progress import FragmentWriteProgress
+    from lance_format.table.changes.columns.batch_udf import BatchUDF, batch_udf
+    from lance_format.table.changes.write.plan import TableWrite, plan_write
+    from lance_format.table.dataset.dataset import LanceDataset, dataset
+    from lance_format.table.dataset.delta import DatasetDelta
+    from lance_format.table.dataset.fragment import LanceFragment
+    from lance_format.table.dataset.lance_operation import LanceOperation
+    from lance_format.table.dataset.merge_builder import MergeInsertBuilder
+    from lance_format.table.dataset.optimize import Compaction
+    from lance_format.table.dataset.scanner_builder import ScannerBuilder
+    from lance_format.table.dataset.schema import LanceSchema
+    from lance_format.table.dataset.write_dataset import write_dataset
+    from lance_format.table.dataset.write_fragments import write_fragments
+    from lance_format.table.format.file_entries import DataFile, DeletionFile
+    from lance_format.table.format.fragment import FragmentMetadata
+    from lance_format.table.fragments.progress import FragmentWriteProgress
+    from lance_format.table.indices.building import IndexConfig
+    from lance_format.table.scan.column_bounds import ColumnBounds
+    from lance_format.table.scan.metrics import ScanMetrics
+    from lance_format.table.scan.ordered_scan import ColumnOrdering
+    from lance_format.table.scan.scanner import LanceScanner
+    from lance_format.table.scan.tasks import ScanTask
+    from lance_format.table.transaction.transaction import Transaction
+    from lance_format.table.versions.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
 
 __all__ = [
     "BatchUDF",
@@ -119,40 +119,40 @@ __all__ = [
 # Loaded on first use: they bring in pyarrow, protobuf and the compiled kernels, which a process that only names an
 # error or a version does not need.
 _LAZY = {
-    "BatchUDF": "lance_format.table.batch_udf",
+    "BatchUDF": "lance_format.table.changes.columns.batch_udf",
     "BlobFile": "lance_format.file.blob_file",
-    "CleanupCandidateFile": "lance_format.table.cleanup_policy",
-    "CleanupExplanation": "lance_format.table.cleanup_policy",
-    "CleanupStats": "lance_format.table.cleanup_policy",
-    "DataFile": "lance_format.table.stored_files",
-    "DeletionFile": "lance_format.table.stored_files",
-    "MergeInsertBuilder": "lance_format.table.merge_builder",
-    "ColumnBounds": "lance_format.table.column_bounds",
-    "Compaction": "lance_format.table.optimize",
-    "ColumnOrdering": "lance_format.table.ordered_scan",
-    "DatasetDelta": "lance_format.table.delta",
-    "FragmentMetadata": "lance_format.table.fragment",
-    "IndexConfig": "lance_format.table.scalar_indices",
-    "FragmentWriteProgress": "lance_format.table.write_progress",
-    "LanceDataset": "lance_format.table.dataset",
-    "LanceFragment": "lance_format.table.lance_fragment",
-    "LanceOperation": "lance_format.table.raw_commit",
-    "LanceSchema": "lance_format.table.lance_schema",
-    "LanceScanner": "lance_format.table.scanner",
-    "ScanMetrics": "lance_format.table.scan_metrics",
-    "ScanTask": "lance_format.table.scan_tasks",
-    "ScannerBuilder": "lance_format.table.scanner_builder",
-    "Transaction": "lance_format.table.transaction",
-    "TableWrite": "lance_format.table.write",
-    "batch_udf": "lance_format.table.batch_udf",
+    "CleanupCandidateFile": "lance_format.table.versions.cleanup_policy",
+    "CleanupExplanation": "lance_format.table.versions.cleanup_policy",
+    "CleanupStats": "lance_format.table.versions.cleanup_policy",
+    "DataFile": "lance_format.table.format.file_entries",
+    "DeletionFile": "lance_format.table.format.file_entries",
+    "MergeInsertBuilder": "lance_format.table.dataset.merge_builder",
+    "ColumnBounds": "lance_format.table.scan.column_bounds",
+    "Compaction": "lance_format.table.dataset.optimize",
+    "ColumnOrdering": "lance_format.table.scan.ordered_scan",
+    "DatasetDelta": "lance_format.table.dataset.delta",
+    "FragmentMetadata": "lance_format.table.format.fragment",
+    "IndexConfig": "lance_format.table.indices.building",
+    "FragmentWriteProgress": "lance_format.table.fragments.progress",
+    "LanceDataset": "lance_format.table.dataset.dataset",
+    "LanceFragment": "lance_format.table.dataset.fragment",
+    "LanceOperation": "lance_format.table.dataset.lance_operation",
+    "LanceSchema": "lance_format.table.dataset.schema",
+    "LanceScanner": "lance_format.table.scan.scanner",
+    "ScanMetrics": "lance_format.table.scan.metrics",
+    "ScanTask": "lance_format.table.scan.tasks",
+    "ScannerBuilder": "lance_format.table.dataset.scanner_builder",
+    "Transaction": "lance_format.table.transaction.transaction",
+    "TableWrite": "lance_format.table.changes.write.plan",
+    "batch_udf": "lance_format.table.changes.columns.batch_udf",
     "blob_array": "lance_format.blob_fields",
     "blob_field": "lance_format.blob_fields",
-    "dataset": "lance_format.table.dataset",
-    "plan_write": "lance_format.table.write",
+    "dataset": "lance_format.table.dataset.dataset",
+    "plan_write": "lance_format.table.changes.write.plan",
     "prepare_compiler": "lance_format.kernels.jit",
     "storage_schema": "lance_format.extension_types",
-    "write_dataset": "lance_format.table.write_dataset",
-    "write_fragments": "lance_format.table.write_data",
+    "write_dataset": "lance_format.table.dataset.write_dataset",
+    "write_fragments": "lance_format.table.dataset.write_fragments",
 }
 
 

@@ -17,16 +17,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
-from connector.arrays import convert
-from connector.partition import ScanPartition
-from connector.pushdown import filterable_columns
-from connector.types import to_exchange_schema
+from connector.read.partition import ScanPartition
+from connector.read.predicates import filterable_columns
+from connector.types.arrays import convert
+from connector.types.schemas import to_exchange_schema
 from lance_format import ColumnBounds, LanceDataset
 
-ASK = "__lance.ask"
-SCHEMA = "__lance.schema"
-SAVING = "__lance.mode"
-"""`create` if a write has to make the table."""
+Source = Callable[[dict[str, str]], Any]
+"""Makes a data source of its options."""
+
 _TEXT_BYTES = 20
 """How long a value is taken for at least whose type does not say it; what Spark assumes of strings."""
 _MANY_FRAGMENTS = 256
@@ -140,30 +139,40 @@ def in_schema(answer: Mapping[str, Any]) -> StructType:
     return StructType([StructField("answer", StringType(), metadata={"answer": json.dumps(answer)})])
 
 
-def answer(question: str, options: Mapping[str, str], schema: str | None) -> dict[str, Any]:
+def answer(source: Source, question: str, options: Mapping[str, str], schema: str | None) -> dict[str, Any]:
     """Answer one question about the table that some options name.
 
     Parameters
     ----------
+    source : callable
+        Makes the data source of options: the class `LanceDataSource`.
     question : {"describe", "exists", "bounds", "plan"}
     options : mapping of str to str
     schema : str, optional
         The columns that it is about, as JSON.
     """
-    return _ANSWERS[question](options, schema)
+    return _ANSWERS[question](source({name.lower(): value for name, value in options.items()}), schema)
 
 
 class Answers:
     """Answers questions in the driver's Python process: a `java.util.function.Function` of JSON to JSON.
 
     What goes wrong is only counted as no answer, because a worker is asked then, whose errors Spark knows to show.
+
+    Parameters
+    ----------
+    source : callable
+        See `answer`.
     """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
 
     def apply(self, question: str) -> str:
         """Answer one question."""
         try:
             asked = json.loads(question)
-            found = answer(asked["ask"], asked["options"], asked["schema"])
+            found = answer(self._source, asked["ask"], asked["options"], asked["schema"])
         except Exception as error:
             found = {"error": f"{type(error).__name__}: {error}"}
         return json.dumps(found)
@@ -174,31 +183,30 @@ class Answers:
         implements = ["java.util.function.Function"]
 
 
-def _describe(options: Mapping[str, str], schema: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = _data_source(options).describe(None if schema is None else _parse_schema(schema))
+def _describe(source: Any, schema: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = source.describe(None if schema is None else _parse_schema(schema))
     return found
 
 
-def _exists(options: Mapping[str, str], _: str | None) -> dict[str, Any]:
-    return {"exists": _data_source(options).exists()}
+def _exists(source: Any, _: str | None) -> dict[str, Any]:
+    return {"exists": source.exists()}
 
 
-def _bounds(options: Mapping[str, str], schema: str) -> dict[str, Any]:
-    source, columns = _data_source(options), _parse_schema(schema)
-    found: dict[str, Any] = source.bounds(columns)
+def _bounds(source: Any, schema: str) -> dict[str, Any]:
+    found: dict[str, Any] = source.bounds(_parse_schema(schema))
     return found
 
 
-def _plan(options: Mapping[str, str], schema: str) -> dict[str, Any]:
+def _plan(source: Any, schema: str) -> dict[str, Any]:
     """Do what Spark's worker does to plan a read: pickle the function that tasks run, and the partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
 
     columns, out = _parse_schema(schema), io.BytesIO()
-    reader = _data_source(options).reader(columns)
+    reader = source.reader(columns)
     write_read_func_and_partitions(
         out,
         reader=reader,
-        data_source=_data_source({}),
+        data_source=type(source)({}),
         schema=columns,
         max_arrow_batch_size=_ARROW_BATCH_ROWS,
         binary_as_bytes=True,
@@ -215,18 +223,12 @@ def _plan(options: Mapping[str, str], schema: str) -> dict[str, Any]:
     }
 
 
-_ANSWERS: dict[str, Callable[[Mapping[str, str], Any], dict[str, Any]]] = {
+_ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "describe": _describe,
     "exists": _exists,
     "bounds": _bounds,
     "plan": _plan,
 }
-
-
-def _data_source(options: Mapping[str, str]) -> Any:
-    from connector.data_source import LanceDataSource  # which imports this module
-
-    return LanceDataSource({name.lower(): value for name, value in options.items()})
 
 
 def _parse_schema(text: str) -> StructType:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from connector.planner.answers import Source
+
 SETTING = "spark.lance.planner.enabled"
 _SOURCES = Path(__file__).with_name("java")
 _PACKAGE = "lance"
@@ -21,7 +23,7 @@ _JAVA_VERSION = 8
 _log = logging.getLogger(__name__)
 
 
-def install(spark: SparkSession) -> bool:
+def install(spark: SparkSession, source: Source) -> bool:
     """Make Spark's planner ask tables for what they can do; once a driver, however often this is called.
 
     Whatever stands in the way is logged, and reads go the plain way, on which they give the same rows.
@@ -29,6 +31,8 @@ def install(spark: SparkSession) -> bool:
     Parameters
     ----------
     spark : SparkSession
+    source : callable
+        Makes the data source of options; see `connector.planner.answers`.
 
     Returns
     -------
@@ -38,20 +42,20 @@ def install(spark: SparkSession) -> bool:
     try:
         if spark.conf.get(SETTING, "true") != "true":
             return False
-        return _install(spark)
+        return _install(spark, source)
     except Exception as error:  # of py4j, of Java's reflection, of the compiler: none is a reason not to read
         reason = str(error).strip().partition("\n")[0]
         _log.warning("Spark plans Lance tables without pushdown: %s: %s", type(error).__name__, reason)
         return False
 
 
-def _install(spark: SparkSession) -> bool:
+def _install(spark: SparkSession, source: Source) -> bool:
     context: Any = spark.sparkContext
     gateway, jvm = context._gateway, context._jvm
     loader = jvm.Thread.currentThread().getContextClassLoader()
     if not _is_there(loader):
         _load(jvm, gateway, loader)
-    _answer_questions(gateway, loader)
+    _answer_questions(gateway, loader, source)
     _ship(context, loader)
     return True
 
@@ -110,11 +114,11 @@ def _field(loader: Any, name: str) -> Any:
     return loader.loadClass(f"{_PACKAGE}.Python").getField(name)
 
 
-def _answer_questions(gateway: Any, loader: Any) -> None:
+def _answer_questions(gateway: Any, loader: Any, source: Source) -> None:
     """Let the driver's Python process answer what the classes ask."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     from connector.planner.answers import Answers
 
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    _field(loader, "callback").set(None, Answers())
+    _field(loader, "callback").set(None, Answers(source))

@@ -11,12 +11,12 @@ import pytest
 import lance_format
 from lance_format import CorruptFileError, LanceError, VersionNotFoundError
 from lance_format.proto import table_pb2
-from lance_format.table.conflicts import MATRIX, check_conflict
-from lance_format.table.index_metadata import parse_index_section, serialize_index_section
-from lance_format.table.operations import OtherOperation
-from lance_format.table.transaction import Transaction, parse_transaction, serialize_transaction
+from lance_format.table.format.index_metadata import parse_index_section, serialize_index_section
+from lance_format.table.transaction.conflicts import MATRIX, check_conflict
+from lance_format.table.transaction.operations import OtherOperation
+from lance_format.table.transaction.transaction import Transaction, parse_transaction, serialize_transaction
 from tests.table.builders import changed_manifest, rows
-from tests.table.test_conflicts import OPERATIONS, index
+from tests.table.transaction.test_conflicts import OPERATIONS, index
 
 NUM_MUTATIONS = 400
 

@@ -9,18 +9,15 @@ import pytest
 
 from lance_format import CorruptFileError, LanceError
 from lance_format.proto import rowids_pb2
-from lance_format.table.row_id_index import RowIdIndex
-from lance_format.table.row_ids import RowIdSequence, parse_row_ids, serialize_row_ids
-from lance_format.table.row_versions import RowVersionSequence, parse_row_versions, serialize_row_versions
-from lance_format.table.segment_messages import serialize_segments
-from lance_format.table.u64_segments import (
-    Array,
-    EncodedArray,
-    Range,
-    RangeWithBitmap,
-    RangeWithHoles,
-    SortedArray,
+from lance_format.table.row_ids.index import RowIdIndex
+from lance_format.table.row_ids.row_id_sequence import RowIdSequence, parse_row_ids, serialize_row_ids
+from lance_format.table.row_ids.row_version_sequence import (
+    RowVersionSequence,
+    parse_row_versions,
+    serialize_row_versions,
 )
+from lance_format.table.row_ids.segment_messages import serialize_segments
+from lance_format.table.row_ids.segments import Array, EncodedArray, Range, RangeWithBitmap, RangeWithHoles, SortedArray
 
 NUM_MUTATIONS = 6000
 

@@ -16,8 +16,8 @@ import pytest
 import lance_format
 from lance_format import InvalidInputError
 from lance_format.object_store import resolve
-from lance_format.table.history import load_detached
-from lance_format.table.table_files import named_files
+from lance_format.table.versions.history import load_detached
+from lance_format.table.versions.named_files import named_files
 from tests.interop.test_table_pylance import assert_same
 
 AT_ONCE = datetime.timedelta(0)

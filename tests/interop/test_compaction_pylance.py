@@ -19,8 +19,8 @@ from lance_format import (
     NotSupportedError,
     RetryableCommitConflictError,
 )
-from lance_format.table.compaction import CompactionMetrics, compact_files
-from lance_format.table.compaction_options import CompactionOptions
+from lance_format.table.maintenance.compaction import CompactionMetrics, compact_files
+from lance_format.table.maintenance.compaction_options import CompactionOptions
 from tests.interop.test_scans_pylance import people
 from tests.interop.test_table_pylance import assert_same
 

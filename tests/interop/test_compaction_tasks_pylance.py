@@ -11,7 +11,7 @@ import pytest
 
 import lance_format
 from lance_format import Compaction, InvalidInputError, NotSupportedError
-from lance_format.table.compaction import CompactionTask, RewriteResult
+from lance_format.table.maintenance.compaction import CompactionTask, RewriteResult
 from tests.interop.test_table_pylance import assert_same
 
 OPTIONS = {"target_rows_per_fragment": 4, "batch_size": 3}

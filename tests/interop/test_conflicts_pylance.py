@@ -18,11 +18,11 @@ from lance.fragment import DataFile
 
 import lance_format
 from lance_format import CommitConflictError, RetryableCommitConflictError
-from lance_format.table.commit import commit
-from lance_format.table.compaction import commit_rewrites, plan_compaction
-from lance_format.table.compaction_options import CompactionOptions
-from lance_format.table.operations import ReserveFragments
-from lance_format.table.transaction import Transaction, parse_transaction
+from lance_format.table.maintenance.compaction import commit_rewrites, plan_compaction
+from lance_format.table.maintenance.compaction_options import CompactionOptions
+from lance_format.table.transaction.operations import ReserveFragments
+from lance_format.table.transaction.transaction import Transaction, parse_transaction
+from lance_format.table.versions.commit import commit
 from tests.table.builders import open_store
 
 BASE = 3

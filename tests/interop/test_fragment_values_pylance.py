@@ -21,7 +21,7 @@ from lance_format import (
     SchemaMismatchError,
     Transaction,
 )
-from lance_format.table.stored_files import DataFile, DeletionFile
+from lance_format.table.format.file_entries import DataFile, DeletionFile
 from tests.interop.test_table_pylance import assert_same
 
 

@@ -12,10 +12,10 @@ import pytest
 
 import lance_format
 from lance_format import CorruptFileError, DatasetNotFoundError, InvalidInputError, LanceError, SchemaMismatchError
-from lance_format.table.dataset import LanceDataset
-from lance_format.table.fragment_list import FragmentList
-from lance_format.table.manifest import Manifest
-from lance_format.table.validation import validate
+from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.maintenance.validation import validate
 from tests.interop.test_table_pylance import assert_same
 
 TARGET = pa.table({"k": [1, 2, 3, None, 5, 6, 3], "v": list("abcdefg"), "home": [{"a": n} for n in range(7)]})

@@ -9,7 +9,7 @@ import pytest
 
 import lance_format
 from lance_format import CommitConflictError, InvalidInputError
-from lance_format.table.metadata_updates import update_config
+from lance_format.table.changes.columns.metadata import update_config
 from tests.interop.test_table_pylance import assert_same, data
 
 CHANGES: list[Callable[[Any], Any]] = [

@@ -21,7 +21,7 @@ from lance_format import (
     write_fragments,
 )
 from lance_format.file import LanceFileWriter
-from lance_format.table.stored_files import DataFile
+from lance_format.table.format.file_entries import DataFile
 from tests.interop.test_scans_pylance import people
 from tests.interop.test_table_pylance import assert_same
 

@@ -12,10 +12,19 @@ import pyroaring
 import pytest
 
 from lance_format.proto import table_pb2
-from lance_format.table.row_id_index import RowIdIndex, row_addresses
-from lance_format.table.row_ids import RowIdSequence, parse_partial_row_ids, parse_row_ids, serialize_row_ids
-from lance_format.table.row_versions import RowVersionSequence, parse_row_versions, serialize_row_versions
-from lance_format.table.u64_segments import (
+from lance_format.table.row_ids.index import RowIdIndex, row_addresses
+from lance_format.table.row_ids.row_id_sequence import (
+    RowIdSequence,
+    parse_partial_row_ids,
+    parse_row_ids,
+    serialize_row_ids,
+)
+from lance_format.table.row_ids.row_version_sequence import (
+    RowVersionSequence,
+    parse_row_versions,
+    serialize_row_versions,
+)
+from lance_format.table.row_ids.segments import (
     Array,
     EncodedArray,
     Range,

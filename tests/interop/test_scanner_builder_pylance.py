@@ -12,7 +12,7 @@ from lance.dataset import ScannerBuilder as ReferenceBuilder
 
 import lance_format
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
-from lance_format.table.scanner_builder import ScannerBuilder
+from lance_format.table.dataset.scanner_builder import ScannerBuilder
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import lance_format
 from lance_format import InvalidInputError, NotSupportedError, RetryableCommitConflictError
 from lance_format.object_store import resolve
 from lance_format.proto import table_pb2
-from lance_format.table.delete_rows import delete_rows
-from lance_format.table.history import load_history
+from lance_format.table.changes.rows.delete import delete_rows
+from lance_format.table.versions.history import load_history
 from tests.interop.test_table_pylance import assert_same
 from tests.table.builders import changed_manifest
 

@@ -10,7 +10,7 @@ import pytest
 
 import lance_format
 from lance_format import InvalidInputError, RetryableCommitConflictError, VersionNotFoundError
-from lance_format.table.operations import Append, Delete, Overwrite, Update
+from lance_format.table.transaction.operations import Append, Delete, Overwrite, Update
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_change_that_starts_again_only_for_a_time(path: Path, monkeypatch: pyt
         tries.append(1)
         raise RetryableCommitConflictError("somebody was faster")
 
-    monkeypatch.setattr(lance_format.table.table_version.TableVersion, "commit", refuse)
+    monkeypatch.setattr(lance_format.table.versions.table_version.TableVersion, "commit", refuse)
     for timeout, expected in ((datetime.timedelta(0), 1), (datetime.timedelta(minutes=1), 4), (None, 4)):
         for change in (
             lambda timeout=timeout: table.delete("a = 1", conflict_retries=3, retry_timeout=timeout),

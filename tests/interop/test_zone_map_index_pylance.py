@@ -21,7 +21,7 @@ from lance.file import LanceFileReader
 
 import lance_format
 from lance_format import CorruptFileError
-from lance_format.table.index_metadata import IndexMetadata
+from lance_format.table.format.index_metadata import IndexMetadata
 from tests.arrays import FLAT_TYPES, make_array
 from tests.interop.test_zone_maps_pylance import data_file, without_pages
 

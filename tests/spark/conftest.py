@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from connector.planner import install
+from connector.source.data_source import LanceDataSource
 
 ROOT = Path(__file__).parents[2]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -67,7 +68,7 @@ def planner(spark: SparkSession) -> Iterator[SparkSession]:
 def planning(spark: SparkSession) -> Iterator[None]:
     """Let the planner bridge plan."""
     spark.conf.set(PLANNER, "true")
-    assert install(spark)
+    assert install(spark, LanceDataSource)
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.batches import split, to_spark, to_stored
+from connector.types.batches import split, to_spark, to_stored
 from lance_format import InvalidInputError, NotSupportedError, SchemaMismatchError
 
 UTC = datetime.UTC
@@ -125,7 +125,7 @@ def test_batches_are_split_by_rows() -> None:
 
 
 def test_batches_are_split_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.batches._MAX_BATCH_BYTES", 100)
+    monkeypatch.setattr("connector.types.batches._MAX_BATCH_BYTES", 100)
     batch = pa.record_batch({"a": pa.array(["x" * 60, "y" * 60, "z" * 200, "", ""])})
     parts = list(split(batch, 10))
     assert pa.Table.from_batches(parts).to_pydict() == batch.to_pydict()

@@ -4,11 +4,11 @@ import datetime
 
 import pytest
 
-from connector.column_options import ColumnOption
-from connector.options import LanceOptions
-from connector.row_columns import ROW_FIELDS
+from connector.options.column_options import ColumnOption
+from connector.options.options import LanceOptions
+from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError, LanceError
-from lance_format.table.row_columns import ROW_COLUMNS
+from lance_format.table.fragments.row_columns import ROW_COLUMNS
 
 
 def parse(**options: str) -> LanceOptions:

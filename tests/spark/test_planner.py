@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 import lance_format
 from connector import speed_up_here
 from connector.planner import answers, install
+from connector.source.data_source import LanceDataSource
 from tests.spark.conftest import PLANNER, append, load, overwrite
 
 
@@ -469,7 +470,7 @@ def test_sessions_may_do_without(planner: SparkSession, table: str) -> None:
         df = load(planner, table).where("id > 10")
         assert "Filter (" in plan(df)
         assert df.count() == 989
-        assert not install(planner)
+        assert not install(planner, LanceDataSource)
 
 
 def test_what_stands_in_the_way_is_logged(
@@ -487,9 +488,9 @@ def test_what_stands_in_the_way_is_logged(
     with caplog.at_level(logging.WARNING):
         spark.conf.set(PLANNER, "true")
         try:
-            assert not install(spark)
+            assert not install(spark, LanceDataSource)
             remote: Any = SimpleNamespace(conf=spark.conf)
-            assert not install(remote)
+            assert not install(remote, LanceDataSource)
         finally:
             spark.conf.set(PLANNER, "false")
     assert [record.message.split(":")[0] for record in caplog.records] == [
@@ -547,11 +548,11 @@ def planned(path: str, **given: object) -> list[list[tuple[int, int, int]]]:
     """Return the ranges of rows that the tasks of a scan read."""
     user = {"split_size_bytes"}
     options = {name if name in user else f"__lance.{name}": str(value) for name, value in given.items()}
-    found = answers._plan({"path": path, **options}, load_schema(path).json())
+    found = answers._plan(LanceDataSource({"path": path, **options}), load_schema(path).json())
     return [list(pickle.loads(base64.b64decode(partition)).task.ranges) for partition in found["partitions"]]
 
 
 def load_schema(path: str) -> Any:
-    from connector.types import to_spark_schema
+    from connector.types.schemas import to_spark_schema
 
     return to_spark_schema(lance_format.dataset(path).schema)

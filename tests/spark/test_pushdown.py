@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 
-from connector.pushdown import filterable_columns, parse_predicate
-from connector.row_columns import ROW_FIELDS
-from connector.types import to_spark_schema
+from connector.read.predicates import filterable_columns, parse_predicate
+from connector.types.row_columns import ROW_FIELDS
+from connector.types.schemas import to_spark_schema
 from lance_format import InvalidInputError
 from lance_format.expressions import to_sql
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import connector
-import connector.data_source
+import connector.source.data_source
 import lance_format
 from tests.spark.conftest import PUSHDOWN, ROOT, append, load, overwrite
 
@@ -185,12 +185,14 @@ def test_register_turns_pushdown_on(spark: SparkSession, path: str) -> None:
 
 
 def test_the_session_in_the_documentation_runs(spark: SparkSession) -> None:
-    assert doctest.testmod(connector.data_source).failed == 0
+    assert doctest.testmod(connector.source.data_source).failed == 0
 
 
 def test_planning_imports_no_kernels() -> None:
     """Spark imports the data source anew for every query that it plans."""
-    program = "import sys, connector.data_source; print([m for m in ('numba', 'pandas', 'lance') if m in sys.modules])"
+    program = (
+        "import sys, connector.source.data_source; print([m for m in ('numba', 'pandas', 'lance') if m in sys.modules])"
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == "[]"

@@ -15,8 +15,8 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.testing.objects import PythonOnlyUDT
 
-from connector.compatibility import check_appendable, check_readable
-from connector.types import to_exchange_schema, to_spark_schema, to_stored_schema
+from connector.types.compatibility import check_appendable, check_readable
+from connector.types.schemas import to_exchange_schema, to_spark_schema, to_stored_schema
 from lance_format import InvalidInputError, NotSupportedError, SchemaMismatchError
 from tests.spark.conftest import relaxed
 
@@ -332,7 +332,7 @@ def test_a_map_needs_a_type_of_keys() -> None:
 def test_digits_that_this_spark_lacks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = [pa.field("c", pa.time64("ns"), metadata={"spark:type": "time(9)"}), pa.field("d", pa.time64("ns"))]
     for known in (6, 9):
-        monkeypatch.setattr("connector.field_metadata._MAX_TIME_PRECISION", known)
+        monkeypatch.setattr("connector.types.field_metadata._MAX_TIME_PRECISION", known)
         assert to_spark_schema(pa.schema(fields)) == struct(c=t.TimeType(known), d=t.TimeType(known))
 
 

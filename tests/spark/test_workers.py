@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _loaded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    modules = [name in sys.modules for name in ("connector.reader", "connector.writer", "numba")]
+    modules = [name in sys.modules for name in ("connector.read.reader", "connector.write.writer", "numba")]
     is_frozen = gc.get_freeze_count() > 50_000
     yield from (
         pa.RecordBatch.from_pydict({"loaded": [all(modules) and is_frozen] * batch.num_rows}) for batch in batches

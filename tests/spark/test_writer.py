@@ -13,9 +13,9 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import WriterCommitMessage
 
 import lance_format
-from connector.commit_message import LanceCommitMessage
-from connector.data_source import LanceDataSource
-from connector.writer import LanceWriter
+from connector.source.data_source import LanceDataSource
+from connector.write.commit_message import LanceCommitMessage
+from connector.write.writer import LanceWriter
 from lance_format import CommitError
 from tests.spark.conftest import data_files, files
 
@@ -31,7 +31,7 @@ def make_writer(path: str, overwrite: bool = False, **options: str) -> LanceWrit
 def run_task(writer: LanceWriter, partition_id: int, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write ten rows as the task of a partition, and return its message as the driver gets it."""
     context = SimpleNamespace(partitionId=lambda: partition_id)
-    monkeypatch.setattr("connector.writer.TaskContext", SimpleNamespace(get=lambda: context))
+    monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
     batch = pa.record_batch({"id": range(partition_id * 10, partition_id * 10 + 10)})
     return pickle.loads(pickle.dumps(copy(writer).write(iter([batch]))))
 
@@ -116,7 +116,7 @@ def test_an_abort_takes_new_columns_away_with_their_rows(path: str, monkeypatch:
 def test_an_abort_deletes_the_files_of_all_tasks_even_of_those_whose_message_is_lost(
     writer: LanceWriter, messages: list[Any], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connector.writer._KILL_SECONDS", 0)
+    monkeypatch.setattr("connector.write.writer._KILL_SECONDS", 0)
     assert len(data_files(path)) == 3
     copy(writer).abort([messages[0], None, messages[2]])
     assert data_files(path) == set()
@@ -182,7 +182,7 @@ def test_a_task_that_fails_deletes_its_files(writer: LanceWriter, path: str, mon
         raise RuntimeError("broken")
 
     context = SimpleNamespace(partitionId=lambda: 0)
-    monkeypatch.setattr("connector.writer.TaskContext", SimpleNamespace(get=lambda: context))
+    monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
     with pytest.raises(RuntimeError, match="broken"):
         copy(writer).write(batches())
     assert not Path(path).exists()

@@ -9,11 +9,11 @@ import lance_format
 from lance_format.datatypes import Schema
 from lance_format.object_store import ObjectStore, resolve
 from lance_format.proto import table_pb2
-from lance_format.table.fragment import FragmentMetadata
-from lance_format.table.naming import new_data_file_name
-from lance_format.table.operations import Append, Overwrite
-from lance_format.table.stored_files import DataFile
-from lance_format.table.transaction import Transaction
+from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.layout import new_data_file_name
+from lance_format.table.transaction.operations import Append, Overwrite
+from lance_format.table.transaction.transaction import Transaction
 from lance_format.version import STABLE
 
 SCHEMA = pa.schema([pa.field("a", pa.int64()), pa.field("s", pa.string())])

@@ -9,7 +9,7 @@ from pathlib import Path
 import lance_format
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.object_store.local import LocalReader, LocalStore
-from lance_format.table.dataset import LanceDataset
+from lance_format.table.dataset.dataset import LanceDataset
 
 
 class _Reader(LocalReader):

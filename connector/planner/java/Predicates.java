@@ -30,7 +30,7 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's predicates as lists that connector/pushdown.py reads; its docstring describes them. Null stands for what Python
+ * Spark's predicates as lists that connector/read/predicates.py reads; its docstring describes them. Null stands for what Python
  * would not evaluate exactly as Spark does.
  */
 final class Predicates {

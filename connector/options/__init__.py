@@ -1,0 +1,1 @@
+"""Options of reads and writes, parsed once into values, and the version that they choose."""

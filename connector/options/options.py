@@ -1,0 +1,273 @@
+"""The options of `spark.read.format("lance")` and `df.write.format("lance")`, parsed once into one value.
+
+Names policy: every name has to be known, because an option that is silently ignored is a wrong answer in waiting
+(`versoin=3` would read the latest version). A name that is close to a known one is answered with that one. All options
+are accepted in both directions, since a temporary view has one set of them for SELECT and INSERT; those of the other
+direction are checked and otherwise unused. Names that start with two underscores belong to Spark and are skipped.
+Options of single columns are known by how their names end; `connector.options.column_options` has them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connector.options.column_options import BLOB, ENCODING, PROPERTIES, STRUCTURAL_ENCODING, VECTOR_SIZE, ColumnOption
+from connector.options.timestamps import parse_timestamp
+from connector.protocol import TIME_ZONE
+from connector.types.row_columns import ROW_FIELDS
+from lance_format import InvalidInputError
+
+_SPARK_INTERNAL_PREFIX = "__"
+_TIMESTAMP = "timestamp"
+_SEVERAL_PATHS = "paths"
+_MAX_ROWS_PER_FILE = 2**31 - 1
+_MAX_BATCH_ROWS = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
+_CHOICES = {STRUCTURAL_ENCODING: ("miniblock", "fullzip"), ENCODING: (BLOB,)}
+_BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
+_MAX_VECTOR_SIZE = 2**31 - 1
+_COLUMN_MARK = re.compile(r"(?<=.)\.(?:lance|arrow)\.")
+_DIGITS = re.compile(r"[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class LanceOptions:
+    """What a user asked of one read or write.
+
+    Parameters
+    ----------
+    path : str
+        The table's directory.
+    version : int, optional
+        The version to read; None is the latest.
+    tag : str, optional
+        The name of the version to read.
+    branch : str, optional
+        The branch to read and to write; None is the main one, or that which the path leads to.
+    timestamp : datetime, optional
+        When: the latest version that there was then is read. With a time zone.
+    columns : tuple of str, optional
+        The columns to read, in the order wanted; None is all.
+    metadata_columns : tuple of str
+        Columns of what the table knows of every row, to be read after the others.
+    filter : str, optional
+        Which rows to read, in the SQL of `lance_format`; None is all.
+    split_size_bytes : int, optional
+        How much of the table's files a task reads, about.
+    batch_size : int, optional
+        The most rows in a batch that is handed to Spark.
+    file_format_version : str, optional
+        The version of the files to write, or an alias of one.
+    max_row_per_file : int, optional
+        The most rows in a data file; a task that has more writes another file.
+    max_bytes_per_file : int, optional
+        The size of a data file, in bytes, from which on a task starts another one.
+    enable_stable_row_ids : bool, optional
+        Whether a new table keeps the ids of rows that move; None is what the table has, and no for a new one.
+    merge_schema : bool
+        Whether an append adds the columns that the table lacks.
+    column_options : tuple of ColumnOption
+        How single columns are stored.
+    blob_handling : str
+        Whether columns of blobs are read as their bytes or as structs that say where these are.
+    """
+
+    path: str
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    timestamp: datetime.datetime | None = None
+    columns: tuple[str, ...] | None = None
+    metadata_columns: tuple[str, ...] = ()
+    filter: str | None = None
+    split_size_bytes: int | None = None
+    batch_size: int | None = None
+    file_format_version: str | None = None
+    max_row_per_file: int | None = None
+    max_bytes_per_file: int | None = None
+    enable_stable_row_ids: bool | None = None
+    merge_schema: bool = False
+    column_options: tuple[ColumnOption, ...] = ()
+    blob_handling: str = "all_binary"
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> LanceOptions:
+        """Check every name and value that Spark hands over.
+
+        Parameters
+        ----------
+        options : mapping of str to str
+            Names in any case.
+
+        Returns
+        -------
+        LanceOptions
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no path, a name is unknown or a value is malformed or out of range.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        if _SEVERAL_PATHS in given:
+            raise InvalidInputError(
+                f"one path is expected, not several: {given[_SEVERAL_PATHS]}; union the tables instead"
+            )
+        parsed: dict[str, Any] = {}
+        column_options = []
+        for name, value in given.items():
+            if name.startswith(_SPARK_INTERNAL_PREFIX):
+                continue
+            column_option = _parse_column_option(name, value)
+            if column_option is not None:
+                column_options.append(column_option)
+            elif name == _TIMESTAMP:
+                parsed[name] = parse_timestamp(name, value, given.get(TIME_ZONE))
+            elif name in _SPELLINGS:
+                spelling = _SPELLINGS[name]
+                parsed[_ATTRIBUTES.get(spelling, spelling)] = _PARSERS[spelling](spelling, value)
+            else:
+                raise InvalidInputError(_unknown_name(name))
+        if "path" not in parsed:
+            raise InvalidInputError("no path is given: use .load(path), .save(path) or the option 'path'")
+        _check_one_version(parsed)
+        return cls(**parsed, column_options=tuple(column_options))
+
+
+def _check_one_version(parsed: Mapping[str, Any]) -> None:
+    """Refuse options that name a version in two ways."""
+    for one, others in _CONTRADICTIONS.items():
+        both = [other for other in others if one in parsed and other in parsed]
+        if both:
+            raise InvalidInputError(
+                f"the options {one!r} and {both[0]!r} contradict each other: each says which version to read; keep one"
+            )
+
+
+def _unknown_name(name: str) -> str:
+    known = list(_PARSERS)
+    marked = _COLUMN_MARK.search(name)
+    if marked:
+        known += [name[: marked.start() + 1] + column_property for column_property in PROPERTIES]
+    spellings = {spelling.lower(): spelling for spelling in known}
+    close = [spellings[match] for match in difflib.get_close_matches(name, spellings, n=1, cutoff=0.7)]
+    of_columns = ", ".join(f"<column>.{column_property}" for column_property in PROPERTIES)
+    hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}, {of_columns}"
+    return f"unknown option {name!r}: {hint}"
+
+
+def _parse_column_option(name: str, value: str) -> ColumnOption | None:
+    """Return the option of a column that a name stands for; None if it is no such name."""
+    for column_property in PROPERTIES:
+        column = name.removesuffix(f".{column_property}")
+        if column not in ("", name):
+            text = _parse_text(name, value)
+            if column_property == VECTOR_SIZE:
+                text = str(_parse_count(_MAX_VECTOR_SIZE)(name, value))
+            if column_property in _CHOICES:
+                text = _parse_choice(_CHOICES[column_property])(name, value)
+            return ColumnOption(column, column_property, text)
+    return None
+
+
+def _parse_text(name: str, value: str) -> str:
+    text = value.strip()
+    if not text:
+        raise InvalidInputError(f"option {name!r} is empty")
+    return text
+
+
+def _parse_path(name: str, value: str) -> str:
+    path = _parse_text(name, value)
+    if path.lower().startswith("memory:"):
+        raise InvalidInputError(f"{path} is in the memory of one process, and Spark has several; use another storage")
+    return path
+
+
+def _parse_choice(choices: tuple[str, ...]) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        text = value.strip().lower()
+        if text not in choices:
+            raise InvalidInputError(f"option {name!r} has to be one of {', '.join(choices)}, not {value!r}")
+        return text
+
+    return parse
+
+
+def _parse_count(largest: int) -> Callable[[str, str], int]:
+    def parse(name: str, value: str) -> int:
+        text = value.strip()
+        count = int(text) if _DIGITS.fullmatch(text) else 0
+        if not 1 <= count <= largest:
+            raise InvalidInputError(f"option {name!r} has to be a whole number from 1 to {largest}, not {value!r}")
+        return count
+
+    return parse
+
+
+def _parse_flag(name: str, value: str) -> bool:
+    return _parse_choice(("true", "false"))(name, value) == "true"
+
+
+def _parse_columns(name: str, value: str) -> tuple[str, ...]:
+    if value.lstrip().startswith("["):
+        names = _parse_json_names(name, value)
+    else:
+        names = [part.strip() for part in value.split(",")]
+    if not all(names) or not names:
+        raise InvalidInputError(f"option {name!r} has to name columns, separated by commas, not {value!r}")
+    repeated = sorted({column for column in names if names.count(column) > 1})
+    if repeated:
+        raise InvalidInputError(f"option {name!r} names {', '.join(map(repr, repeated))} more than once")
+    return tuple(names)
+
+
+def _parse_metadata_columns(name: str, value: str) -> tuple[str, ...]:
+    names = _parse_columns(name, value)
+    unknown = [column for column in names if column not in ROW_FIELDS]
+    if unknown:
+        raise InvalidInputError(
+            f"option {name!r} names {', '.join(map(repr, unknown))}; the metadata columns are {', '.join(ROW_FIELDS)}"
+        )
+    return names
+
+
+def _parse_json_names(name: str, value: str) -> list[str]:
+    expected = f"option {name!r} starts like a JSON list and has to be one, of strings, not {value!r}"
+    try:
+        names = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(expected) from error
+    if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
+        raise InvalidInputError(expected)
+    return names
+
+
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "path": _parse_path,
+    "version": _parse_count(_MAX_INT64),
+    "tag": _parse_text,
+    "branch": _parse_text,
+    _TIMESTAMP: parse_timestamp,
+    "columns": _parse_columns,
+    "metadata_columns": _parse_metadata_columns,
+    "filter": _parse_text,
+    "split_size_bytes": _parse_count(_MAX_INT64),
+    "batch_size": _parse_count(_MAX_BATCH_ROWS),
+    "blob_handling": _parse_choice(_BLOB_HANDLINGS),
+    "file_format_version": _parse_text,
+    "max_row_per_file": _parse_count(_MAX_ROWS_PER_FILE),
+    "max_bytes_per_file": _parse_count(_MAX_INT64),
+    "enable_stable_row_ids": _parse_flag,
+    "mergeSchema": _parse_flag,
+}
+_SPELLINGS = {spelling.lower(): spelling for spelling in _PARSERS}
+_ATTRIBUTES = {"mergeSchema": "merge_schema"}
+_CONTRADICTIONS = {"tag": ("version", "branch", "timestamp"), "version": ("timestamp",)}
+"""A tag names a version of a branch; a version and a time may be of a branch."""

@@ -1,0 +1,43 @@
+"""Which version of a table is read: a number, a tag, a branch, a time, or the latest."""
+
+from __future__ import annotations
+
+import datetime
+
+import lance_format
+from connector.options.options import LanceOptions
+
+
+def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
+    """Open the version that options name.
+
+    Returns
+    -------
+    LanceDataset
+        By its `uri`, which is the branch's own, and its `version` the same one is opened again.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        If there is no such table, version, tag or branch, or the table is younger than the time given.
+    """
+    if options.tag is not None:
+        return lance_format.dataset(options.path, options.tag)
+    uri = branch_uri(options)
+    if options.timestamp is None:
+        return lance_format.dataset(uri, options.version)
+    # The library looks for what is older than a time, to the microsecond; a timestamp in SQL means up to it.
+    return lance_format.dataset(uri, asof=options.timestamp + datetime.timedelta(microseconds=1))
+
+
+def branch_uri(options: LanceOptions) -> str:
+    """Return where the branch is that options name; that is the path if they name none.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        If there is no such table or branch.
+    """
+    if options.branch is None:
+        return options.path
+    return lance_format.dataset(options.path, (options.branch, None)).uri

@@ -1,0 +1,35 @@
+"""Names of the options by which the Java classes of the planner bridge and Python talk to each other.
+
+They start with two underscores, which keeps them apart from options of users.
+
+======================== ============================================================================================
+option                   value
+======================== ============================================================================================
+`__lance.ask`            the question that a forked worker answers; see `connector.planner.answers`
+`__lance.schema`         the columns that the question is about, as JSON
+`__lance.mode`           `create` if a write has to make the table
+`__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
+`__lance.snapshot`       `[uri, version]`: the version that Spark has seen, whatever was committed since
+`__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
+`__lance.runtime`        a second predicate, which Spark found while it ran the query
+`__lance.limit`          the number of rows that suffice: of all partitions together without a filter, else of each
+`__lance.offset`         the number of these rows that are skipped; only without a filter
+`__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
+`__lance.parallelism`    the number of tasks that can run at a time
+======================== ============================================================================================
+"""
+
+from __future__ import annotations
+
+PREFIX = "__lance."
+ASK = "__lance.ask"
+SCHEMA = "__lance.schema"
+SAVING = "__lance.mode"
+TIME_ZONE = "__lance.time_zone"
+SNAPSHOT = "__lance.snapshot"
+PREDICATE = "__lance.predicate"
+RUNTIME = "__lance.runtime"
+LIMIT = "__lance.limit"
+OFFSET = "__lance.offset"
+ORDER = "__lance.order"
+PARALLELISM = "__lance.parallelism"

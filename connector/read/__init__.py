@@ -1,0 +1,1 @@
+"""Reads: the plan on the driver, its partitions, and the tasks."""

@@ -1,0 +1,191 @@
+"""Predicates that Spark pushes to a scan, as expressions of `lance_format`.
+
+Spark describes them by a tree of its own, which the planner bridge writes down as JSON: a list of an operator and what
+it is applied to.
+
+| form                                              |                                                               |
+|---------------------------------------------------|---------------------------------------------------------------|
+| `["COLUMN", "s", "x"]`                            | a column, or a field below it                                 |
+| `["LITERAL", type, value]`                        | a constant; null is `null`                                    |
+| `["CAST", type, operand]`                         | to a type that holds all values of the operand's              |
+| `["IN", operand, type, [value, …]]`               | constants of one type                                         |
+| `["=", left, right]`, `<>` `<` `<=` `>` `>=` `<=>` | comparisons                                                   |
+| `["AND", …]`, `["OR", …]`, `["NOT", operand]`     |                                                               |
+| `["IS_NULL", operand]`, `["IS_NOT_NULL", …]`      |                                                               |
+| `["STARTS_WITH", operand, text]`, `ENDS_WITH`, `CONTAINS` | the text is taken as it is                            |
+| `["ALWAYS_TRUE"]`, `["ALWAYS_FALSE"]`             |                                                               |
+
+Types have Spark's names. A value is text, as JavaScript's numbers could not hold all of them, or a boolean: whole
+numbers in digits, also days of dates, microseconds of timestamps and nanoseconds of times; binaries in base64.
+
+What comes here is evaluated here alone, so it has to mean to `lance_format` exactly what it means to Spark. That is so
+for the columns that `filterable_columns` returns, which is what the bridge asks before it takes a predicate.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, StringType, StructType, UserDefinedType, VariantType
+
+from connector.types.row_columns import ROW_FIELDS
+from lance_format import InvalidInputError
+from lance_format.expressions import Expression, nodes
+
+Form = list[Any]
+
+_COMPARISONS: dict[str, nodes.ComparisonOperator] = {"=": "=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TEXT_FUNCTIONS = {"STARTS_WITH": "starts_with", "ENDS_WITH": "ends_with", "CONTAINS": "contains"}
+_TYPES = {
+    "void": pa.null(),
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_TIME = re.compile(r"time\(\d\)")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+_EXACT: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_date32,
+    pa.types.is_time,
+    lambda arrow_type: pa.types.is_timestamp(arrow_type) and arrow_type.unit != "ns",
+)
+"""Stored types whose values Spark sees as they are. It sees nanoseconds and milliseconds of dates rounded down."""
+
+
+def parse_predicate(text: str) -> Expression:
+    """Read a predicate from JSON.
+
+    Parameters
+    ----------
+    text : str
+        See above.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text is none of these forms.
+    """
+    try:
+        return _expression(json.loads(text))
+    except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
+        raise InvalidInputError(f"the predicate {text[:200]!r} is not one that the planner bridge writes") from error
+
+
+def filterable_columns(stored: pa.Schema, schema: StructType) -> list[list[str]]:
+    """Return the columns, and fields below structs, over which predicates mean the same to Spark and here.
+
+    Parameters
+    ----------
+    stored : pyarrow.Schema
+        Of the table, as it is stored.
+    schema : StructType
+        The columns that Spark sees, and their types.
+
+    Returns
+    -------
+    list of list of str
+        Names that lead to a column.
+    """
+    found = [[name] for name in ROW_FIELDS if name not in stored.names]
+    for field in schema:
+        if field.name in stored.names:
+            found.extend(_filterable(stored.field(field.name).type, field.dataType, [field.name]))
+    return found
+
+
+def _filterable(arrow_type: pa.DataType, spark_type: DataType, path: list[str]) -> Iterator[list[str]]:
+    if isinstance(arrow_type, pa.BaseExtensionType) or isinstance(spark_type, UserDefinedType | VariantType):
+        return
+    if pa.types.is_struct(arrow_type) and isinstance(spark_type, StructType):
+        for field in spark_type:
+            index = arrow_type.get_field_index(field.name)
+            if index >= 0:
+                yield from _filterable(arrow_type.field(index).type, field.dataType, [*path, field.name])
+        return
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    if isinstance(spark_type, StringType) and not spark_type.isUTF8BinaryCollation():
+        return
+    if any(is_exact(arrow_type) for is_exact in _EXACT):
+        yield path
+
+
+def _expression(form: Form) -> Expression:
+    operator, *operands = form
+    if operator in _COMPARISONS:
+        left, right = map(_expression, operands)
+        return nodes.Comparison(_COMPARISONS[operator], left, right)
+    if operator in _TEXT_FUNCTIONS:
+        value, text = map(_expression, operands)
+        return nodes.Call(_TEXT_FUNCTIONS[operator], (value, text))
+    return _FORMS[operator](*operands)
+
+
+def _in(operand: Form, spark_type: str, values: list[Any]) -> Expression:
+    arrow_type = _arrow_type(spark_type)
+    constants = pa.array([_value(arrow_type, value) for value in values], arrow_type)
+    return nodes.In(_expression(operand), constants)
+
+
+def _literal(spark_type: str, value: Any) -> Expression:
+    arrow_type = _arrow_type(spark_type)
+    return nodes.Literal(pa.scalar(_value(arrow_type, value), arrow_type))
+
+
+_FORMS: dict[str, Callable[..., Expression]] = {
+    "COLUMN": lambda *path: nodes.Column(path),
+    "LITERAL": _literal,
+    "CAST": lambda spark_type, operand: nodes.Cast(_expression(operand), _arrow_type(spark_type)),
+    "IN": _in,
+    "<=>": lambda left, right: nodes.NullSafeEqual(_expression(left), _expression(right)),
+    "AND": lambda *terms: nodes.conjunction(tuple(map(_expression, terms))),
+    "OR": lambda *terms: nodes.disjunction(tuple(map(_expression, terms))),
+    "NOT": lambda operand: nodes.Not(_expression(operand)),
+    "IS_NULL": lambda operand: nodes.IsNull(_expression(operand)),
+    "IS_NOT_NULL": lambda operand: nodes.Not(nodes.IsNull(_expression(operand))),
+    "ALWAYS_TRUE": lambda: nodes.Literal(pa.scalar(True)),
+    "ALWAYS_FALSE": lambda: nodes.Literal(pa.scalar(False)),
+}
+
+
+def _arrow_type(spark_type: str) -> pa.DataType:
+    decimal = _DECIMAL.fullmatch(spark_type)
+    if decimal:
+        return pa.decimal128(*map(int, decimal.groups()))
+    return pa.time64("ns") if _TIME.fullmatch(spark_type) else _TYPES[spark_type]
+
+
+def _value(arrow_type: pa.DataType, value: Any) -> Any:
+    """Return what Arrow makes a scalar of: numbers stand for days and fractions of seconds, too."""
+    if value is None or isinstance(value, bool) or pa.types.is_string(arrow_type):
+        return value
+    if pa.types.is_binary(arrow_type):
+        return base64.b64decode(value, validate=True)
+    if pa.types.is_decimal(arrow_type):
+        return Decimal(value)
+    return float(value) if pa.types.is_floating(arrow_type) else int(value)

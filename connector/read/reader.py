@@ -1,0 +1,144 @@
+"""The read side: fixes a version on the driver, then reads some ranges of rows a task.
+
+Spark refuses a reader that has `pushFilters` while `spark.sql.python.filterPushdown.enabled` is off, which is the
+default, and does not tell the data source whether it is on. What does tell is the worker that plans the read: Spark
+runs `pyspark.sql.worker.data_source_pushdown_filters` only when the setting is on, and another module otherwise.
+`create_reader` looks at that and picks one of two classes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.options.options import LanceOptions
+from connector.read.partition import ScanPartition
+from connector.read.pushed import Pushed
+from connector.types.batches import split, to_spark
+from connector.types.compatibility import check_readable
+from connector.types.schemas import to_exchange_schema
+from lance_format import CommitConflictError, LanceDataset, LanceScanner
+from lance_format.expressions import conjunction, parse
+
+_PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+_WORKER_LOGS = "PYSPARK_SPARK_SESSION_UUID"
+"""Spark sets it in workers whose log it keeps, with `spark.sql.pyspark.worker.logging.enabled`."""
+_DEFAULT_BATCH_ROWS = 65_536
+_DEFAULT_PARALLELISM = 16
+"""How many tasks a scan should have that does not learn how many can run at a time."""
+
+
+def create_reader(options: LanceOptions, schema: StructType, pushed: Pushed) -> LanceReader:
+    """Return the reader that fits the worker which is planning the query."""
+    reader = PushdownLanceReader if _plans_with_pushdown() else LanceReader
+    return reader(options, schema, pushed)
+
+
+class LanceReader(DataSourceReader):
+    """Reads the columns of `schema` from one version of a table.
+
+    The version is fixed here, so that every task of a query sees the same table, whatever is committed meanwhile.
+
+    Parameters
+    ----------
+    options : LanceOptions
+        Their `path` and `version` say what is read; see `connector.options.snapshot`.
+    schema : StructType
+        What Spark believes the table to have, or what it needs of that: from `LanceDataSource.schema`, given by the
+        user, or pruned by the planner bridge.
+    pushed : Pushed, optional
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        If there is nothing to read.
+    SchemaMismatchError
+        If the table does not have these columns with these types, any more or at all.
+    InvalidInputError
+        If the option `filter` makes no sense.
+    """
+
+    def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed | None = None) -> None:
+        pushed = pushed or Pushed()
+        dataset = lance_format.dataset(options.path, options.version)
+        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        check_readable(stored, schema, options.path)
+        self._path = options.path
+        self._version = dataset.version
+        self._schema = schema
+        self._batch_rows = options.batch_size or _DEFAULT_BATCH_ROWS
+        self._blob_handling = options.blob_handling
+        asked = None if options.filter is None else parse(options.filter)
+        terms = tuple(term for term in (asked, pushed.predicate) if term is not None)
+        self._filter = conjunction(terms) if terms else None
+        self._limit = None if pushed.limit is None else max(pushed.limit - pushed.offset, 0)
+        self._offset = pushed.offset
+        self._order = pushed.order
+        self._sizes = {"min_tasks": pushed.parallelism or _DEFAULT_PARALLELISM}
+        if options.split_size_bytes is not None:
+            self._sizes["split_size_bytes"] = options.split_size_bytes
+        self._scanner(dataset)  # so that what is wrong with a filter is said here
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Divide the scan into tasks of about the same size; if there is none, Spark makes an empty partition.
+
+        Where some rows suffice and no filter may drop any, no more are read.
+        """
+        tasks = self._scanner(self._open()).plan_tasks(**self._sizes)
+        return [ScanPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Read one task, in batches of exactly the schema that Spark expects."""
+        if not isinstance(partition, ScanPartition):
+            return
+        if _WORKER_LOGS in os.environ:
+            logging.getLogger("lance_format.scan").setLevel(logging.DEBUG)
+        schema = to_exchange_schema(self._schema)
+        dataset = self._open()
+        for fragment_id in partition.task.fragment_ids:
+            if dataset.get_fragment(fragment_id) is None:
+                raise CommitConflictError(
+                    f"version {self._version} of {self._path} has no fragment {fragment_id} any more: "
+                    "the table was replaced while it was read; run the query again"
+                )
+        for batch in self._scanner(dataset).read_task(partition.task):
+            for part in split(batch, self._batch_rows):
+                yield to_spark(part, schema)
+
+    def _open(self) -> LanceDataset:
+        return lance_format.dataset(self._path, version=self._version)
+
+    def _scanner(self, dataset: LanceDataset) -> LanceScanner:
+        return dataset.scanner(
+            to_exchange_schema(self._schema),
+            self._filter,
+            self._limit,
+            self._offset,
+            batch_size=self._batch_rows,
+            blob_handling=self._blob_handling,
+            order_by=self._order,
+        )
+
+
+class PushdownLanceReader(LanceReader):
+    """The same, for sessions that push filters. All of them are still evaluated by Spark.
+
+    Up to version 4.3, Spark keeps one reader for all queries of a DataFrame or view, the one that was planned last, and
+    runs it for every one of them, whatever filters it was given. So filters must not change what `read` yields.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Hand every filter back."""
+        return filters
+
+
+def _plans_with_pushdown() -> bool:
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PUSHDOWN_WORKER in sys.modules or getattr(main, "name", None) == _PUSHDOWN_WORKER

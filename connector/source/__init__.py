@@ -1,0 +1,1 @@
+"""The data source `lance` as Spark calls it."""

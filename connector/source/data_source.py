@@ -1,0 +1,203 @@
+"""Lance tables as a Spark data source.
+
+========================= ===== ==================================================================================
+option                    for   value
+========================= ===== ==================================================================================
+`path`                    both  the table's directory; `.load(path)` and `.save(path)` set it
+`version`                 read  the version to read; by default the latest when the DataFrame or view is made
+`tag`                     read  the name of the version to read
+`timestamp`               read  the latest version at a time: `2026-01-31 12:00:00+01:00`, or microseconds since 1970
+`branch`                  both  the branch; by default the main one
+`columns`                 read  the columns to read, separated by commas, or as a JSON list; all by default
+`metadata_columns`        read  of `_rowid`, `_rowaddr`, `_fragid`, `_row_created_at_version`,
+                                `_row_last_updated_at_version` and `_rowoffset` those to add, separated by commas
+`filter`                  read  which rows to read, as SQL: `id > 5 AND name LIKE 'o%'`; all by default
+`split_size_bytes`        read  how much of the table's files a task reads, about; 134217728 by default
+`batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
+`blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
+`file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
+`max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
+`max_bytes_per_file`      write the size from which on a task starts another data file
+`enable_stable_row_ids`   write whether the rows of a new table keep their ids when they move
+`mergeSchema`             write whether an append adds the columns that the table lacks
+`<column>.…`              write how a column of a new table is stored, see below
+========================= ===== ==================================================================================
+
+======================================== ======================================================================
+option of a column                       value
+======================================== ======================================================================
+`<column>.arrow.fixed-size-list.size`    the number of values that every array of the column has: it holds vectors
+`<column>.lance.encoding`                `blob`: the values of a binary column are stored apart, each by itself
+`<column>.lance.compression`             `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
+`<column>.lance.compression-level`       0 to 22, of zstd
+`<column>.lance.structural-encoding`     `miniblock` or `fullzip`, the layout of pages
+`<column>.lance.rle-threshold`           0.0 to 1.0: runs a value below which runs are encoded; 0.5 by default
+`<column>.lance.bss`                     `off`, `on` or `auto` (the default): bytes split before zstd or lz4
+`<column>.lance.dict-divisor`            from 2: values a distinct one that a dictionary has at least; 2 by default
+`<column>.lance.dict-size-ratio`         up to 1.0: how small a dictionary has to make a page; 0.8 by default
+`<column>.lance.dict-values-compression` `zstd`, `lz4` or `none`, of dictionaries
+`<column>.lance.minichunk-size`          the most bytes in a chunk of strings; 4,096 by default
+======================================== ======================================================================
+
+>>> import tempfile
+>>> from pyspark.sql import SparkSession
+>>> spark = SparkSession.builder.master("local[2]").getOrCreate()
+>>> path = tempfile.mkdtemp() + "/numbers.lance"
+>>> df = spark.createDataFrame([(1, "one"), (2, "two")], "id long, name string")
+>>> df.write.format("lance").mode("append").save(path)
+>>> spark.read.format("lance").load(path).where("id = 2").show()
++---+----+
+| id|name|
++---+----+
+|  2| two|
++---+----+
+<BLANKLINE>
+
+Spark finds the data source by itself, through the package `pyspark_lance`. `connector.register(spark)` is for sessions
+that cannot look for it, and turns filter pushdown on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import MutableMapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.options.options import LanceOptions
+from connector.options.snapshot import branch_uri, open_snapshot
+from connector.planner.answers import answer, bounds, describe, in_schema
+from connector.protocol import ASK, SAVING, SCHEMA
+from connector.read.pushed import Pushed
+from connector.read.reader import create_reader
+from connector.types.row_columns import ROW_FIELDS
+from connector.types.schemas import to_spark_schema
+from connector.write.writer import LanceWriter
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
+
+
+class LanceDataSource(DataSource):
+    """What `format("lance")` stands for: reads and writes tables.
+
+    Save modes are `append` and `overwrite`; the planner bridge adds `errorifexists` and `ignore`.
+
+    Spark makes one on the driver for every `load` and every `save`.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+        See the table above; names in any case.
+    """
+
+    options: MutableMapping[str, str]
+    _snapshot: tuple[str, int] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that `format` takes."""
+        return "lance"
+
+    def schema(self) -> StructType:
+        """Look the schema up in the table: the columns that the options `columns` and `metadata_columns` name.
+
+        This also settles which version is read. Spark plans a DataFrame or view only once, or again for some of its
+        queries, depending on their filters; fixing the version here makes all of them see the same table.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError
+            If there is nothing to read.
+        InvalidInputError
+            If the options are wrong, or name columns that the table does not have.
+        NotSupportedError
+            If a column's type cannot be read.
+        """
+        given = self._given
+        if ASK in given:
+            return in_schema(answer(type(self), given[ASK], given, given.get(SCHEMA)))
+        dataset = open_snapshot(self._parsed_options)
+        self._snapshot = (dataset.uri, dataset.version)
+        return self._infer_schema(dataset)
+
+    def describe(self, schema: StructType | None) -> dict[str, Any]:
+        """Return what the planner bridge has to know; see `connector.planner.answers`.
+
+        Parameters
+        ----------
+        schema : StructType, optional
+            The columns that Spark sees; inferred if not given.
+        """
+        options = self._parsed_options
+        dataset = open_snapshot(options)
+        seen = self._infer_schema(dataset) if schema is None else schema
+        return describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
+
+    def exists(self) -> bool:
+        """Return whether there is a table, or the branch of it, to be written to."""
+        try:
+            lance_format.dataset(branch_uri(self._parsed_options))
+        except DatasetNotFoundError:
+            return False
+        return True
+
+    def bounds(self, schema: StructType) -> dict[str, Any]:
+        """Return what the planner bridge has to know of columns; see `connector.planner.answers`."""
+        uri, version = self._seen(Pushed.parse(self.options))
+        return bounds(lance_format.dataset(uri, version), schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plan a read of the columns of `schema`."""
+        pushed = Pushed.parse(self.options)
+        uri, version = self._seen(pushed)
+        return create_reader(dataclasses.replace(self._parsed_options, path=uri, version=version), schema, pushed)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Plan a write; whatever can be refused is refused here, before a task runs."""
+        mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
+        return LanceWriter(self._parsed_options, schema, mode)
+
+    def _seen(self, pushed: Pushed) -> tuple[str, int]:
+        """Return the version that Spark has seen, or settle it now."""
+        if self._snapshot is None:
+            self._snapshot = pushed.snapshot
+        if self._snapshot is None:
+            dataset = open_snapshot(self._parsed_options)
+            self._snapshot = (dataset.uri, dataset.version)
+        return self._snapshot
+
+    def _infer_schema(self, dataset: LanceDataset) -> StructType:
+        options = self._parsed_options
+        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        _check_columns(options, stored.names)
+        if options.columns is not None:
+            stored = pa.schema([stored.field(column) for column in options.columns])
+        return StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
+
+    @cached_property
+    def _given(self) -> dict[str, str]:
+        """The options, by names in lower case."""
+        return {name.lower(): value for name, value in self.options.items()}
+
+    @cached_property
+    def _parsed_options(self) -> LanceOptions:
+        return LanceOptions.parse(self.options)
+
+
+def _check_columns(options: LanceOptions, stored: list[str]) -> None:
+    missing = [column for column in options.columns or () if column not in stored]
+    if missing:
+        raise InvalidInputError(
+            f"option 'columns' names {', '.join(map(repr, missing))}, but the table {options.path} "
+            f"has {', '.join(map(repr, stored))}"
+        )
+    own = [column for column in options.metadata_columns if column in stored]
+    if own:
+        raise InvalidInputError(
+            f"option 'metadata_columns' names {own[0]!r}, but the table {options.path} has a column of its own of this"
+            " name; leave it out"
+        )

@@ -1,0 +1,1 @@
+"""Spark's types and Arrow's: schemas, batches and arrays, both ways."""

@@ -1,0 +1,100 @@
+"""Record batches from the table's types to Spark's, and from Spark's to the table's.
+
+Columns whose types agree are passed on without a copy, and so is what agrees inside of nested ones. Values never change
+silently: a conversion either keeps them or fails, with one exception that Spark's own resolution forces: timestamps and
+durations in nanoseconds are rounded down to microseconds, dates in milliseconds down to days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from connector.types.arrays import ConversionError, convert, find_nulls
+from lance_format import LanceError, NotSupportedError, SchemaMismatchError
+
+_MAX_BATCH_BYTES = 1 << 30
+"""Where a batch is halved, well before the 32-bit offsets of Spark's strings overflow."""
+
+
+def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert a batch of a table to what Spark expects.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        Has the columns of `schema`, in any order.
+    schema : pyarrow.Schema
+        Of `connector.types.schemas.to_exchange_schema`.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+
+    Raises
+    ------
+    NotSupportedError
+        If a value is out of the range of Spark's type.
+    SchemaMismatchError
+        If a column holds nulls that the schema rules out.
+    """
+    return _convert(batch, schema, NotSupportedError, "Spark")
+
+
+def to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert a batch that Spark hands over to what the table stores.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        Has the columns of `schema`, in any order.
+    schema : pyarrow.Schema
+        Of the table.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a value does not fit the stored type, or a column holds nulls that the table rules out.
+    InvalidInputError
+        If an array has not the length of the vectors that the table stores.
+    """
+    return _convert(batch, schema, SchemaMismatchError, "the table")
+
+
+def split(batch: pa.RecordBatch, max_rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into slices of at most `max_rows` rows and about a gigabyte, without a copy."""
+    for start in range(0, batch.num_rows, max_rows):
+        yield from _halve(batch.slice(start, max_rows))
+
+
+def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.nbytes <= _MAX_BATCH_BYTES or batch.num_rows < 2:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _halve(batch.slice(0, middle))
+    yield from _halve(batch.slice(middle))
+
+
+def _convert(batch: pa.RecordBatch, schema: pa.Schema, error: type[LanceError], owner: str) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        try:
+            converted = convert(batch.column(field.name), field.type, field.name)
+        except ConversionError as mismatch:
+            raise error(
+                f"column {mismatch.path!r}: {mismatch.source} does not fit {owner}'s type {mismatch.target}: "
+                f"{mismatch.cause}"
+            ) from mismatch
+        nulls = find_nulls(converted, field)
+        if nulls is not None:
+            raise SchemaMismatchError(f"column {nulls!r} holds nulls, but {owner} declares it as not nullable")
+        columns.append(converted)
+    if not columns:
+        return batch.select([])  # which keeps the number of rows
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

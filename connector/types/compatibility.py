@@ -1,0 +1,244 @@
+"""Whether the columns of a DataFrame and those of a table hold the same values.
+
+What no value depends on may differ: the order of columns and of the fields of structs, nullability, metadata, the
+length of a varchar, a collation, whether values are of a user-defined type or of what that is made of. Times and
+intervals may be coarser than where they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimeType,
+    UserDefinedType,
+    VarcharType,
+)
+
+from connector.types.arrays import has_items
+from connector.types.row_columns import ROW_FIELDS
+from connector.types.schemas import to_spark_schema
+from connector.types.user_defined_types import name_class, storage_type
+from lance_format import SchemaMismatchError
+
+
+def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
+    """Check that a table has the columns that Spark is about to read, with types that hold the same values.
+
+    What the table knows of its rows besides their values counts among them. Of a struct fields may be left out.
+
+    Parameters
+    ----------
+    stored : pyarrow.Schema
+        Of the table's version that is read.
+    wanted : StructType
+    path : str
+        Of the table, for the message.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Naming every column that is missing or has another type.
+    """
+    differences = []
+    for field in wanted:
+        if field.name in stored.names:
+            [found] = to_spark_schema(pa.schema([stored.field(field.name)]))
+        elif field.name in ROW_FIELDS:
+            found = ROW_FIELDS[field.name]
+        else:
+            differences.append(f"column {field.name!r} is not in the table")
+            continue
+        differences.extend(
+            f"column {name!r} is read as {_spell(target)} but is {_spell(source)}"
+            for name, source, target in _differing(found.dataType, field.dataType, field.name, partial=True)
+        )
+    if differences:
+        raise SchemaMismatchError(
+            f"the table {path} does not fit the schema that it is read with: {'; '.join(differences)}; "
+            "load it again, without a schema of your own"
+        )
+
+
+def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
+    """Return the columns of a DataFrame under the names that a table has for them.
+
+    Case does not matter, as it does not by default in Spark, unless there is a column of the very name. What the table
+    has no column for keeps its name.
+
+    Parameters
+    ----------
+    found : StructType
+        Of the DataFrame.
+    stored : sequence of str
+        The columns of the table.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a name stands for several columns of the table, or several names stand for one.
+    """
+    left = [name for name in stored if name not in found.fieldNames()]
+    names = [field.name if field.name in stored else _find(field.name, left) for field in found]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise SchemaMismatchError(f"more than one column of the data stands for column {repeated[0]!r} of the table")
+    renamed = zip(found, names, strict=True)
+    return StructType([StructField(name, field.dataType, field.nullable, field.metadata) for field, name in renamed])
+
+
+def check_appendable(found: StructType, expected: StructType, path: str, *, allow_new: bool) -> None:
+    """Compare the columns that are to be appended with those of the table, by name.
+
+    Columns that are missing become null, where the table allows it.
+
+    Parameters
+    ----------
+    found, expected : StructType
+        Of the DataFrame, by the names of the table, and of the table.
+    path : str
+        Of the table, for the message.
+    allow_new : bool
+        Whether there may be columns, and fields of structs, that the table lacks.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Naming every column that differs, and how.
+    """
+    differences: list[str] = []
+    for field in expected:
+        if field.name in found.fieldNames():
+            differences.extend(
+                f"column {name!r} is {_spell(source)} where the table has {_spell(target)}"
+                for name, source, target in _differing(
+                    found[field.name].dataType, field.dataType, field.name, partial=allow_new
+                )
+            )
+        elif not field.nullable:
+            differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing and cannot be null")
+    new = [field for field in found if field.name not in expected.fieldNames()]
+    if not allow_new:
+        differences.extend(f"column {field.name!r} ({_spell(field.dataType)}) is not in the table" for field in new)
+    if differences:
+        hint = "; the option mergeSchema adds columns" if new and not allow_new else ""
+        raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}{hint}")
+
+
+def _find(name: str, stored: Sequence[str]) -> str:
+    """Return what a table calls a column, in any case; the name itself if the table has no such column."""
+    matches = [candidate for candidate in stored if candidate.lower() == name.lower()]
+    if len(matches) > 1:
+        raise SchemaMismatchError(
+            f"column {name!r} of the data may stand for {' and '.join(map(repr, matches))} of the table; rename it"
+        )
+    return matches[0] if matches else name
+
+
+def _differing(
+    source: DataType, target: DataType, path: str, *, partial: bool = False
+) -> Iterator[tuple[str, DataType, DataType]]:
+    """Yield the innermost parts of two types where the target does not hold the values of the source, with paths.
+
+    Unless `partial`, structs have to have the same fields, and else those of the target at least.
+    """
+    if isinstance(source, UserDefinedType) != isinstance(target, UserDefinedType):
+        yield from _differing(storage_type(source), storage_type(target), path, partial=partial)
+    elif isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        yield from _differing(source.elementType, target.elementType, f"{path}.element", partial=partial)
+    elif isinstance(source, MapType) and isinstance(target, MapType):
+        yield from _differing(source.keyType, target.keyType, f"{path}.key", partial=partial)
+        yield from _differing(source.valueType, target.valueType, f"{path}.value", partial=partial)
+    elif isinstance(source, StructType) and isinstance(target, StructType) and _has_fields(source, target, partial):
+        for field in target:
+            yield from _differing(source[field.name].dataType, field.dataType, f"{path}.{field.name}", partial=partial)
+    elif source != target and not _holds(source, target):
+        yield path, source, target
+
+
+def _holds(source: DataType, target: DataType) -> bool:
+    """Tell whether a type without parts holds all values of another one, which merely has other parameters."""
+    if isinstance(source, TimeType) and isinstance(target, TimeType):
+        return source.precision <= target.precision
+    if isinstance(source, DayTimeIntervalType) and isinstance(target, DayTimeIntervalType):
+        return bool(source.endField <= target.endField)
+    if isinstance(source, StructType | DecimalType | UserDefinedType):
+        return False
+    return _family(source) is _family(target)
+
+
+def _has_fields(source: StructType, target: StructType, partial: bool) -> bool:
+    """Tell whether a struct has the fields of another one, and unless `partial` no others."""
+    found, wanted = source.fieldNames(), target.fieldNames()
+    return bool(wanted) and set(wanted) <= set(found) if partial else sorted(found) == sorted(wanted)
+
+
+def _family(spark_type: DataType) -> type[DataType]:
+    return StringType if isinstance(spark_type, CharType | VarcharType) else type(spark_type)
+
+
+def _spell(spark_type: DataType) -> str:
+    return name_class(spark_type) if isinstance(spark_type, UserDefinedType) else spark_type.simpleString()
+
+
+def with_new_fields(stored: pa.Field, wanted: pa.Field) -> pa.Field:
+    """Return a column of a table with the fields, behind others, that structs in the data have besides.
+
+    Parameters
+    ----------
+    stored, wanted : pa.Field
+        The column as the table has it, and as the data would be stored.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the data has such fields where the table has another type than a struct.
+    """
+    extended = stored.with_type(_extend(stored.type, wanted.type))
+    lost = sorted(set(_struct_fields(wanted.type, wanted.name)) - set(_struct_fields(extended.type, wanted.name)))
+    if lost:
+        raise SchemaMismatchError(
+            f"the table cannot get the field {lost[0]!r}: column {stored.name!r} is {stored.type}"
+        )
+    return extended
+
+
+def _extend(kind: pa.DataType, given: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind) and pa.types.is_struct(given):
+        known = [field.with_type(_extend(field.type, given.field(field.name).type)) for field in kind]
+        names = {field.name for field in kind}
+        return pa.struct([*known, *(field for field in given if field.name not in names)])
+    if pa.types.is_map(kind) and pa.types.is_map(given):
+        item = kind.item_field.with_type(_extend(kind.item_type, given.item_type))
+        return pa.map_(kind.key_field.with_type(_extend(kind.key_type, given.key_type)), item)
+    if not (has_items(kind) and has_items(given)):
+        return kind
+    item = kind.value_field.with_type(_extend(kind.value_type, given.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(item, kind.list_size)
+    return pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+
+
+def _struct_fields(kind: pa.DataType, path: str) -> Iterator[str]:
+    """Yield the paths of all fields of structs in a type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield f"{path}.{field.name}"
+            yield from _struct_fields(field.type, f"{path}.{field.name}")
+    elif pa.types.is_map(kind):
+        yield from _struct_fields(kind.key_type, f"{path}.key")
+        yield from _struct_fields(kind.item_type, f"{path}.value")
+    elif has_items(kind):
+        yield from _struct_fields(kind.value_type, f"{path}.element")

@@ -1,0 +1,1 @@
+"""Writes: the tasks, their messages, and the commit on the driver."""

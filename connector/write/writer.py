@@ -1,0 +1,162 @@
+"""The write side: every task writes data files, the driver commits them all as one transaction.
+
+The transaction is planned, and its uuid chosen, in the constructor: Spark makes the writer once, on the driver, and
+sends copies of it to the tasks and to the separate processes that commit or abort. Whatever is set on it later is lost.
+
+| what happens | what is left |
+|---|---|
+| all tasks succeed, the commit lands | the new version |
+| a task fails | it deletes its own files; those of the others, dead or alive, are deleted by `abort` |
+| the commit fails, Spark calls `abort` | what the table refers to stays, what provably no version refers to goes |
+| the driver dies | files that nothing refers to, until a cleanup |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.options.column_options import apply_to_new, check_against_table
+from connector.options.options import LanceOptions
+from connector.options.snapshot import branch_uri
+from connector.types.batches import to_stored
+from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
+from connector.types.schemas import to_spark_schema, to_stored_schema
+from connector.write.commit_message import LanceCommitMessage, TaskResult
+from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
+
+_KILL_SECONDS = 3.0
+"""How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
+
+
+class LanceWriter(DataSourceArrowWriter):
+    """Writes a DataFrame to a table, by appending or by replacing what is there.
+
+    Parameters
+    ----------
+    options : LanceOptions
+    schema : StructType
+        Of the DataFrame.
+    mode : {"append", "overwrite", "create"}
+        Whether rows are added, or replace the old ones, a table that is missing being created; or whether there must be
+        no table yet, nor when the write is committed.
+
+    Raises
+    ------
+    DatasetExistsError
+        If there is a table that was to be created.
+    InvalidInputError
+        If an option makes no sense, or is not what the table has that is written to.
+    NotSupportedError
+        If a column's type cannot be stored.
+    SchemaMismatchError
+        If the DataFrame does not fit the table that it is appended to.
+    StorageError
+        If the table's directory cannot be written.
+    """
+
+    def __init__(self, options: LanceOptions, schema: StructType, mode: str) -> None:
+        if mode == "overwrite" and options.merge_schema:
+            raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
+        self._path = branch_uri(options)
+        table = self._open_table()
+        if table is not None:
+            _check_stable_row_ids(options, table)
+        if mode == "overwrite" or table is None:
+            named, self._schema = schema, apply_to_new(to_stored_schema(schema), options.column_options)
+        else:
+            named, self._schema = _plan_append(options, schema, table)
+        self._names = dict(zip(schema.fieldNames(), named.fieldNames(), strict=True))
+        limits = {"max_rows_per_file": options.max_row_per_file, "max_bytes_per_file": options.max_bytes_per_file}
+        given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
+        self._table_write = lance_format.plan_write(
+            self._path,
+            self._schema,
+            mode=mode,
+            data_storage_version=options.file_format_version,
+            enable_stable_row_ids=bool(options.enable_stable_row_ids),
+            merge_schema=options.merge_schema,
+            **given,
+        )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
+        """Write one partition; on any failure its files are deleted before the error goes on to Spark."""
+        context = TaskContext.get()
+        if context is None:
+            raise CommitError("a partition can be written by a Spark task only")
+        batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
+        return LanceCommitMessage.of(context.partitionId(), self._table_write.write_fragments(batches))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make the fragments of all partitions, in their order, a new version of the table.
+
+        Raises
+        ------
+        CommitError
+            If the messages are not exactly one a partition, or the table cannot be committed to.
+        """
+        results = [self._result(message) for message in messages]
+        found = [result.partition_id for result in results]
+        if found != list(range(len(messages))):
+            raise CommitError(f"expected one result from each of {len(messages)} write tasks in order, but got {found}")
+        self._table_write.commit(_fragments(results))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete all files of this write, unless a version of the table may refer to them.
+
+        Spark aborts as soon as one task has failed, and gives the others, which it has told to stop, some time until it
+        kills their processes. What they still write meanwhile is deleted by looking again after that.
+        """
+        results = [self._result(message) for message in messages if message is not None]
+        self._table_write.abort(_fragments(results))
+        if len(results) < len(messages):
+            time.sleep(_KILL_SECONDS)
+            self._table_write.abort(_fragments(results))
+
+    def _open_table(self) -> lance_format.LanceDataset | None:
+        try:
+            return lance_format.dataset(self._path)
+        except DatasetNotFoundError:
+            return None
+
+    def _by_stored_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.rename_columns([self._names[name] for name in batch.schema.names])
+
+    def _result(self, message: WriterCommitMessage | None) -> TaskResult:
+        if not isinstance(message, LanceCommitMessage):
+            raise CommitError(f"a write task into {self._path} sent no commit message; nothing was committed")
+        return message.parse()
+
+
+def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetadata]:
+    return [fragment for result in results for fragment in result.fragments]
+
+
+def _check_stable_row_ids(options: LanceOptions, table: lance_format.LanceDataset) -> None:
+    wanted = options.enable_stable_row_ids
+    if wanted is not None and wanted != table.has_stable_row_ids:
+        raise InvalidInputError(
+            f"option 'enable_stable_row_ids' is {str(wanted).lower()}, but the table {options.path} was created"
+            f" {'with' if table.has_stable_row_ids else 'without'} stable row ids, which cannot be changed later; leave"
+            " the option out, or write another table"
+        )
+
+
+def _plan_append(
+    options: LanceOptions, schema: StructType, table: lance_format.LanceDataset
+) -> tuple[StructType, pa.Schema]:
+    """Return the columns of a DataFrame by the table's names, and how they are stored: the table's, then new ones."""
+    stored = table.scanner(blob_handling="all_binary").projected_schema
+    named = name_as_stored(schema, stored.names)
+    wanted = apply_to_new(to_stored_schema(named), options.column_options)
+    check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)
+    check_against_table(wanted, stored, options.column_options, options.path)
+    known = [with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in wanted.names]
+    return named, pa.schema([*known, *(field for field in wanted if field.name not in stored.names)])

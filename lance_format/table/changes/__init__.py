@@ -1,0 +1,1 @@
+"""Changes of the rows and columns of a table."""

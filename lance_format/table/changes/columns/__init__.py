@@ -1,0 +1,1 @@
+"""Columns that are added, altered or replaced, and metadata."""

@@ -1,0 +1,224 @@
+"""Changing columns: other names, other types, nulls allowed or forbidden, and columns that go.
+
+Only another type needs other values. All else changes the schema alone, since data files know fields by their ids.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import uuid
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.extension_types import EXTENSION_KEYS
+from lance_format.file.json_columns import has_json
+from lance_format.table.changes.columns.add import ColumnSource, add_data_file
+from lance_format.table.format.field_paths import find_field
+from lance_format.table.format.fragment import without_dropped_files
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.transaction.operations import Merge, Project
+from lance_format.table.versions.table_version import Draft, TableVersion
+
+_KEYS = {"path", "name", "nullable", "data_type"}
+
+
+def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
+    """Drop columns, and commit that; their values stay in the files until these are rewritten.
+
+    Parameters
+    ----------
+    table : TableVersion
+    names : sequence of str
+        Names of columns, or dotted paths of fields below structs.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such column, or none would be left.
+    """
+    schema = table.manifest.schema
+    if isinstance(names, str) or not names:
+        raise InvalidInputError(f"columns to drop are {names!r}; a list of column names is needed")
+    dropped = {find_field(schema, name)[-1].id for name in names}
+    fields = _without(schema.fields, dropped)
+    if not fields:
+        raise InvalidInputError("all columns would be dropped; a table needs one at least")
+    return table.commit(Project(Schema(fields, schema.metadata), preserves_nullability=True))
+
+
+def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]]) -> TableVersion:
+    """Change columns, and commit that.
+
+    Parameters
+    ----------
+    table : TableVersion
+    alterations : sequence of mapping
+        Each with the `path` of a column (its name, or a dotted path of a field below structs), and what is to change:
+        `name`, `nullable`, `data_type`.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such column, or an alteration makes no sense.
+    SchemaMismatchError
+        If a value does not fit the new type, or a column that is to hold no nulls does.
+    """
+    if not alterations:
+        raise InvalidInputError("there is nothing to alter: give a path and what is to change")
+    schema = table.manifest.schema
+    tightened = False
+    casts: dict[int, pa.DataType] = {}
+    for alteration in alterations:
+        path = _check(alteration, schema)
+        field = path[-1]
+        if "data_type" in alteration and alteration["data_type"] != field.to_arrow_type():
+            _check_cast(table, path, alteration["data_type"])
+            casts[field.id] = alteration["data_type"]
+        changed = dataclasses.replace(
+            field, name=alteration.get("name", field.name), nullable=alteration.get("nullable", field.nullable)
+        )
+        if field.nullable and not changed.nullable:
+            _check_no_nulls(table, alteration["path"])
+            tightened = True
+        schema = Schema(_replaced(schema.fields, changed), schema.metadata)
+    _check_names(schema.fields)
+    if not casts:
+        return table.commit(Project(schema, preserves_nullability=not tightened))
+    return _cast(table, schema, casts, preserves_nullability=not tightened)
+
+
+def _check(alteration: Mapping[str, Any], schema: Schema) -> tuple[Field, ...]:
+    unknown = alteration.keys() - _KEYS
+    if unknown:
+        known = "path, name, nullable and data_type"
+        raise InvalidInputError(
+            f"Unknown key: {sorted(map(str, unknown))[0]} in {dict(alteration)!r}; there are {known}"
+        )
+    if "path" not in alteration or len(alteration) == 1:
+        raise InvalidInputError(
+            f"At least one of name, nullable, or data_type must be specified, and a path; there is {dict(alteration)!r}"
+        )
+    if not isinstance(alteration.get("name", ""), str) or not isinstance(alteration.get("nullable", True), bool):
+        raise InvalidInputError(f"alteration {dict(alteration)!r}: name is a string, nullable True or False")
+    if not isinstance(alteration.get("data_type", pa.null()), pa.DataType):
+        raise InvalidInputError(f"alteration {dict(alteration)!r}: data_type is a type of pyarrow")
+    return find_field(schema, alteration["path"])
+
+
+def _check_cast(table: TableVersion, path: Sequence[Field], wanted: pa.DataType) -> None:
+    field = path[-1]
+    if any(parent.logical_type != "struct" for parent in path[:-1]):
+        raise NotSupportedError(
+            f"the type of field {field.name!r} within {path[0].name!r}, a {path[0].logical_type}, cannot be changed;"
+            " add a column with the new type instead"
+        )
+    if has_json(field):
+        raise NotSupportedError(f"the type of column {field.name!r} cannot be changed: it is JSON")
+    if has_json(Field.from_arrow(pa.field(field.name, wanted))):
+        raise NotSupportedError(f"column {field.name!r} cannot be made JSON; add a column of JSON instead")
+    ids = {node.id for node in field.walk()}
+    indexed = [index.name for index in table.manifest.indices if not ids.isdisjoint(index.fields)]
+    if indexed:
+        raise InvalidInputError(f"column {field.name!r} has the index {indexed[0]!r}; drop it before changing the type")
+
+
+def _check_no_nulls(table: TableVersion, path: str) -> None:
+    num_nulls = LanceScanner(table, columns=[], filter=f"{path} IS NULL").count_rows()
+    if num_nulls:
+        raise SchemaMismatchError(f"column {path!r} has {num_nulls} nulls, and cannot be made to hold none")
+
+
+def _check_names(siblings: Sequence[Field]) -> None:
+    names = [field.name for field in siblings]
+    for name in names:
+        if not name or names.count(name) > 1:
+            raise InvalidInputError(f"two columns would be called {name!r}" if name else "a column needs a name")
+    for field in siblings:
+        _check_names(field.children)
+
+
+def _replaced(siblings: Sequence[Field], changed: Field) -> tuple[Field, ...]:
+    return tuple(
+        changed if field.id == changed.id else dataclasses.replace(field, children=_replaced(field.children, changed))
+        for field in siblings
+    )
+
+
+def _without(siblings: Sequence[Field], dropped: set[int]) -> tuple[Field, ...]:
+    kept = []
+    for field in siblings:
+        children = _without(field.children, dropped)
+        if field.id not in dropped and (children or not field.children):
+            kept.append(dataclasses.replace(field, children=children))
+    return tuple(kept)
+
+
+def _cast(
+    table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType], *, preserves_nullability: bool
+) -> TableVersion:
+    """Write the columns of other types anew, under new field ids."""
+    ids = itertools.count(table.manifest.next_field_id)
+    fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
+    stored = {node.id for node in table.manifest.schema.walk()}
+    fresh = {node.id for field in fields for node in field.walk()} - stored
+    reads = Schema(_narrowed(table.manifest.schema.fields, set(casts)))
+    makes = Schema(_narrowed(fields, fresh))
+
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = zip(batch.columns, reads.fields, makes.fields, strict=True)
+        arrays = [_cast_values(array, before, after) for array, before, after in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=makes.to_storage())
+
+    source = ColumnSource(reads, makes.to_storage(), compute)
+    with Draft(table, str(uuid.uuid4())) as draft:
+        left = {node.id for field in fields for node in field.walk()}
+        fragments = tuple(
+            without_dropped_files(add_data_file(draft, fragment, source, makes), left)
+            for fragment in table.manifest.fragments
+        )
+        operation = Merge(fragments, Schema(fields, schema.metadata), preserves_nullability=preserves_nullability)
+        return table.commit(operation, uuid=draft.uuid)
+
+
+def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int]) -> Field:
+    """Give the fields that are cast their new types, and new ids."""
+    if field.id in casts:
+        # An extension type goes with its storage; readers would refuse another one.
+        metadata = {key: value for key, value in field.metadata.items() if key not in EXTENSION_KEYS}
+        arrow = pa.field(field.name, casts[field.id], field.nullable, metadata=metadata)
+        return Field.from_arrow(arrow).with_ids(ids, field.parent_id)
+    return dataclasses.replace(field, children=tuple(_retyped(child, casts, ids) for child in field.children))
+
+
+def _narrowed(siblings: Sequence[Field], wanted: Set[int]) -> tuple[Field, ...]:
+    """Return the wanted fields, with all below them and the structs around them."""
+    kept = []
+    for field in siblings:
+        children = _narrowed(field.children, wanted)
+        if field.id in wanted:
+            kept.append(field)
+        elif children:
+            kept.append(dataclasses.replace(field, children=children))
+    return tuple(kept)
+
+
+def _cast_values(array: pa.Array, before: Field, after: Field) -> pa.Array:
+    if before.id != after.id:
+        try:
+            return pc.cast(array, after.to_arrow_type())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaMismatchError(
+                f"column {before.name!r} cannot be made {after.to_arrow_type()}: {error}"
+            ) from error
+    children = [
+        _cast_values(array.field(index), child, changed)
+        for index, (child, changed) in enumerate(zip(before.children, after.children, strict=True))
+    ]
+    fields = [child.to_storage() for child in after.children]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)

@@ -1,0 +1,85 @@
+"""Replacing values of some rows of a fragment: their columns are written anew, and take the place of what was there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyroaring
+
+from lance_format.datatypes import Schema
+from lance_format.table.batches.partial_structs import overlay
+from lance_format.table.changes.columns.add import ColumnSource, add_data_file
+from lance_format.table.format.file_entries import TOMBSTONE
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.versions.table_version import Draft
+from lance_format.version import FileVersion
+
+Rows = npt.NDArray[np.int64]
+
+
+def replace_values(
+    draft: Draft,
+    fragment: FragmentMetadata,
+    columns: Schema,
+    values: pa.Table,
+    rows: Rows,
+    partial: Mapping[str, pa.StructType] | None = None,
+    file_version: FileVersion | None = None,
+) -> FragmentMetadata:
+    """Write some columns of a fragment anew, with other values in some rows.
+
+    Parameters
+    ----------
+    draft : Draft
+    fragment : FragmentMetadata
+    columns : Schema
+        Of the table, with the ids of their fields.
+    values : pa.Table
+        These columns, of the same types.
+    rows : int64[num_rows]
+        For each row of the fragment that is not deleted that of `values` which replaces it, or -1.
+    partial : mapping of str to pa.StructType, optional
+        The columns whose structs lack fields, which stay as they are; see `lance_format.table.batches.partial_structs`.
+    file_version : FileVersion, optional
+        Of the data file; that of the table if not given.
+
+    Returns
+    -------
+    FragmentMetadata
+        With one more data file, the last one, and without those that hold nothing anymore.
+    """
+    place = 0
+
+    def replace(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal place
+        wanted = rows[place : place + batch.num_rows]
+        place += batch.num_rows
+        found = wanted >= 0
+        news = values.take(pa.array(wanted[found]))
+        if partial:
+            news = overlay(batch.filter(pa.array(found)), news, partial)
+        places = np.arange(batch.num_rows)
+        places[found] = batch.num_rows + np.arange(news.num_rows)
+        joined = pa.concat_tables([pa.Table.from_batches([batch]).cast(values.schema), news.cast(values.schema)])
+        joined = joined.combine_chunks()
+        return pa.RecordBatch.from_arrays(
+            [column.take(pa.array(places)).combine_chunks() for column in joined.columns], schema=values.schema
+        )
+
+    source = ColumnSource(columns, values.schema, replace)
+    made = add_data_file(draft, fragment, source, columns, file_version=file_version)
+    *old, new = made.files
+    gone = set(new.fields)
+    files = (
+        dataclasses.replace(file, fields=tuple(TOMBSTONE if x in gone else x for x in file.fields)) for file in old
+    )
+    return dataclasses.replace(made, files=(*(file for file in files if not file.is_dead), new))
+
+
+def serialize_offsets(offsets: Rows) -> bytes:
+    """Return places of rows in the files of a fragment, `int64[n]`, as a portable Roaring bitmap."""
+    return pyroaring.BitMap(offsets.astype(np.uint32)).serialize()

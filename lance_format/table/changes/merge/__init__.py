@@ -1,0 +1,1 @@
+"""Merges by key (`merge_insert`): clauses, matching, execution."""

@@ -1,0 +1,69 @@
+"""What a merge by key is to do, as its clauses say."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from lance_format.table.scan.projection import Filter
+from lance_format.version import FileVersion
+
+
+class WhenMatched(enum.Enum):
+    """What becomes of a row of the target whose key the source has."""
+
+    KEEP = "keep"
+    UPDATE = "update"
+    DELETE = "delete"
+    FAIL = "fail"
+
+
+class WriteMode(enum.StrEnum):
+    """How rows that are updated are written: into new fragments, or as new files of columns where they are."""
+
+    AUTO = "auto"
+    REWRITE_ROWS = "rewrite_rows"
+    REWRITE_COLUMNS = "rewrite_columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """What a merge is to do.
+
+    Parameters
+    ----------
+    on : tuple of str
+        The columns of the key.
+    matched : WhenMatched
+    condition : str, optional
+        SQL over `source.<column>` and `target.<column>`: only rows for which it holds are updated.
+    inserts : bool
+        Whether rows of the source whose key the target lacks are added.
+    deletes_others : bool
+        Whether rows of the target whose key the source lacks are deleted.
+    others : str, pyarrow.compute.Expression or Expression, optional
+        Over the columns of the target: which of these; all if not given.
+    write_mode : WriteMode
+        `AUTO` writes rows.
+    file_version : FileVersion, optional
+        Of the files that are written; that of the table if not given.
+    """
+
+    on: tuple[str, ...]
+    matched: WhenMatched = WhenMatched.KEEP
+    condition: str | None = None
+    inserts: bool = False
+    deletes_others: bool = False
+    others: Filter | None = None
+    write_mode: WriteMode = WriteMode.AUTO
+    file_version: FileVersion | None = None
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether no row can change, nor the merge fail."""
+        return self.matched is WhenMatched.KEEP and not self.inserts and not self.deletes_others
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether rows of the source come into the table, and not only their keys matter."""
+        return self.inserts or self.matched is WhenMatched.UPDATE

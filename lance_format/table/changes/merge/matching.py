@@ -1,0 +1,355 @@
+"""Merging rows into a table by key: which rows of the table and of the data match, and what becomes of them.
+
+The *source*, which is the data, is in memory, its keys numbered. The *target*, which is the table, is read once as a
+stream, and of it only the keys and the columns that conditions name; so memory depends on the source, and on how many
+rows change.
+
+A key with a null is equal to no other. A row of the source may replace several rows of the target; two rows of the
+source that would replace or delete the same one are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import BoundExpression, as_expression, filter_mask
+from lance_format.table.batches.fitting import Partial, conform_table, plan_append, plan_update
+from lance_format.table.batches.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
+from lance_format.table.batches.partial_structs import find_partial, with_given_fields
+from lance_format.table.changes.merge.clauses import Merging, WhenMatched
+from lance_format.table.changes.rows.replaced_rows import RowSet
+from lance_format.table.fragments.open_files import empty_columns_batch
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.scan.metrics import ScanMetrics
+from lance_format.table.scan.projection import plan_projection, visible_schema
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.versions.table_version import TableVersion
+
+_MIN_SEARCHED_ROWS = 64 * 1024
+_SEARCHED_PER_ROW = 4
+_MAX_HELD_BYTES = 256 * 1024 * 1024
+_MAX_PAIRS = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSource:
+    """The rows that are merged into a table.
+
+    Parameters
+    ----------
+    table : pa.Table
+    keys : KeyIndex
+    numbers : int64[num_rows]
+        The key of every row; -1 if a column of it is null.
+    by_key : RowsByKey
+    partial : mapping of str to pa.StructType
+        The columns whose structs lack fields, with those that they have; in rows that are updated the others stay.
+    """
+
+    table: pa.Table
+    keys: KeyIndex
+    numbers: Numbers
+    by_key: RowsByKey
+    partial: Mapping[str, pa.StructType] = field(default_factory=dict)
+
+    @property
+    def rows_to_search(self) -> int:
+        """About how many rows to look up at once: what they are looked up in is hashed anew every time."""
+        return max(_SEARCHED_PER_ROW * self.numbers.size, _MIN_SEARCHED_ROWS)
+
+    def find(self, rows: pa.Table) -> Numbers:
+        """Return which keys of the source other rows have; -1 for none."""
+        return np.where(null_keys(rows, self.keys.names), -1, self.keys.find(rows))
+
+    def without_match(self, matched: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return which rows have a key that is not among those matched, `bool[num_keys]`."""
+        found = np.ones(self.numbers.size, np.bool_)
+        keyed = self.numbers >= 0
+        found[keyed] = ~matched[self.numbers[keyed]]
+        return found
+
+
+def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
+    """Return the columns of a table that a source has.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the table.
+    merging : Merging
+    source : pa.Schema
+
+    Raises
+    ------
+    SchemaMismatchError
+        If it does not fit.
+    InvalidInputError
+        If it lacks a column of the key.
+    """
+    for name in merging.on:
+        schema.field(name)  # it may be gone by now
+        if name not in source.names:
+            raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
+    plan_update(schema, pa.schema([source.field(name) for name in merging.on]))  # Keys are whole.
+    if merging.inserts:
+        keeps = merging.matched is WhenMatched.UPDATE
+        return plan_append(schema, source, partial=Partial.NOT_IN_LISTS if keeps else Partial.ALL)
+    return plan_update(schema, source, Partial.NOT_IN_LISTS)
+
+
+def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> MergeSource:
+    """Fit the source to the table, and number its keys.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging : Merging
+    source : pa.Table
+        As it was given. Only the columns of the key are looked at if no row of it comes into the table.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If it does not fit.
+    InvalidInputError
+        If it lacks a column of the key.
+    """
+    if not merging.takes_values:
+        source = source.select([name for name in merging.on if name in source.schema.names])
+    stored = fit_source(table.manifest.schema, merging, source.schema)
+    rows = conform_table(source, stored)
+    keys, numbers = index_keys(rows, merging.on)
+    numbers = np.where(null_keys(rows, merging.on), -1, numbers)
+    partial = find_partial(stored, source.schema)
+    return MergeSource(rows, keys, numbers, group_rows(numbers, keys.num_keys), partial)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTerms:
+    """The expressions of a merge. Made by `bind_terms`.
+
+    Parameters
+    ----------
+    condition : BoundExpression, optional
+        Over pairs of a row of the source and one of the target.
+    others : BoundExpression, optional
+        Over rows of the target.
+    columns : tuple of str
+        What is read of all rows of the target, for the keys and these.
+    """
+
+    condition: BoundExpression | None
+    others: BoundExpression | None
+    columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class FragmentUpdate:
+    """Which rows of a fragment are replaced by which of the source."""
+
+    scan: FragmentReader
+    rows: list[LiveRows] = field(default_factory=list)
+    source_rows: list[Numbers] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(rows.size for rows in self.source_rows)
+
+    def all(self) -> tuple[LiveRows, Numbers]:
+        """Return the rows, ascending, and those of the source beside them."""
+        offsets = np.concatenate([rows.offsets for rows in self.rows])
+        places = np.concatenate([rows.places for rows in self.rows])
+        return LiveRows(self.scan, offsets, places), np.concatenate(self.source_rows)
+
+
+@dataclass(slots=True)
+class Matches:
+    """What a merge does to the rows of the target.
+
+    Parameters
+    ----------
+    matched : bool[num_keys]
+        Which keys of the source the target has.
+    gone : RowSet
+        The rows that are replaced or deleted.
+    updates : dict of int to FragmentUpdate
+        Those that are replaced, by fragment.
+    reads : ScanMetrics, optional
+        What was read to find them.
+    """
+
+    matched: npt.NDArray[np.bool_]
+    gone: RowSet = field(default_factory=RowSet)
+    updates: dict[int, FragmentUpdate] = field(default_factory=dict)
+    reads: ScanMetrics | None = None
+
+    def add(self, rows: LiveRows, replaced_by: Numbers, is_deleted: npt.NDArray[np.bool_]) -> None:
+        """Add rows of a fragment: by which of the source they are replaced, -1 for none, and whether they go."""
+        is_updated = replaced_by >= 0
+        going = is_updated | is_deleted
+        if going.any():
+            self.gone.add(rows.filter(pa.array(going)))
+        if is_updated.any():
+            update = self.updates.setdefault(rows.scan.fragment.id, FragmentUpdate(rows.scan))
+            update.rows.append(rows.filter(pa.array(is_updated)))
+            update.source_rows.append(replaced_by[is_updated])
+
+
+def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> Matches:
+    """Read the target, and say what becomes of its rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If several rows of the source match the same row of the target, if a row matches that must not, or if an
+        expression does not fit.
+    """
+    found = Matches(np.zeros(source.keys.num_keys, np.bool_))
+    terms = bind_terms(table.manifest.schema, merging, with_given_fields(source.table.schema, source.partial))
+    if not source.table.num_rows and not merging.deletes_others:
+        return found
+    scanner = LanceScanner(table, columns=list(terms.columns))
+    for batches, pieces in _gathered(scanner.matching(), source.rows_to_search):
+        target = pa.Table.from_batches(batches)
+        numbers = source.find(target.select(merging.on))
+        found.matched[numbers[numbers >= 0]] = True
+        replaced_by, is_deleted = _act_on_matched(merging, terms.condition, source, target, numbers)
+        if merging.deletes_others:
+            is_deleted |= (numbers < 0) & _holds(terms.others, batches)
+        row = 0
+        for rows in pieces:
+            stop = row + rows.offsets.size
+            found.add(rows, replaced_by[row:stop], is_deleted[row:stop])
+            row = stop
+    found.reads = scanner.metrics
+    return found
+
+
+def _gathered(
+    matching: Iterator[tuple[pa.RecordBatch, LiveRows]], num_rows: int
+) -> Iterator[tuple[list[pa.RecordBatch], list[LiveRows]]]:
+    """Yield batches of about so many rows together; of fewer, if they are large."""
+    batches: list[pa.RecordBatch] = []
+    pieces: list[LiveRows] = []
+    held_rows = held_bytes = 0
+    for batch, rows in matching:
+        batches.append(batch)
+        pieces.append(rows)
+        held_rows += batch.num_rows
+        held_bytes += batch.nbytes
+        if held_rows >= num_rows or held_bytes >= _MAX_HELD_BYTES:
+            yield batches, pieces
+            batches, pieces = [], []
+            held_rows = held_bytes = 0
+    if batches:
+        yield batches, pieces
+
+
+def _act_on_matched(
+    merging: Merging, condition: BoundExpression | None, source: MergeSource, target: pa.Table, numbers: Numbers
+) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Return by which rows of the source rows of the target are replaced, -1 for none, and which of them are deleted.
+
+    Parameters
+    ----------
+    numbers : int64[num_rows]
+        The keys of the rows of the target.
+    """
+    replaced_by = np.full(numbers.size, -1, np.int64)
+    is_deleted = np.zeros(numbers.size, np.bool_)
+    if merging.matched is WhenMatched.KEEP or not (numbers >= 0).any():
+        return replaced_by, is_deleted
+    if merging.matched is WhenMatched.FAIL:
+        key = describe_key(target.select(merging.on), int(np.argmax(numbers >= 0)))
+        raise InvalidInputError(f"the table has a row already with {key}; nothing was changed")
+    counts = source.by_key.counts(numbers)
+    if condition is None and counts.max() > 1:
+        raise _ambiguous(target.select(merging.on), int(counts.argmax()))
+    for places, rows in source.by_key.pairs(numbers, _MAX_PAIRS):
+        if condition is not None:
+            kept = filter_mask(condition, _beside(condition, source.table, rows, target, places))
+            mask = kept.to_numpy(zero_copy_only=False)
+            places, rows = places[mask], rows[mask]
+        repeated = np.flatnonzero(places[1:] == places[:-1])
+        if repeated.size:
+            raise _ambiguous(target.select(merging.on), int(places[repeated[0]]))
+        if merging.matched is WhenMatched.UPDATE:
+            replaced_by[places] = rows
+        else:
+            is_deleted[places] = True
+    return replaced_by, is_deleted
+
+
+def _holds(predicate: BoundExpression | None, batches: Sequence[pa.RecordBatch]) -> npt.NDArray[np.bool_] | np.bool_:
+    if predicate is None:
+        return np.True_
+    return np.concatenate([filter_mask(predicate, batch).to_numpy(zero_copy_only=False) for batch in batches])
+
+
+def bind_terms(schema: Schema, merging: Merging, source: pa.Schema) -> MergeTerms:
+    """Fit the expressions of a merge to a table and a source, and tell which columns of all rows are read for them.
+
+    Raises
+    ------
+    InvalidInputError
+        If one of them does not fit.
+    """
+    condition = _bind_condition(schema, source, merging.condition)
+    others = plan_projection(schema, [], merging.others).filter
+    needed = [*merging.on]
+    if condition is not None:
+        needed += [path[1] for path in condition.columns if path[0] == "target"]
+    if others is not None:
+        needed += [path[0] for path in others.columns]
+    return MergeTerms(condition, others, tuple(dict.fromkeys(needed)))
+
+
+def _bind_condition(schema: Schema, source: pa.Schema, condition: str | None) -> BoundExpression | None:
+    """Fit a condition to pairs of a row of the source and one of the target."""
+    if condition is None:
+        return None
+    sides = {"source": source, "target": visible_schema(schema)}
+    pairs = pa.schema([pa.field(name, pa.struct(list(side)), nullable=False) for name, side in sides.items()])
+    bound = as_expression(condition, pairs).require_predicate()
+    if any(len(path) < 2 for path in bound.columns):
+        raise InvalidInputError(
+            f"the condition {condition!r} names no column; write source.<column> or target.<column>"
+        )
+    return bound
+
+
+def _beside(
+    condition: BoundExpression, source: pa.Table, source_rows: Numbers, target: pa.Table, target_rows: Numbers
+) -> pa.RecordBatch:
+    """Return pairs of rows, as far as a condition looks at them."""
+    sides = {}
+    for name, rows, taken in (("source", source, source_rows), ("target", target, target_rows)):
+        columns = list(dict.fromkeys(path[1] for path in condition.columns if path[0] == name))
+        if columns:
+            side = rows.select(columns).take(pa.array(taken))
+            arrays = [_storage(column.combine_chunks()) for column in side.columns]
+            sides[name] = pa.StructArray.from_arrays(arrays, names=columns)
+    return pa.RecordBatch.from_pydict(sides) if sides else empty_columns_batch(target_rows.size)
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _ambiguous(keys: pa.Table, row: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"several rows of the data match the same row of the table, with {describe_key(keys, row)}; nothing was"
+        " changed: give one row a key"
+    )
+
+
+def describe_key(keys: pa.Table, row: int) -> str:
+    """Return the key of a row for a message."""
+    return ", ".join(f"{name} = {keys.column(name)[row].as_py()!r}" for name in keys.schema.names)

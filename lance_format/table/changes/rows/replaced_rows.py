@@ -1,0 +1,129 @@
+"""Sets of rows of a table, gathered while a change is planned: the rows that it replaces or deletes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyroaring
+
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets, write_deleted_rows
+from lance_format.table.fragments.row_columns import LiveRows, created_at_of, row_ids_of
+from lance_format.table.row_ids.row_id_sequence import RowIdSequence, serialize_row_ids
+from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, serialize_row_versions
+from lance_format.table.versions.table_version import Draft
+
+
+@dataclass(slots=True)
+class RowSet:
+    """Some rows of a table, by fragment; a few bytes a row at most."""
+
+    _offsets: dict[int, pyroaring.BitMap] = field(default_factory=dict)
+
+    def add(self, rows: LiveRows) -> None:
+        """Add rows."""
+        self._offsets.setdefault(rows.scan.fragment.id, pyroaring.BitMap()).update(rows.offsets.astype(np.uint32))
+
+    def __len__(self) -> int:
+        return sum(len(offsets) for offsets in self._offsets.values())
+
+    def offsets(self, fragment_id: int) -> RowOffsets:
+        """Return the places of the rows in a fragment, ascending."""
+        return np.array(self._offsets.get(fragment_id, pyroaring.BitMap()), np.int64)
+
+    def fragment_ids(self) -> Iterator[int]:
+        """Yield the fragments that rows are in."""
+        yield from self._offsets
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRows:
+    """What marking rows as deleted makes of their fragments.
+
+    Parameters
+    ----------
+    updated : tuple of FragmentMetadata
+        With another deletion file than before.
+    emptied : frozenset of int
+        The ids of fragments of which no row is left.
+    """
+
+    updated: tuple[FragmentMetadata, ...]
+    emptied: frozenset[int]
+
+
+def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
+    """Write deletion files for live rows of a table.
+
+    Parameters
+    ----------
+    draft : Draft
+        It is told the files.
+    rows : RowSet
+    """
+    table = draft.table
+    found = [table.manifest.fragment(fragment_id) for fragment_id in sorted(rows.fragment_ids())]
+    updated, emptied = [], set()
+    for fragment in (fragment for fragment in found if fragment is not None):
+        scan = table.scan(fragment, table.manifest.schema.select([]))
+        deleted = np.union1d(scan.deleted_rows(), rows.offsets(fragment.id))
+        if deleted.size == scan.physical_rows():
+            emptied.add(fragment.id)
+            continue
+        file = write_deleted_rows(table.store, table.root, fragment, deleted, read_version=table.manifest.version)
+        draft.paths.append(f"{table.root}/{file.path(fragment.id)}")
+        updated.append(dataclasses.replace(fragment, deletion_file=file, physical_rows=scan.physical_rows()))
+    return MarkedRows(tuple(updated), frozenset(emptied))
+
+
+@dataclass(slots=True)
+class MovedRows:
+    """What rows that are written anew take along, in a table with stable row ids: their ids, and what made them."""
+
+    _ids: list[RowIdSequence] = field(default_factory=list)
+    _created_at: list[RowVersionSequence] = field(default_factory=list)
+
+    def add(self, rows: LiveRows) -> None:
+        """Add rows, in the order in which they are written."""
+        ids = row_ids_of(rows.scan)
+        if ids is None:
+            return
+        made = created_at_of(rows.scan)
+        self._ids.append(ids.select(rows.offsets))
+        self._created_at.append(
+            RowVersionSequence.constant(1, rows.offsets.size) if made is None else made.select(rows.offsets)
+        )
+
+    def name(self, fragments: Sequence[FragmentMetadata]) -> list[FragmentMetadata]:
+        """Return the fragments that were written, with the ids of the rows that were moved there.
+
+        Parameters
+        ----------
+        fragments : sequence of FragmentMetadata
+            The moved rows stand in them first, in the order in which they were added.
+        """
+        ids, made = RowIdSequence.concatenate(self._ids), RowVersionSequence.concatenate(self._created_at)
+        named = []
+        row = 0
+        for fragment in fragments:
+            stop = min(row + fragment.physical_rows, len(ids))
+            if stop > row:
+                fragment = dataclasses.replace(
+                    fragment,
+                    row_id_meta=serialize_row_ids(ids.slice(row, stop)),
+                    created_at_version_meta=serialize_row_versions(made.slice(row, stop)),
+                )
+            named.append(fragment)
+            row = stop
+        return named
+
+
+def gather(rows: Iterable[LiveRows]) -> RowSet:
+    """Return rows as a set."""
+    found = RowSet()
+    for some in rows:
+        found.add(some)
+    return found

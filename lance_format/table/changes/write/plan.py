@@ -1,0 +1,457 @@
+"""Writing a table in three steps, which may run on different machines: plan, write fragments, commit.
+
+A plan is a value. It is made once, on the machine that will commit; any number of writers store fragments by it; the
+commit makes all of them visible at once, or none.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.blob_fields import table_schema
+from lance_format.datatypes import TOP_LEVEL_PARENT, Field, Schema
+from lance_format.errors import (
+    CommitConflictError,
+    CommitError,
+    DatasetExistsError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    VersionNotFoundError,
+)
+from lance_format.file import FileWriter, without_zones
+from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
+from lance_format.table.batches.fitting import plan_append
+from lance_format.table.changes.write.settings import auto_cleanup_entries, check_tuning, merge_properties
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.key_rules import check_primary_key
+from lance_format.table.format.layout import DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.fragments.progress import FragmentWriteProgress
+from lance_format.table.fragments.row_columns import RESERVED_COLUMNS
+from lance_format.table.fragments.writer import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    FragmentWriter,
+    NullSink,
+    list_data_files,
+)
+from lance_format.table.transaction.appended_columns import plan_new_columns
+from lance_format.table.transaction.operations import Append, Overwrite
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.commit import commit
+from lance_format.table.versions.history import History, load_history, load_latest
+from lance_format.version import STABLE, FileVersion
+
+MODES = ("create", "append", "overwrite")
+_MAX_ROWS_PER_FILE = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """A planned write: a value that can be pickled and sent to those who write fragments. See `plan_write`.
+
+    Parameters
+    ----------
+    uri : str
+        Absolute: those who write fragments may run elsewhere.
+    mode : str
+        "create", "append" or "overwrite".
+    read_version : int
+        The version it was planned on; 0 if there was no table.
+    uuid : str
+        What the transaction is recognised by.
+    schema : Schema
+        The columns that are written, with the ids of their fields.
+    file_version : FileVersion
+    max_rows_per_file : int
+    max_bytes_per_file : int
+    storage_options : mapping
+    new_fields : tuple of Field
+        Those of `schema` that the table is to gain, at the top or below others.
+    stable_row_ids : bool
+        Whether a table that it creates keeps the ids of rows that move.
+    encoding, column_encoding : mapping
+        What is asked of compression; see `FileWriter`.
+    new_directories : tuple of str
+        Those that did not exist, innermost first; a write that comes to nothing takes them away again.
+    properties : mapping of str to str
+        What is noted about the transaction.
+    config : mapping of str to str
+        The configuration of a table that it creates.
+    """
+
+    uri: str
+    mode: str
+    read_version: int
+    uuid: str
+    schema: Schema
+    file_version: FileVersion
+    max_rows_per_file: int
+    max_bytes_per_file: int
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    new_fields: tuple[Field, ...] = ()
+    stable_row_ids: bool = False
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    new_directories: tuple[str, ...] = field(default=(), repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def write_fragments(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        fragment_id: int = 0,
+        progress: FragmentWriteProgress | None = None,
+    ) -> list[FragmentMetadata]:
+        """Write rows into data files, one a fragment, which no reader sees before they are committed.
+
+        Parameters
+        ----------
+        batches : iterable of pa.RecordBatch
+            Consumed one by one.
+        fragment_id : int
+            What the fragments have for an id until the commit gives them others.
+        progress : FragmentWriteProgress, optional
+            Told of each fragment that is begun and completed.
+
+        Returns
+        -------
+        list of FragmentMetadata
+            What to commit; empty if there was no row.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If a batch does not fit.
+        StorageError
+            If the storage refuses. After this or any other exception none of the files is left.
+        """
+        store, root = resolve(self.uri, self.storage_options)
+        writer = FragmentWriter(
+            store,
+            f"{root}/{DATA_DIRECTORY}",
+            self.schema,
+            self.file_version,
+            max_rows_per_file=self.max_rows_per_file,
+            max_bytes_per_file=self.max_bytes_per_file,
+            job=self.uuid,
+            encoding=self.encoding,
+            column_encoding=self.column_encoding,
+            fragment_id=fragment_id,
+            progress=progress,
+        )
+        try:
+            return writer.write_all(batches)
+        except BaseException:
+            store.remove_if_empty(self.new_directories)
+            raise
+
+    def commit(self, fragments: Sequence[FragmentMetadata]) -> int:
+        """Make fragments part of the table, in one new version.
+
+        Committing the same fragments again changes nothing, and returns the same version.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Raises
+        ------
+        InvalidInputError
+            If a data file is named twice, or holds other columns than planned.
+        CommitError
+            If a data file is missing or incomplete, or another writer came first; see `lance_format.errors`. Unless it
+            is `CommitStateUnknownError`, the fragments are not part of the table.
+        DatasetExistsError
+            If the table was to be created, and someone else has created it meanwhile.
+        """
+        return self.land(fragments).version
+
+    def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
+        """Do what `commit` does, and return what it made."""
+        store, root = resolve(self.uri, self.storage_options)
+        self._check_fragments(store, root, fragments)
+        try:
+            return commit(store, root, self.transaction(fragments))
+        except CommitConflictError as error:
+            if self.mode != "create":
+                raise
+            raise DatasetExistsError(f"{root} was created by another writer meanwhile: {error}") from error
+
+    def abort(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
+        """Delete the files of this write, if it is certain that they are not part of the table.
+
+        These are the files of the fragments given, and those that writers which died left behind. All are left alone
+        if this write has been committed, or if that cannot be told.
+
+        Returns
+        -------
+        list of str
+            The files deleted.
+        """
+        store, root = resolve(self.uri, self.storage_options)
+        deleted = []
+        try:
+            history = load_history(store, root)
+            if history.latest < self.read_version or history.find_transaction(self.uuid, self.read_version):
+                return []
+            reported = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
+            for path in sorted(reported.union(list_data_files(store, root, self.uuid))):
+                store.delete(path)
+                deleted.append(path)
+            store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self.transaction(()).file_name}")
+        except LanceError:  # Not certain, or not possible: a cleanup finds what nothing refers to.
+            return deleted
+        store.remove_if_empty(self.new_directories)
+        return deleted
+
+    def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
+        """Return what commits fragments, which `LanceDataset.commit` takes; `commit` does it at once."""
+        if self.mode == "append" and self.read_version:
+            append = Append(tuple(fragments), self.new_fields)
+            return Transaction(self.read_version, append, self.uuid, self.properties)
+        operation = Overwrite(
+            tuple(fragments), self.schema, self.file_version, self.config, stable_row_ids=self.stable_row_ids or None
+        )
+        return Transaction(self.read_version, operation, self.uuid, self.properties)
+
+    def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
+        planned = {node.id for node in self.schema.walk()}
+        for data_file in (file for fragment in fragments for file in fragment.files):
+            if not planned.issuperset(data_file.fields):
+                raise InvalidInputError(f"data file {data_file.path} has other columns than this write was planned for")
+        check_data_files(store, root, fragments)
+
+
+def check_data_files(store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
+    """Check that the data files of fragments that are to be committed are there, whole, and each named once.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is named twice.
+    CommitError
+        If one is missing or incomplete.
+    """
+    seen: set[str] = set()
+    for data_file in (file for fragment in fragments for file in fragment.files):
+        if data_file.path in seen:
+            raise InvalidInputError(f"data file {data_file.path} is named twice; commit every fragment once")
+        seen.add(data_file.path)
+        if data_file.base_id is not None:
+            raise InvalidInputError(f"data file {data_file.path} is said to lie outside of the table")
+        path = f"{root}/{data_file.relative_path}"
+        try:
+            size = store.size(path)
+        except ObjectNotFoundError as error:
+            raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
+        if data_file.file_size_bytes not in (0, size):
+            raise CommitError(
+                f"data file {path} has {size} bytes instead of {data_file.file_size_bytes}; nothing was committed:"
+                " write it again"
+            )
+
+
+def plan_write(
+    uri: str,
+    schema: pa.Schema,
+    *,
+    mode: str = "create",
+    data_storage_version: str | None = None,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    enable_stable_row_ids: bool = False,
+    merge_schema: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    encoding: Mapping[str, Any] | None = None,
+    column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    **tuning: Any,
+) -> TableWrite:
+    """Check that data of a schema can be written to a table, and plan it. Nothing is written.
+
+    Parameters
+    ----------
+    uri : str
+    schema : pa.Schema
+        Of the data. On append columns and fields of structs match the table's by name; those it lacks become null.
+    mode : {"create", "append", "overwrite"}
+        Whether there must be no table yet; rows are added, the table being created if there is none; or the new rows
+        and schema take the place of the old ones.
+    data_storage_version : str, optional
+        The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
+    max_rows_per_file, max_bytes_per_file : int
+        A data file is closed when it reaches either; for its bytes not before it has 64 KiB.
+    enable_stable_row_ids : bool
+        Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
+        created with.
+    merge_schema : bool
+        Whether an append adds the columns, and fields of structs, that the table lacks, in the same version; they are
+        null in the rows that are there. If several writers add a column at once, it is added once.
+    storage_options : mapping, optional
+    encoding, column_encoding : mapping, optional
+        What is asked of the compression of this write's files, where the fields of the table say nothing of it; see
+        `FileWriter`. The table does not keep it.
+    commit_message : str, optional
+    transaction_properties : mapping of str to str, optional
+        Kept with the transaction, whose property `__lance_commit_message` the message becomes; see
+        `LanceDataset.read_transaction`.
+    auto_cleanup_options : mapping, optional
+        Of a new table: after every `interval` versions, those go that are older than `older_than_seconds` (two weeks if
+        not given), of the latest `retain_versions` none.
+    **tuning
+        Arguments by which pylance is told how to write, not what (`max_rows_per_group` …): accepted, and of no effect.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument makes no sense.
+    DatasetExistsError
+        If a table to be created exists.
+    SchemaMismatchError
+        If the data does not fit the table.
+    NotSupportedError
+        If a type, the file version, or a feature of the table is not supported.
+    StorageError
+        If the table's directory cannot be written.
+    """
+    if mode not in MODES:
+        raise InvalidInputError(f"mode {mode!r} is unknown; use one of {', '.join(MODES)}")
+    check_tuning(tuning)
+    properties = merge_properties(transaction_properties, commit_message)
+    config = auto_cleanup_entries(auto_cleanup_options) if auto_cleanup_options is not None else {}
+    _check_limit("max_rows_per_file", max_rows_per_file, _MAX_ROWS_PER_FILE)
+    _check_limit("max_bytes_per_file", max_bytes_per_file, 2**63 - 1)
+    wanted_version = None if data_storage_version is None else FileVersion.parse(data_storage_version)
+    store, root = resolve(uri, storage_options)
+    history = load_history(store, root)
+    if history.names and mode == "create":
+        raise DatasetExistsError(f'the table {root} exists; use mode "append" or "overwrite", or another path')
+    current = _load_current(history)
+    file_version = _choose_file_version(wanted_version, current, mode)
+    new_fields: tuple[Field, ...] = ()
+    _check_merge_schema(merge_schema, mode)
+    if current is None or mode == "overwrite":
+        lance_schema = Schema.from_arrow(table_schema(schema, file_version))
+        lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
+        _check_names(lance_schema.fields)
+    else:
+        new_fields = plan_new_columns(current, schema, file_version) if merge_schema else ()
+        _check_names(field for field in new_fields if field.parent_id == TOP_LEVEL_PARENT)
+        lance_schema = plan_append(current.schema, schema, new_fields)
+    if not lance_schema.fields:
+        raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
+    check_primary_key(lance_schema)
+    _check_storable(lance_schema, file_version, encoding, column_encoding)
+    store.check_writable(root)
+    return TableWrite(
+        uri=absolute_uri(uri),
+        mode=mode,
+        read_version=history.latest,
+        uuid=str(uuid.uuid4()),
+        schema=lance_schema,
+        file_version=file_version,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        storage_options=dict(storage_options or {}),
+        new_fields=new_fields,
+        stable_row_ids=_choose_stable_row_ids(enable_stable_row_ids, current, root),
+        encoding=dict(encoding or {}),
+        column_encoding={column: dict(options) for column, options in (column_encoding or {}).items()},
+        new_directories=_absent_directories(store, root),
+        properties=properties,
+        config={} if history.names else config,
+    )
+
+
+def _load_current(history: History) -> Manifest | None:
+    if not history.names:
+        return None
+    try:
+        current = history.load(history.latest)
+    except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
+        current = load_latest(history.store, history.root)
+    current.check_writable(f"the table {history.root}")
+    return current
+
+
+def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, mode: str) -> FileVersion:
+    version = wanted or (STABLE if current is None else current.file_version)
+    version.require_writable()
+    if current is not None and mode == "append" and current.file_version is FileVersion.V0_1:
+        raise InvalidInputError(
+            f"data files of version {version} cannot be appended to a table whose files have version"
+            f" {current.file_version}: overwrite the table, or write another one"
+        )
+    return version
+
+
+def choose_file_version(table: Manifest, name: str) -> FileVersion:
+    """Return the version of data files that are added to a table, by its name.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such version, or the table cannot have such files beside its own.
+    NotSupportedError
+        If they cannot be written.
+    """
+    return _choose_file_version(FileVersion.parse(name), table, "append")
+
+
+def _choose_stable_row_ids(wanted: bool, current: Manifest | None, root: str) -> bool:
+    if not isinstance(wanted, bool):
+        raise InvalidInputError(f"enable_stable_row_ids is {wanted!r}; True or False is needed")
+    if wanted and current is not None and not current.stable_row_ids:
+        raise NotSupportedError(
+            f"the table {root} was created without stable row ids, which cannot be enabled later; write another table"
+        )
+    return wanted
+
+
+def _check_merge_schema(wanted: bool, mode: str) -> None:
+    if not isinstance(wanted, bool):
+        raise InvalidInputError(f"merge_schema is {wanted!r}; True or False is needed")
+    if wanted and mode != "append":
+        raise InvalidInputError(f'merge_schema is for mode "append"; with "{mode}" the data brings its own schema')
+
+
+def _check_names(fields: Iterable[Field]) -> None:
+    reserved = [field.name for field in fields if field.name in RESERVED_COLUMNS]
+    if reserved:
+        raise InvalidInputError(
+            f"a table cannot have a column {reserved[0]!r}: by this name it tells what it knows of its rows; rename the"
+            " column, or leave it out"
+        )
+
+
+def _check_storable(
+    schema: Schema,
+    version: FileVersion,
+    encoding: Mapping[str, Any] | None,
+    column_encoding: Mapping[str, Mapping[str, Any]] | None,
+) -> None:
+    """Let the writer of data files refuse what it cannot store before anything is written."""
+    FileWriter(NullSink(), schema, version=version, encoding=encoding, column_encoding=column_encoding).abort()
+
+
+def _absent_directories(store: ObjectStore, root: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for name in (DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY):
+        found.update(dict.fromkeys(store.absent_directories(f"{root}/{name}")))
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _check_limit(name: str, value: int, maximum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= maximum:
+        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 to {maximum} is needed")

@@ -1,0 +1,88 @@
+"""What `LanceDataset.branches` offers, and how a branch is made.
+
+A branch is a table of its own below `tree` in the directory of the main branch. Its first version has the number of the
+version that it starts from, and refers to that one's files where they are; all it writes itself goes into its own
+directory. The file that names it is there first: a cleanup of the parent keeps what it sees named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.table.dataset.tags import OrderedRefs, order_refs
+from lance_format.table.format.ref_names import check_branch_name
+from lance_format.table.versions.branching import _delete_files
+from lance_format.table.versions.checkout import load_branch_history, main_of
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.refs import (
+    Branch,
+    check_metadata,
+    delete_ref,
+    list_branches,
+    list_tags,
+    load_branch,
+    replace_ref,
+)
+from lance_format.table.versions.table_version import TableVersion
+
+
+class Branches:
+    """The branches of a table but the main one. Made by `LanceDataset.branches`."""
+
+    def __init__(self, dataset: OpenTable) -> None:
+        self._dataset = dataset
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """Describe all branches by name.
+
+        Each has `parent_branch`, `parent_version`, `branch_identifier`, `create_at`, `manifest_size` and `metadata`.
+        """
+        table = self._table
+        return {name: branch.describe() for name, branch in list_branches(table.store, main_of(table)).items()}
+
+    def list_ordered(self, order: str | None = None) -> OrderedRefs:
+        """Describe all branches by the version they start from, the latest first, or last if `order` is "asc"."""
+        return order_refs(self.list(), "parent_version", order)
+
+    def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
+        """Replace all that is noted about a branch."""
+        main = main_of(self._table)
+        kept = dataclasses.replace(self._load(branch), metadata=check_metadata(metadata))
+        replace_ref(self._table.store, main, branch, kept)
+
+    def delete(self, branch: str) -> None:
+        """Delete a branch with all its versions and files.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such branch.
+        InvalidInputError
+            If another branch starts from it, or a tag names one of its versions.
+        """
+        store, main = self._table.store, main_of(self._table)
+        found = self._load(branch)
+        for name, other in list_branches(store, main).items():
+            own = len(found.identifier)
+            descends = bool(own) and len(other.identifier) > own and other.identifier[:own] == found.identifier
+            if name != branch and (descends or other.parent_branch == branch):
+                raise InvalidInputError(f"the branch {name!r} starts from {branch!r}; delete it first")
+        for name, tag in list_tags(store, main).items():
+            if tag.branch == branch:
+                raise InvalidInputError(f"the tag {name!r} names a version of the branch {branch!r}; delete it first")
+        delete_ref(store, main, branch, found)
+        _delete_files(store, main, branch)
+
+    @property
+    def _table(self) -> TableVersion:
+        return self._dataset._table
+
+    def _load(self, branch: str) -> Branch:
+        load_branch_history(self._table, check_branch_name(branch))  # Says which branches there are instead.
+        found = load_branch(self._table.store, main_of(self._table), branch)
+        if found is None:
+            raise VersionNotFoundError(f"the branch {branch!r} was deleted by someone else")
+        return found

@@ -1,0 +1,378 @@
+"""The table as users see it: a version of it, its fragments, reading and changing them."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyroaring
+
+from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
+from lance_format.object_store import absolute_uri, resolve
+from lance_format.table.changes.write.adopt_file import describe_file
+from lance_format.table.changes.write.settings import check_opening, check_tuning, merge_properties
+from lance_format.table.dataset.branches import Branches
+from lance_format.table.dataset.changes import DatasetChanges
+from lance_format.table.dataset.fragment import LanceFragment
+from lance_format.table.dataset.history import DatasetHistory
+from lance_format.table.dataset.lance_operation import commit_operation, join_appends
+from lance_format.table.dataset.reads import DatasetReads
+from lance_format.table.dataset.schema import LanceSchema
+from lance_format.table.dataset.stats import LanceStats
+from lance_format.table.dataset.tags import Tags
+from lance_format.table.format.file_entries import DataFile
+from lance_format.table.maintenance.deep_clone import deep_clone
+from lance_format.table.maintenance.drop_table import drop_table
+from lance_format.table.transaction.operations import Operation
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.branching import create_branch
+from lance_format.table.versions.checkout import Reference, check_out, check_out_as_of
+from lance_format.table.versions.history import load_latest, load_version
+from lance_format.table.versions.table_version import TableVersion
+
+
+def dataset(
+    uri: str | os.PathLike[str],
+    version: Reference | None = None,
+    asof: datetime.datetime | str | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
+    **tuning: Any,
+) -> LanceDataset:
+    """Open a table.
+
+    Parameters
+    ----------
+    uri : str or path
+        The directory of the table.
+    version : int, str, or tuple of (str or None) and (int or None), optional
+        The version to open, by its number, by the name of a tag, or as a branch and one of its versions, where None
+        stands for the main branch and the latest version. The latest if not given.
+    asof : datetime or str, optional
+        Open the latest version that was committed before this time, which is local unless it has a time zone. Ignored
+        if a version is given.
+    storage_options : mapping, optional
+    metadata_cache_size_bytes : int, optional
+        What may be kept between reads to find rows sooner, for all files and checked-out versions of the table
+        together; 64 MiB by default, 0 for nothing.
+    default_scan_options : mapping, optional
+        Arguments of `LanceDataset.scanner` where a scan of the table, not of a fragment, does not give them.
+    **tuning
+        Arguments by which pylance is told how to read (`block_size`, `index_cache_size_bytes`, `read_params`,
+        `session` …): accepted, and of no effect.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If there is no table.
+    VersionNotFoundError
+        If it has no such version.
+    NotSupportedError
+        If the table needs a feature that is not supported.
+    CorruptFileError
+        If its manifest is malformed.
+    """
+    check_opening(tuning)
+    cache = SearchCache(DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes)
+    store, root = resolve(uri, storage_options)
+    number = version if isinstance(version, int) and not isinstance(version, bool) else None
+    manifest = load_latest(store, root) if number is None else load_version(store, root, number)
+    table = TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}), cache)
+    if version is None and asof is not None:
+        table = check_out_as_of(table, asof)
+    opened = LanceDataset(os.fspath(uri), table, default_scan_options)
+    return opened if version is None or number is not None else opened.checkout_version(version)
+
+
+class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
+    """A version of a table. Made by `dataset` and `write_dataset`; can be pickled.
+
+    It shows the version that was opened, whatever others commit, until a method that changes the table moves it to the
+    version that this made.
+
+    Parameters
+    ----------
+    uri : str
+    table : TableVersion
+    default_scan_options : mapping, optional
+    """
+
+    def __init__(self, uri: str, table: TableVersion, default_scan_options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(uri, table)
+        self._default_scan_options = dict(default_scan_options or {})
+
+    def __repr__(self) -> str:
+        return f"LanceDataset({self._uri!r}, version={self.version})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        table = self._table
+        options = self._default_scan_options
+        return _reopen, (table.uri, self.version, table.storage_options, table.cache.capacity_bytes, options)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types; with `default_scan_options` those of a scan."""
+        if self._default_scan_options:
+            return self.scanner().projected_schema
+        return super().schema
+
+    @property
+    def data_storage_version(self) -> str:
+        """The version of its data files, as far as a writer has not chosen another."""
+        return str(self._table.manifest.file_version)
+
+    def checkout_version(self, version: Reference) -> LanceDataset:
+        """Return another version of the table.
+
+        Parameters
+        ----------
+        version : int, str, or tuple of (str or None) and (int or None)
+            A version of this branch, the name of a tag, or a branch and one of its versions, where None stands for the
+            main branch and the latest version.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version, tag or branch.
+        """
+        table = check_out(self._table, version)
+        uri = self._uri if table.root == self._table.root else table.uri
+        return LanceDataset(uri, table, self._default_scan_options)
+
+    def checkout_latest(self) -> None:
+        """Let this object show the latest version of its branch."""
+        self._table = self._table.latest()
+
+    def create_branch(self, branch: str, reference: Reference | None = None) -> LanceDataset:
+        """Make a branch, and return it.
+
+        Parameters
+        ----------
+        branch : str
+            Its name: letters, digits and `. _ -`, in segments between slashes.
+        reference : int, str, or tuple of (str or None) and (int or None), optional
+            What it starts from; see `checkout_version`. The version that this object shows if not given.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is such a branch, or the name is not allowed.
+        VersionNotFoundError
+            If there is no version to start from.
+        """
+        table = create_branch(self._table, branch, reference)
+        return LanceDataset(table.uri, table)
+
+    def deep_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Reference,
+        storage_options: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> LanceDataset:
+        """Copy a version with all of its files to another place, and return the table that it is there.
+
+        Parameters
+        ----------
+        target_path : str or path
+        reference : int, str, or tuple of (str or None) and (int or None)
+            Which version; see `checkout_version`. The copy has this version, and none before it.
+        storage_options : mapping of str to str, optional
+            Of the copy; those of this table if not given.
+        **options
+            See `dataset`.
+
+        Raises
+        ------
+        DatasetExistsError
+            If there is a table already.
+        VersionNotFoundError
+            If there is no such version.
+        """
+        if storage_options is None:
+            storage_options = self._table.storage_options
+        deep_clone(self._table, target_path, reference, storage_options)
+        return dataset(target_path, storage_options=storage_options, **options)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches but the main one."""
+        return Branches(self)
+
+    @property
+    def tags(self) -> Tags:
+        """Names for versions."""
+        return Tags(self)
+
+    def get_fragments(self) -> list[LanceFragment]:
+        """Return the fragments, by ascending id."""
+        return [LanceFragment(self, fragment) for fragment in self._table.manifest.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return the fragment of an id, or None if there is none."""
+        fragment = self._table.manifest.fragment(fragment_id)
+        return None if fragment is None else LanceFragment(self, fragment)
+
+    def new_file_session(self) -> LanceFileSession:
+        """Return what reads and writes single files below the directory of the table."""
+        return LanceFileSession(self._table.uri, self._table.storage_options)
+
+    def fragment_ids(self) -> pyroaring.BitMap:
+        """Return the ids of the fragments, as a set; cheaper than `get_fragments`."""
+        return pyroaring.BitMap(self._table.manifest.fragments.columns.ids.astype(np.uint32))
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest id that a field has, whether or not the table still shows it."""
+        return self._table.manifest.next_field_id - 1
+
+    def _describe_file(self, name: str, base_id: int | None) -> DataFile:
+        return describe_file(self._table, name, base_id)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Counts of rows, fragments and bytes."""
+        return LanceStats(self)
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when an update or a compaction moves them."""
+        return self._table.manifest.stable_row_ids
+
+    @staticmethod
+    def commit(
+        base_uri: str | os.PathLike[str] | LanceDataset,
+        operation: Operation | Transaction,
+        read_version: int | None = None,
+        *,
+        enable_stable_row_ids: bool | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        max_retries: int = 20,
+        detached: bool = False,
+        storage_options: Mapping[str, str] | None = None,
+        **tuning: Any,
+    ) -> LanceDataset:
+        """Commit an operation on fragments that have been written already.
+
+        Parameters
+        ----------
+        base_uri : str or path or LanceDataset
+        operation : one of `LanceOperation`, or Transaction
+            A transaction has a read version and properties of its own.
+        read_version : int, optional
+            The version that it was prepared on; needed by all but `Overwrite` and `Restore`.
+        enable_stable_row_ids : bool, optional
+            See `write_dataset`; of a table that this creates.
+        commit_message : str, optional
+        transaction_properties : mapping of str to str, optional
+            Kept with the transaction.
+        max_retries : int
+            How often to try again when others commit first.
+        detached : bool
+            Whether to make a version beside the history, which is found by its number alone, of the version that the
+            operation was prepared on, whatever others have committed since.
+        storage_options : mapping of str to str, optional
+        **tuning
+            Arguments by which pylance is told how to commit, not what (`enable_v2_manifest_paths=True`, `session`):
+            accepted, and of no effect.
+
+        Raises
+        ------
+        CommitConflictError
+            If what others committed since `read_version` is in the way.
+        CommitError
+            If a data file that it adds is missing or incomplete.
+        """
+        check_tuning(tuning)
+        uri = base_uri.uri if isinstance(base_uri, LanceDataset) else os.fspath(base_uri)
+        if isinstance(base_uri, LanceDataset) and storage_options is None:
+            storage_options = base_uri._table.storage_options
+        table = commit_operation(
+            uri,
+            operation,
+            read_version,
+            enable_stable_row_ids=enable_stable_row_ids,
+            properties=merge_properties(transaction_properties, commit_message),
+            max_retries=max_retries,
+            detached=detached,
+            storage_options=storage_options,
+        )
+        return LanceDataset(uri, table)
+
+    @staticmethod
+    def commit_batch(
+        dest: str | os.PathLike[str] | LanceDataset, transactions: Sequence[Transaction], **options: Any
+    ) -> dict[str, Any]:
+        """Commit several appends as one version.
+
+        Parameters
+        ----------
+        dest : str or path or LanceDataset
+        transactions : sequence of Transaction
+        **options
+            See `commit`.
+
+        Returns
+        -------
+        dict
+            `dataset`, and `merged`, the transaction that was committed.
+        """
+        merged = join_appends(transactions)
+        return {"dataset": LanceDataset.commit(dest, merged, **options), "merged": merged}
+
+    @staticmethod
+    def drop(
+        base_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool = False,
+    ) -> None:
+        """Delete a table: its versions, branches and tags, and whatever else is below its directory.
+
+        Nobody may use it meanwhile. Running it again completes what was interrupted.
+
+        Parameters
+        ----------
+        base_uri : str or path
+        storage_options : mapping of str to str, optional
+        ignore_not_found : bool
+            Whether it is no error that there is nothing.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If there is no table. Nothing was deleted, even if there is something else.
+        InvalidInputError
+            If it is a branch.
+        CorruptFileError, NotSupportedError
+            If its latest version cannot be read. Nothing was deleted.
+        """
+        store, root = resolve(base_uri, storage_options)
+        drop_table(store, root, ignore_not_found=bool(ignore_not_found))
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        """The columns, with the ids of their fields."""
+        return LanceSchema(self._table.manifest.schema)
+
+
+def _reopen(
+    uri: str,
+    version: int,
+    storage_options: Mapping[str, str],
+    cache_bytes: int,
+    default_scan_options: Mapping[str, Any],
+) -> LanceDataset:
+    return dataset(
+        uri,
+        version,
+        storage_options=storage_options,
+        metadata_cache_size_bytes=cache_bytes,
+        default_scan_options=default_scan_options,
+    )

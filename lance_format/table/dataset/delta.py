@@ -1,0 +1,139 @@
+"""What has changed from one version of a table to another: rows, and the transactions that did it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.table.fragments.row_columns import ROW_ID
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.history import load_version
+from lance_format.table.versions.table_version import TableVersion
+
+RowIds: TypeAlias = npt.NDArray[np.uint64]
+
+_CREATED = "_row_created_at_version"
+_UPDATED = "_row_last_updated_at_version"
+_LINEAGE = (ROW_ID, _CREATED, _UPDATED)
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDelta:
+    """The changes after one version of a table, up to and with another. Made by `LanceDataset.delta`.
+
+    Rows are told apart by their ids, so that the table needs stable ones; transactions are listed of any table.
+
+    Parameters
+    ----------
+    begin_version : int
+        0 for what was before the first version. It may be gone but for `get_deleted_row_ids`.
+    end : TableVersion
+    """
+
+    begin_version: int
+    end: TableVersion = field(repr=False)
+
+    def list_transactions(self) -> list[Transaction]:
+        """Return what made the versions, the earliest first.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If one of them is gone.
+        """
+        history = self.end.history()
+        versions = range(self.begin_version + 1, self.end.manifest.version + 1)
+        return [history.load_transaction(version) for version in versions]
+
+    def get_inserted_rows(self) -> pa.RecordBatchReader:
+        """Read the rows that the later version has and the earlier one had not, as the later one has them.
+
+        Returns
+        -------
+        pa.RecordBatchReader
+            All columns, `_rowid`, and the versions that made and last changed a row.
+
+        Raises
+        ------
+        NotSupportedError
+            If the table has no stable row ids.
+        """
+        return self._read(f"{_CREATED} > {self.begin_version}")
+
+    def get_updated_rows(self) -> pa.RecordBatchReader:
+        """Read the rows that both versions have and that were changed in between; see `get_inserted_rows`."""
+        return self._read(f"{_CREATED} <= {self.begin_version} AND {_UPDATED} > {self.begin_version}")
+
+    def get_deleted_row_ids(self) -> pa.RecordBatchReader:
+        """Return the ids of rows that the earlier version had and the later one has not, ascending, as `_rowid`.
+
+        Only fragments that are not the same in both versions are looked at.
+
+        Raises
+        ------
+        NotSupportedError
+            If the table has no stable row ids.
+        VersionNotFoundError
+            If the earlier version is gone.
+        """
+        self._check_stable()
+        gone = self._find_deleted()
+        schema = pa.schema({ROW_ID: pa.uint64()})
+        starts = range(0, gone.size, _BATCH_ROWS)
+        batches = (pa.record_batch([gone[start : start + _BATCH_ROWS]], schema) for start in starts)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _find_deleted(self) -> RowIds:
+        if not self.begin_version:
+            return np.zeros(0, np.uint64)
+        manifest = load_version(self.end.store, self.end.root, self.begin_version)
+        begin = dataclasses.replace(self.end, manifest=manifest)
+        return np.setdiff1d(_ids_beyond(begin, self.end), _ids_beyond(self.end, begin), assume_unique=True)
+
+    def _read(self, predicate: str) -> pa.RecordBatchReader:
+        self._check_stable()
+        columns = [*self.end.manifest.schema.names, *_LINEAGE]
+        return LanceScanner(self.end, columns=columns, filter=predicate).to_reader()
+
+    def _check_stable(self) -> None:
+        if not self.end.manifest.stable_row_ids:
+            raise NotSupportedError(
+                f"the table {self.end.root} has no stable row ids, without which it does not know which rows are the"
+                " same; write another table with enable_stable_row_ids=True"
+            )
+
+
+def choose_versions(
+    current: int, compared_against: int | None, begin_version: int | None, end_version: int | None
+) -> tuple[int, int]:
+    """Return the versions that are meant by the arguments of `LanceDataset.delta`.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are none, too many, or not in order.
+    """
+    given = begin_version is not None or end_version is not None
+    if compared_against is not None and not given:
+        begin_version, end_version = compared_against, current
+    elif compared_against is not None or begin_version is None or end_version is None:
+        raise InvalidInputError("either compared_against is needed, or both begin_version and end_version")
+    if begin_version > end_version:
+        raise InvalidInputError(f"version {begin_version} is later than version {end_version}")
+    return begin_version, end_version
+
+
+def _ids_beyond(table: TableVersion, other: TableVersion) -> RowIds:
+    """Return the ids of the rows of fragments that another version has not, or not in the same form; ascending."""
+    fragments = list(table.manifest.fragments.beyond(other.manifest.fragments))
+    scanner = LanceScanner(table, columns=[ROW_ID], fragments=fragments)
+    ids = [batch.column(0).to_numpy() for batch in scanner.to_batches()]
+    return np.sort(np.concatenate([np.zeros(0, np.uint64), *ids]))

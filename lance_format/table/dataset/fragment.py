@@ -1,0 +1,297 @@
+"""A fragment as users see it: a part of the rows of a table, and preparing changes of it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError
+from lance_format.table.batches.given_data import to_table
+from lance_format.table.changes.columns.add import NewColumns, merge_fragment_columns
+from lance_format.table.changes.columns.join import merge_into_fragment
+from lance_format.table.changes.columns.update import update_columns
+from lance_format.table.changes.rows.delete import find_rows
+from lance_format.table.changes.rows.replaced_rows import RowSet, mark_deleted
+from lance_format.table.changes.write.adopt_file import adopt_file
+from lance_format.table.dataset.scan_methods import ScanMethods
+from lance_format.table.dataset.schema import LanceSchema
+from lance_format.table.dataset.write_fragments import write_fragments
+from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.row_columns import ROW_ID, LiveRows
+from lance_format.table.maintenance.validation import validate_fragment
+from lance_format.table.scan.choose import open_scanner
+from lance_format.table.scan.projection import Columns, Filter
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.take import Indices, as_row_numbers, take_places
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.table_version import Draft, TableVersion
+
+
+class LanceFragment(ScanMethods):
+    """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
+
+    Parameters
+    ----------
+    table : LanceDataset
+    metadata : FragmentMetadata or int
+        Or its id.
+    """
+
+    def __init__(self, table: OpenTable, metadata: FragmentMetadata | int) -> None:
+        if isinstance(metadata, int):
+            found = table._table.manifest.fragment(metadata)
+            if found is None:
+                raise InvalidInputError(f"{table!r} has no fragment {metadata}")
+            metadata = found
+        self._dataset = table
+        self._metadata = metadata
+
+    def __repr__(self) -> str:
+        return f"LanceFragment({self._dataset!r}, {self.fragment_id})"
+
+    @property
+    def fragment_id(self) -> int:
+        """Its id, unique in the table."""
+        return self._metadata.id
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """What the manifest says about it."""
+        return self._metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return self._dataset.schema
+
+    @property
+    def physical_rows(self) -> int:
+        """How many rows its files have, deleted ones included."""
+        return self._scan().physical_rows()
+
+    @property
+    def num_deletions(self) -> int:
+        """How many of them are deleted."""
+        return self._scan().num_deletions()
+
+    def deletion_file(self) -> str | None:
+        """Return the path of the file that lists the deleted rows, relative to the table; None if there is none."""
+        deletion = self._metadata.deletion_file
+        return None if deletion is None else deletion.path(self.fragment_id)
+
+    def validate(self) -> None:
+        """Check that its files are there, and hold what the manifest says; see `LanceDataset.validate`."""
+        validate_fragment(self._dataset._table, self._metadata)
+
+    def data_files(self) -> list[DataFile]:
+        """Return the files that hold its columns."""
+        return list(self._metadata.files)
+
+    @staticmethod
+    def create(
+        dataset_uri: str | os.PathLike[str] | OpenTable,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        **options: Any,
+    ) -> FragmentMetadata:
+        """Write data into one fragment that is not part of a table yet; see `write_fragments`."""
+        options = {"max_rows_per_file": 2**32 - 1, **options, "fragment_id": fragment_id or 0}
+        written: list[FragmentMetadata] = write_fragments(data, dataset_uri, schema, **options)
+        if len(written) != 1:
+            raise InvalidInputError(f"the data makes {len(written)} fragments, not one")
+        return written[0]
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: OpenTable, fragment_id: int = 0) -> FragmentMetadata:
+        """Make a fragment of a data file that was written into the directory `data` of a table, and commit nothing.
+
+        Parameters
+        ----------
+        filename : str
+            Its name there.
+        dataset : LanceDataset
+        fragment_id : int
+            What the fragment has for an id until the commit gives it another.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If its columns do not fit the table.
+        DatasetNotFoundError
+            If there is no such file.
+        """
+        return adopt_file(dataset._table, filename, fragment_id)
+
+    def delete(self, predicate: Filter) -> FragmentMetadata | None:
+        """Write a deletion file for the rows for which a predicate is true, and commit nothing.
+
+        Returns
+        -------
+        FragmentMetadata or None
+            For `LanceOperation.Delete`; None if no row is left.
+        """
+        rows, _ = find_rows(self._dataset._table, predicate, [self._metadata])
+        return self._mark_deleted(rows)
+
+    def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
+        """Write a deletion file for rows by their places in the files, and commit nothing; see `delete`.
+
+        Parameters
+        ----------
+        offsets : iterable of int
+            Places among all rows of the files, deleted ones included.
+        """
+        scan = self._scan()
+        places = np.unique(as_row_numbers(list(offsets), scan.physical_rows()))
+        rows = RowSet()
+        rows.add(LiveRows(scan, np.setdiff1d(places, scan.deleted_rows()), np.zeros(0, np.int64)))
+        return self._mark_deleted(rows)
+
+    def _mark_deleted(self, rows: RowSet) -> FragmentMetadata | None:
+        table = self._dataset._table
+        if not len(rows):
+            return self._metadata
+        with Draft(table, str(uuid.uuid4())) as draft:
+            marked = mark_deleted(draft, rows)
+        return None if marked.emptied else marked.updated[0]
+
+    def merge_columns(
+        self,
+        value_func: NewColumns,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Write a data file with further columns, and commit nothing; see `LanceDataset.add_columns`.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and LanceSchema
+            For `LanceOperation.Merge`, once all fragments of the table have the columns.
+        """
+        made, merged = merge_fragment_columns(
+            self._dataset._table,
+            self._metadata,
+            value_func,
+            read_columns=columns,
+            output_schema=reader_schema,
+            batch_size=batch_size,
+        )
+        return made, LanceSchema(merged)
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Write a data file with further columns, by key, and commit nothing; see `LanceDataset.merge`.
+
+        Parameters
+        ----------
+        data_obj, schema
+            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+        left_on : str
+            The key of the fragment: a column, `_rowid` or `_rowaddr`.
+        right_on : str, optional
+            The key of the data; `left_on` if not given.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and LanceSchema
+            For `LanceOperation.Merge`, once all fragments of the table have the columns.
+        """
+        data = to_table(data_obj, schema)
+        right_on = left_on if right_on is None else right_on
+        made, merged = merge_into_fragment(self._dataset._table, self._metadata, data, left_on, right_on)
+        return made, LanceSchema(merged)
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = ROW_ID,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
+        """Write some columns anew, with other values in the rows that match, and commit nothing.
+
+        Parameters
+        ----------
+        data_obj, schema
+            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+        left_on : str
+            The key of the fragment: a column, `_rowid` or `_rowaddr`.
+        right_on : str, optional
+            The key of the data; `left_on` if not given. All its other columns take the place of those of the fragment.
+            Rows whose key the data lacks stay as they are.
+        with_offsets : bool
+            Whether to return as well which rows matched: their places in the files, as a portable Roaring bitmap.
+
+        Returns
+        -------
+        tuple of FragmentMetadata, list of int, and bytes if they are wanted
+            For `LanceOperation.Update([], [fragment], fields_modified=fields, update_mode="rewrite_columns")`, and its
+            `updated_fragment_offsets={fragment.id: offsets}`, by which a table with stable row ids knows the rows that
+            have changed.
+        """
+        data = to_table(data_obj, schema)
+        right_on = left_on if right_on is None else right_on
+        made, fields, offsets = update_columns(self._dataset._table, self._metadata, data, left_on, right_on)
+        return (made, fields, offsets) if with_offsets else (made, fields)
+
+    def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
+        """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
+        return open_scanner(self._dataset._table, columns=columns, filter=filter, fragments=[self._metadata], **options)
+
+    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
+        """Read rows by their place in the fragment; see `LanceDataset.take`."""
+        return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
+
+    def open_session(self, columns: Columns | None = None, with_row_address: bool | None = None) -> FragmentSession:
+        """Prepare for taking rows of the same columns again and again.
+
+        Parameters
+        ----------
+        columns : sequence of str, or mapping of str to str, optional
+            See `LanceDataset.scanner`.
+        with_row_address : bool, optional
+            Whether to add the column `_rowaddr`.
+        """
+        return FragmentSession(self._dataset._table, self._metadata, columns, bool(with_row_address))
+
+    def _scan(self) -> FragmentReader:
+        table = self._dataset._table
+        return table.scan(self._metadata, table.manifest.schema.select([]))
+
+
+class FragmentSession:
+    """Takes rows of a fragment. Made by `LanceFragment.open_session`.
+
+    Parameters
+    ----------
+    table : TableVersion
+    fragment : FragmentMetadata
+    columns : sequence of str, or mapping of str to str, optional
+    with_row_address : bool
+    """
+
+    def __init__(
+        self, table: TableVersion, fragment: FragmentMetadata, columns: Columns | None, with_row_address: bool
+    ) -> None:
+        self._table = table
+        self._fragment = fragment
+        self._columns = columns
+        self._with_row_address = with_row_address
+
+    def take(self, indices: Indices) -> pa.Table:
+        """Read rows by their place in the fragment; see `LanceDataset.take`."""
+        return take_places(
+            self._table, indices, self._columns, [self._fragment], with_row_address=self._with_row_address
+        )

@@ -1,0 +1,216 @@
+"""The methods of `LanceDataset` about the versions that a table has had, and the files that they are made of."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.table.maintenance.file_inventory import Progress, list_all_files, list_tracked_files
+from lance_format.table.maintenance.migration import migrate_manifest_names
+from lance_format.table.maintenance.validation import validate
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.cleanup import clean_up, explain_cleanup
+from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupPolicy, CleanupStats
+from lance_format.table.versions.history import summarize
+from lance_format.table.versions.open_table import OpenTable
+
+
+class DatasetHistory(OpenTable):
+    """What knows of versions and files. Part of `LanceDataset`."""
+
+    @property
+    def version(self) -> int:
+        """The version that this object shows."""
+        return self._table.manifest.version
+
+    @property
+    def latest_version(self) -> int:
+        """The latest version that the table has now."""
+        return self._table.history().latest
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Describe every version that the table has: `version`, `timestamp` in local time, and `metadata`."""
+        history = self._table.history()
+        found = []
+        for version in history.names:
+            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
+                found.append(summarize(history.load(version)))
+        return found
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """Return the numbers of all versions, without reading them; each as a dict of `version`."""
+        return [{"version": version} for version in self._table.history().names]
+
+    def get_version(self) -> dict[str, Any]:
+        """Describe the version that this object shows; see `versions`."""
+        return summarize(self._table.manifest)
+
+    def read_transaction(self, version: int) -> Transaction:
+        """Return what made a version of this branch: the operation, and what the writer noted about it.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version.
+        CorruptFileError
+            If the version does not tell.
+        """
+        return self._table.history().load_transaction(version)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction]:
+        """Return what made this version and those before it, the latest first, as far as they are there."""
+        history = self._table.history()
+        recent = sorted((number for number in history.names if number <= self.version), reverse=True)
+        found = []
+        for version in recent[:recent_transactions]:
+            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
+                found.append(history.load_transaction(version))
+        return found
+
+    def cleanup_old_versions(
+        self,
+        older_than: datetime.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        delete_concurrency: int | None = None,
+        versions: Iterable[int] | None = None,
+    ) -> CleanupStats:
+        """Remove old versions of this branch, and the files that only they need.
+
+        This version and later ones stay, and so do those that have a tag or that a branch starts from.
+
+        Parameters
+        ----------
+        older_than : datetime.timedelta, optional
+            Which versions; 14 days if neither this nor `retain_versions` nor `versions` is given.
+        retain_versions : int, optional
+            How many of the latest versions stay. Of several conditions all have to hold.
+        delete_unverified : bool
+            Files that no version names may belong to a write in progress, and stay until they are 7 days old. Whether
+            to delete them at once, which loses the data of whoever is writing.
+        error_if_tagged_old_versions : bool
+            Whether it is an error that one of the versions has a tag.
+        delete_rate_limit : int, optional
+            The most files that are deleted in a second.
+        delete_concurrency : int, optional
+            How many files to delete at once; of no effect, as it is one.
+        versions : iterable of int, optional
+            Only these.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense, or one of the versions has a tag.
+        """
+        del delete_concurrency
+        policy = CleanupPolicy.choose(
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+            delete_rate_limit=delete_rate_limit,
+        )
+        table = self._table
+        return clean_up(table.store, table.root, table.manifest.branch, table.manifest.version, policy)
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: datetime.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Iterable[int] | None = None,
+        include_files: bool = False,
+        max_files: int = 1000,
+    ) -> CleanupExplanation:
+        """Return what `cleanup_old_versions` would remove, and remove nothing.
+
+        Parameters
+        ----------
+        older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, delete_rate_limit, versions
+            See `cleanup_old_versions`.
+        include_files : bool
+            Whether to name the files; all are counted in any case.
+        max_files : int
+            How many of them at most.
+
+        Raises
+        ------
+        InvalidInputError
+            As `cleanup_old_versions` would raise.
+        """
+        if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
+            raise InvalidInputError(f"max_files is {max_files!r}; a whole number from 1 is needed")
+        policy = CleanupPolicy.choose(
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+            delete_rate_limit=delete_rate_limit,
+        )
+        table = self._table
+        limit = max_files if include_files else 0
+        return explain_cleanup(table.store, table.root, table.manifest.branch, table.manifest.version, policy, limit)
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """List all files below the directory of the table, or of its branch, whatever they are.
+
+        Returns
+        -------
+        pa.RecordBatchReader
+            `base_uri`, the directory; `path` below it; `size_bytes`; `last_modified`. In no order.
+        """
+        return list_all_files(self._table)
+
+    def tracked_files(
+        self, *, min_version: int | None = None, progress: Progress | None = None
+    ) -> pa.RecordBatchReader:
+        """List the files that versions of this branch name.
+
+        What blobs have beside a data file is not named, but belongs to it: the files of the directory of its name.
+
+        Parameters
+        ----------
+        min_version : int, optional
+            The first version; all if not given.
+        progress : callable, optional
+            Called after each version with the number of those that have been read, and that of all.
+
+        Returns
+        -------
+        pa.RecordBatchReader
+            `version`; `base_uri`, the directory of the table, or that of a branch that the file is shared with; `path`
+            below it; `type`, which is "manifest", "data file", "deletion file", "transaction file" or "index file".
+        """
+        return list_tracked_files(self._table, min_version, progress)
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Give the manifests of a table of an early release the names that later ones have.
+
+        Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
+        """
+        migrate_manifest_names(self._table.store, self._table.root)
+
+    def validate(self) -> None:
+        """Check that the files of this version are there, and hold what its manifest says; values are not read.
+
+        Raises
+        ------
+        CorruptFileError
+            At the first contradiction.
+        DatasetNotFoundError
+            If a file is gone.
+        """
+        validate(self._table)

@@ -1,0 +1,58 @@
+"""The ways to read that a whole table and a fragment of it have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.table.scan.projection import Columns, Filter
+from lance_format.table.scan.scanner import LanceScanner
+
+
+class ScanMethods:
+    """What can be read through a scanner. A base of `LanceDataset` and `LanceFragment`, which say what is scanned."""
+
+    def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
+        """Say which rows and columns to read."""
+        raise NotImplementedError
+
+    def to_batches(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in order, as a stream; the arguments are those of `LanceDataset.scanner`."""
+        return self.scanner(columns, filter, **options).to_batches()
+
+    def to_table(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """Read rows into memory; the arguments are those of `LanceDataset.scanner`."""
+        return self.scanner(columns, filter, **options).to_table()
+
+    def to_pandas(
+        self,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        **options: Any,
+    ) -> Any:
+        """Read rows into a DataFrame of pandas, which has to be installed; see `to_table`."""
+        return self.to_table(columns, filter, **options).to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
+    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
+        """Read the first rows; further arguments are those of `LanceDataset.scanner`."""
+        return self.to_table(columns, limit=num_rows, **options)
+
+    def count_rows(self, filter: Filter | None = None) -> int:
+        """Count the rows, deleted ones not included, that a filter lets pass."""
+        return self.scanner(columns=[], filter=filter).count_rows()

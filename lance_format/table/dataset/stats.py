@@ -1,0 +1,108 @@
+"""What `LanceDataset.stats` offers: how much of what a version of a table has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from lance_format.table.indices.coverage import index_stats
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.table_version import TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class FieldStatistics:
+    """What a field takes.
+
+    Parameters
+    ----------
+    id : int
+    bytes_on_disk : int
+        Of its pages, as they are stored; 0 of fields that have none of their own, and where all values are one.
+    """
+
+    id: int
+    bytes_on_disk: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataStatistics:
+    """What all fields take.
+
+    Parameters
+    ----------
+    fields : list of FieldStatistics
+        In depth-first order.
+    """
+
+    fields: list[FieldStatistics]
+
+
+class LanceStats:
+    """Counts what a version of a table has. Made by `LanceDataset.stats`."""
+
+    def __init__(self, dataset: OpenTable) -> None:
+        self._dataset = dataset
+
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
+        """Count deleted rows, fragments, and fragments of fewer rows than `max_rows_per_group`.
+
+        Returns
+        -------
+        dict
+            `num_deleted_rows`, `num_fragments`, `num_small_files`.
+        """
+        table = self._dataset._table
+        nothing = table.manifest.schema.select([])
+        scans = [table.scan(fragment, nothing) for fragment in table.manifest.fragments]
+        return {
+            "num_deleted_rows": sum(scan.num_deletions() for scan in scans),
+            "num_fragments": len(scans),
+            "num_small_files": sum(scan.physical_rows() < max_rows_per_group for scan in scans),
+        }
+
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Count which fragments and rows an index covers, and which it does not.
+
+        Returns
+        -------
+        dict
+            `index_type`, `name`; `num_indices` and `num_segments`, the number of its parts, and `indices` and
+            `segments`, what is known of the content of each: of zone maps `num_zones` and `rows_per_zone`;
+            `num_indexed_fragments`, `num_indexed_rows`, `num_unindexed_fragments`, `num_unindexed_rows`, deleted rows
+            not counted; `num_indexed_rows_per_delta`, a number for each part; `updated_at_timestamp_ms`.
+
+        Raises
+        ------
+        IndexNotFoundError
+            If there is none of that name.
+        """
+        return index_stats(self._dataset._table, index_name)
+
+    def data_stats(self) -> DataStatistics:
+        """Sum up what each field takes in the data files, whose metadata is read.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If a file is gone.
+        CorruptFileError
+            If one is malformed.
+        """
+        table = self._dataset._table
+        sizes = _field_sizes(table)
+        return DataStatistics([FieldStatistics(node.id, sizes[node.id]) for node in table.manifest.schema.walk()])
+
+
+def _field_sizes(table: TableVersion) -> Counter[int]:
+    """Return the bytes of the pages of each field, by its id."""
+    sizes: Counter[int] = Counter()
+    for fragment in table.manifest.fragments:
+        with table.scan(fragment, table.manifest.schema).open() as files:
+            for file in fragment.files:
+                reader = files.reader(file)
+                for field_id, column in zip(file.fields, file.column_indices, strict=False):
+                    if field_id >= 0 and column >= 0:
+                        sizes[field_id] += sum(buffer.size for page in reader.pages(column) for buffer in page.buffers)
+    return sizes

@@ -1,0 +1,152 @@
+"""What `LanceDataset.tags` offers: names for versions, which also keep them from being cleaned up."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.table.format.ref_names import check_tag_name
+from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
+from lance_format.table.versions.history import describe_versions
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.refs import (
+    Tag,
+    check_metadata,
+    create_ref,
+    delete_ref,
+    list_tags,
+    load_tag,
+    now,
+    replace_ref,
+)
+from lance_format.table.versions.table_version import TableVersion
+
+OrderedRefs = list[tuple[str, dict[str, Any]]]
+
+
+class Tags:
+    """The tags of a table, all branches together. Made by `LanceDataset.tags`."""
+
+    def __init__(self, dataset: OpenTable) -> None:
+        self._dataset = dataset
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """Describe all tags by name: `branch`, `version`, `created_at`, `updated_at`, `manifest_size`, `metadata`."""
+        table = self._table
+        return {name: tag.describe() for name, tag in list_tags(table.store, main_of(table)).items()}
+
+    def list_ordered(self, order: str | None = None) -> OrderedRefs:
+        """Describe all tags by version, the latest first, or last if `order` is "asc"; see `list`."""
+        return order_refs(self.list(), "version", order)
+
+    def get_version(self, tag: str) -> int:
+        """Return the version that a tag names.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such tag.
+        """
+        return self._load(tag).version
+
+    def create(self, tag: str, reference: Reference | None = None) -> None:
+        """Name a version.
+
+        Parameters
+        ----------
+        tag : str
+            Letters, digits and `. _ -`.
+        reference : int, str, or tuple of (str or None) and (int or None), optional
+            A version of this branch, another tag, or a branch and one of its versions, where None stands for the main
+            branch and the latest version. The version that the dataset shows if not given.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is such a tag, or the name is not allowed.
+        VersionNotFoundError
+            If there is no such version.
+        """
+        table = self._table
+        check_tag_name(tag)
+        created = now()
+        made = _name_version(table, reference, Tag(None, 0, 0, created, created))
+        create_ref(table.store, main_of(table), tag, made)
+        try:
+            _check_exists(table, made)
+        except VersionNotFoundError:
+            delete_ref(table.store, main_of(table), tag, made)
+            raise
+
+    def update(self, tag: str, reference: Reference | None = None) -> None:
+        """Let a tag that exists name another version; see `create`.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such tag or version.
+        """
+        table = self._table
+        before = self._load(tag)
+        moved = _name_version(table, reference, dataclasses.replace(before, updated_at=now()))
+        replace_ref(table.store, main_of(table), tag, moved)
+        try:
+            _check_exists(table, moved)
+        except VersionNotFoundError:
+            replace_ref(table.store, main_of(table), tag, before)
+            raise
+
+    def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
+        """Replace all that is noted about a tag."""
+        kept = dataclasses.replace(self._load(tag), metadata=check_metadata(metadata))
+        replace_ref(self._table.store, main_of(self._table), tag, kept)
+
+    def delete(self, tag: str) -> None:
+        """Delete a tag; its version stays until a cleanup.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such tag.
+        """
+        delete_ref(self._table.store, main_of(self._table), tag, self._load(tag))
+
+    @property
+    def _table(self) -> TableVersion:
+        return self._dataset._table
+
+    def _load(self, tag: str) -> Tag:
+        resolve_reference(self._table, check_tag_name(tag))  # Says which tags there are instead.
+        found = load_tag(self._table.store, main_of(self._table), tag)
+        if found is None:
+            raise VersionNotFoundError(f"the tag {tag!r} was deleted by someone else")
+        return found
+
+
+def order_refs(refs: dict[str, dict[str, Any]], key: str, order: str | None) -> OrderedRefs:
+    """Return references by a number that they have, then by name."""
+    if order not in (None, "asc", "desc"):
+        raise InvalidInputError(f"order is {order!r}; use 'asc' or 'desc'")
+    sign = 1 if order == "asc" else -1
+    return sorted(refs.items(), key=lambda item: (sign * item[1][key], item[0]))
+
+
+def _name_version(table: TableVersion, reference: Reference | None, tag: Tag) -> Tag:
+    """Return a tag that names what a reference means."""
+    branch, version = resolve_reference(table, reference)
+    history = load_branch_history(table, branch)
+    version = history.latest if version is None else version
+    made = dataclasses.replace(tag, branch=branch, version=version)
+    if version not in history.names:
+        _check_exists(table, made)
+    return dataclasses.replace(made, manifest_size=table.store.size(history.manifest_path(version)))
+
+
+def _check_exists(table: TableVersion, tag: Tag) -> None:
+    history = load_branch_history(table, tag.branch)
+    if tag.version not in history.names:
+        raise VersionNotFoundError(
+            f"{history.root} has no version {tag.version} to be tagged; it has {describe_versions(list(history.names))}"
+        )

@@ -1,0 +1,91 @@
+"""Writing a table in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.object_store import absolute_uri, resolve
+from lance_format.table.changes.write.run import write_data
+from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.fragments.progress import FragmentWriteProgress
+from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
+from lance_format.table.versions.table_version import TableVersion
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | os.PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+    data_storage_version: str | None = None,
+    enable_stable_row_ids: bool = False,
+    merge_schema: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    encoding: Mapping[str, Any] | None = None,
+    column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    progress: FragmentWriteProgress | None = None,
+    **tuning: Any,
+) -> LanceDataset:
+    """Write data to a table, as one version.
+
+    Parameters
+    ----------
+    data_obj : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict of \
+lists or list of dicts
+        A reader or an iterable is consumed as a stream.
+    uri : str, path or LanceDataset
+    schema : pa.Schema, optional
+        Needed with an iterable of batches.
+    mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
+storage_options, encoding, column_encoding, commit_message, transaction_properties, auto_cleanup_options, **tuning
+        See `plan_write`.
+    progress : FragmentWriteProgress, optional
+        Told of each fragment that is begun and completed.
+
+    Returns
+    -------
+    LanceDataset
+        The version written.
+
+    Raises
+    ------
+    LanceError
+        See `plan_write` and `TableWrite.commit`. The table is then as it was before, and no new file is left.
+    CommitStateUnknownError
+        If the storage does not tell whether the write succeeded. Its files are left.
+    """
+    if isinstance(uri, LanceDataset):
+        storage_options = uri._table.storage_options if storage_options is None else storage_options
+        uri = uri.uri
+    made = write_data(
+        data_obj,
+        os.fspath(uri),
+        schema,
+        mode=mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_storage_version=data_storage_version,
+        enable_stable_row_ids=enable_stable_row_ids,
+        merge_schema=merge_schema,
+        storage_options=storage_options,
+        encoding=encoding,
+        column_encoding=column_encoding,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
+        auto_cleanup_options=auto_cleanup_options,
+        progress=progress,
+        **tuning,
+    )
+    store, root = resolve(uri, storage_options)
+    table = TableVersion(absolute_uri(os.fspath(uri)), store, root, made, dict(storage_options or {}))
+    return LanceDataset(os.fspath(uri), table)

@@ -1,0 +1,83 @@
+"""Writes in two steps: the fragments first, and the commit that makes them part of a table later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, overload
+
+import pyarrow as pa
+
+from lance_format.table.batches.given_data import to_batches
+from lance_format.table.changes.write.plan import plan_write
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.progress import FragmentWriteProgress
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.open_table import OpenTable
+
+
+@overload
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | OpenTable,
+    schema: pa.Schema | None = ...,
+    *,
+    return_transaction: Literal[False] = ...,
+    **options: Any,
+) -> list[FragmentMetadata]: ...
+
+
+@overload
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | OpenTable,
+    schema: pa.Schema | None = ...,
+    *,
+    return_transaction: Literal[True],
+    **options: Any,
+) -> Transaction: ...
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | OpenTable,
+    schema: pa.Schema | None = None,
+    *,
+    mode: str = "append",
+    progress: FragmentWriteProgress | None = None,
+    fragment_id: int = 0,
+    return_transaction: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> list[FragmentMetadata] | Transaction:
+    """Write data into fragments that are not part of a table yet; `LanceDataset.commit` makes them so.
+
+    Parameters
+    ----------
+    data, schema
+        See `lance_format.table.batches.given_data.to_batches`.
+    dataset_uri : str, path or LanceDataset
+    mode : {"append", "create", "overwrite"}
+        Whether the columns have to be the table's.
+    progress : FragmentWriteProgress, optional
+        Told of each fragment that is begun and completed.
+    fragment_id : int
+        What the fragments have for an id until the commit gives them others.
+    return_transaction : bool
+        Whether to return what commits them.
+    storage_options : mapping, optional
+    **options
+        See `plan_write`.
+
+    Returns
+    -------
+    list of FragmentMetadata or Transaction
+        To be committed once, fragments by an operation that adds them.
+    """
+    batches, data_schema = to_batches(data, schema)
+    if not isinstance(dataset_uri, str | os.PathLike):
+        storage_options = dataset_uri._table.storage_options if storage_options is None else storage_options
+        dataset_uri = dataset_uri.uri
+    plan = plan_write(os.fspath(dataset_uri), data_schema, mode=mode, storage_options=storage_options, **options)
+    fragments = plan.write_fragments(batches, fragment_id=fragment_id, progress=progress)
+    return plan.transaction(fragments) if return_transaction else fragments

@@ -1,0 +1,90 @@
+"""Where a branch finds the files that its parents wrote.
+
+A manifest lists directories outside of the table's own, each under a number that its files refer to. Branches need
+them: a branch is a table of its own below `tree`, and shares the files of the versions it grew from. A path in a
+manifest could name any place, so that only the main branch and the other branches of the same table are let through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.object_store import absolute_uri
+from lance_format.proto import table_pb2
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.format.layout import BRANCH_TREE, main_location
+from lance_format.table.format.ref_names import check_branch_name
+
+
+def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
+    """Return the directories of a manifest, by number.
+
+    Parameters
+    ----------
+    message : table_pb2.Manifest
+    root : str
+        The path of the branch in the store.
+
+    Raises
+    ------
+    CorruptFileError
+        If a number is given twice, or the branch's name is none.
+    NotSupportedError
+        If a path leads out of the table.
+    """
+    branch = message.branch if message.HasField("branch") else None
+    if branch is not None:
+        _check_name(branch)
+    main = main_location(root, branch)
+    bases: dict[int, str] = {}
+    for base in message.base_paths:
+        if base.id in bases:
+            raise CorruptFileError(f"base path {base.id} is listed twice")
+        place = _place(base.path)
+        if place is None or not base.is_dataset_root or not _is_branch(place, main):
+            raise NotSupportedError(
+                f"the table {root} has files outside of its directory, in {base.path[:300]!r} (base paths, as shallow"
+                " clones have them); only branches of a table may share files"
+            )
+        bases[base.id] = place
+    return bases
+
+
+def check_known_bases(fragments: FragmentList, indices: Iterable[IndexMetadata], bases: Mapping[int, str]) -> None:
+    """Raise `CorruptFileError` if a file of a fragment or an index lies in a directory that is not listed."""
+    known = {None, *bases}
+    for fragment in () if fragments.columns.base_ids <= known else fragments:
+        used = {file.base_id for file in fragment.files}
+        if fragment.deletion_file is not None:
+            used.add(fragment.deletion_file.base_id)
+        if not used <= known:
+            raise CorruptFileError(f"fragment {fragment.id} has a file in a base path that is not listed: {used}")
+    for index in indices:
+        if index.base_id not in known:
+            raise CorruptFileError(f"index {index.uuid} lies in a base path that is not listed: {index.base_id}")
+
+
+def _check_name(branch: str) -> None:
+    try:
+        check_branch_name(branch)
+    except InvalidInputError as error:
+        raise CorruptFileError(f"malformed name of a branch: {error}") from error
+
+
+def _place(path: str) -> str | None:
+    try:
+        return absolute_uri(path)
+    except (InvalidInputError, NotSupportedError):
+        return None
+
+
+def _is_branch(place: str, main: str) -> bool:
+    if place == main:
+        return True
+    prefix = f"{main}/{BRANCH_TREE}/"
+    try:
+        return place.startswith(prefix) and bool(check_branch_name(place.removeprefix(prefix)))
+    except InvalidInputError:
+        return False

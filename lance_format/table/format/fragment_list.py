@@ -1,0 +1,175 @@
+"""The fragments of a version, of which few are usually looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import TypeAlias, overload
+
+import numpy as np
+
+from lance_format.errors import CorruptFileError
+from lance_format.table.format.fragment import FragmentMetadata, load_fragment, serialize_fragment
+from lance_format.table.format.fragment_arrays import FragmentColumns, columns_of, scan_fragments
+
+_FEW = 64  # Fragments that are parsed sooner than scanned.
+_Entry: TypeAlias = bytes | FragmentMetadata
+
+
+class FragmentList(Sequence[FragmentMetadata]):
+    """Fragments as a sequence that does not change, and that makes an object of a fragment when it is asked for it.
+
+    Fragments that nobody asked for stay the bytes that a manifest has, also in the lists that are made of this one.
+
+    Parameters
+    ----------
+    fragments : iterable of FragmentMetadata
+    """
+
+    __slots__ = ("_columns", "_entries")
+
+    def __init__(self, fragments: Iterable[FragmentMetadata] = ()) -> None:
+        self._entries: list[_Entry] = list(fragments)
+        self._columns: FragmentColumns | None = None
+
+    @classmethod
+    def of(cls, fragments: Iterable[FragmentMetadata]) -> FragmentList:
+        """Return fragments as a list; themselves, if they are one."""
+        return fragments if isinstance(fragments, FragmentList) else cls(fragments)
+
+    @classmethod
+    def parse(cls, stored: Sequence[bytes]) -> FragmentList:
+        """Return the fragments of a manifest.
+
+        Parameters
+        ----------
+        stored : sequence of bytes
+            The protobuf of each.
+
+        Raises
+        ------
+        CorruptFileError
+            If one is malformed, or two have the same id.
+        NotSupportedError
+            If one has a file of an unknown kind.
+        """
+        few = len(stored) <= _FEW
+        made = cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
+        ids = np.sort(made.columns.ids)
+        twice = ids[1:][ids[1:] == ids[:-1]]
+        if twice.size:
+            raise CorruptFileError(f"fragment {twice[0]} is listed twice")
+        return made
+
+    @classmethod
+    def _of(cls, entries: list[_Entry], columns: FragmentColumns) -> FragmentList:
+        made = cls()
+        made._entries, made._columns = entries, columns
+        return made
+
+    @property
+    def columns(self) -> FragmentColumns:
+        """What is known of all fragments, as arrays."""
+        if self._columns is None:
+            self._columns = columns_of(self)
+        return self._columns
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of all fragments."""
+        return frozenset(self.columns.ids.tolist())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, place: int) -> FragmentMetadata: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[FragmentMetadata, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> FragmentMetadata | tuple[FragmentMetadata, ...]:
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(len(self))[place])
+        entry = self._entries[place]
+        if isinstance(entry, bytes):
+            entry = self._entries[place] = load_fragment(entry)
+        return entry
+
+    def __iter__(self) -> Iterator[FragmentMetadata]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FragmentList | tuple):
+            return len(self) == len(other) and all(mine == yours for mine, yours in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # Like a list; what it holds may be large.
+
+    def __repr__(self) -> str:
+        return f"FragmentList({list(self)!r})"
+
+    def find(self, fragment_id: int) -> FragmentMetadata | None:
+        """Return the fragment of an id, or None if there is none."""
+        ids = self.columns.ids
+        place = int(np.searchsorted(ids, fragment_id))
+        if place == ids.size or ids[place] != fragment_id:  # The ids of a foreign manifest may not ascend.
+            places = np.flatnonzero(ids == fragment_id)
+            if not places.size:
+                return None
+            place = int(places[0])
+        return self[place]
+
+    def beyond(self, others: FragmentList) -> Iterator[FragmentMetadata]:
+        """Yield the fragments that another list does not have in the very same form."""
+        known = set(others.serialize())
+        for place, stored in enumerate(self.serialize()):
+            if stored not in known:
+                yield self[place]
+
+    def changed(self, updated: Iterable[FragmentMetadata] = (), removed: Set[int] = frozenset()) -> FragmentList:
+        """Return the fragments with some in the place of those of the same id, and without others.
+
+        Parameters
+        ----------
+        updated : iterable of FragmentMetadata
+            Those of ids that are not in the list, or are removed, are left out.
+        removed : set of int
+            Ids.
+        """
+        ids, entries = self.columns.ids, list(self._entries)
+        after = {fragment.id: fragment for fragment in updated}
+        replaced = np.flatnonzero(np.isin(ids, _as_ids(after)))
+        new = [after[fragment_id] for fragment_id in ids[replaced].tolist()]
+        for place, fragment in zip(replaced.tolist(), new, strict=True):
+            entries[place] = fragment
+        columns = self.columns.replace(replaced, columns_of(new))
+        if not removed:
+            return FragmentList._of(entries, columns)
+        kept = np.flatnonzero(~np.isin(ids, _as_ids(removed)))
+        return FragmentList._of([entries[place] for place in kept.tolist()], columns.select(kept))
+
+    def extended(self, added: Iterable[FragmentMetadata]) -> FragmentList:
+        """Return the fragments with others after them."""
+        new = list(added)
+        columns = FragmentColumns.concatenate([self.columns, columns_of(new)])
+        return FragmentList._of([*self._entries, *new], columns)
+
+    def by_id(self) -> FragmentList:
+        """Return the fragments by ascending id."""
+        ids = self.columns.ids
+        if (ids[1:] >= ids[:-1]).all():
+            return self
+        order = np.argsort(ids, kind="stable")
+        return FragmentList._of([self._entries[place] for place in order.tolist()], self.columns.select(order))
+
+    def serialize(self) -> list[bytes]:
+        """Return the protobuf of each, as `parse` takes it: the very bytes it gave, unless a fragment was changed."""
+        return [entry if isinstance(entry, bytes) else _serialized(entry) for entry in self._entries]
+
+
+def _serialized(fragment: FragmentMetadata) -> bytes:
+    return fragment.serialized or serialize_fragment(fragment).SerializeToString(deterministic=True)
+
+
+def _as_ids(ids: Set[int] | Mapping[int, object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(sorted(ids), np.int64)

@@ -1,0 +1,1 @@
+"""The data files and deletion files of one fragment, read and written."""

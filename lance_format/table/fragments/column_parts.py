@@ -1,0 +1,190 @@
+"""Where the parts of a column are: in one data file of a fragment, in several, or, for what was added later, in none.
+
+Structs are columns by their fields, which may have been written at different times. What no file holds is null.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from lance_format.datatypes import UNASSIGNED, Field, Schema
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.extension_types import map_leaf_types, retype
+from lance_format.file import ColumnProjection, is_packed
+from lance_format.table.format.file_entries import DataFile
+
+_REMEMBERED_FIELDS = 1024
+_Piece = tuple[int, int, Field, pa.DataType]
+
+
+class ColumnParts:
+    """Which data files of a fragment hold which parts of some columns; see `column_parts`.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns, possibly without some of the fields below them.
+    held : mapping of int to sequence of ColumnProjection
+        By the place of a data file among those of the fragment; without those that hold nothing of the columns.
+    """
+
+    def __init__(self, schema: Schema, held: Mapping[int, Sequence[ColumnProjection]]) -> None:
+        self.held = held
+        self._schema = schema.to_storage()
+        found: dict[int, list[_Piece]] = {field.id: [] for field in schema.fields}
+        for file, projections in enumerate(held.values()):
+            for column, part in enumerate(projections):
+                storage = map_leaf_types(part.arrow_field.type, lambda leaf: leaf)
+                found[part.field.id].append((file, column, part.field, storage))
+        self._pieces = [(field, found[field.id]) for field in schema.fields]
+
+    def assemble(self, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+        """Put the columns of several files, and those of none, in order.
+
+        Parameters
+        ----------
+        pieces : sequence of pa.RecordBatch
+            What has been read of each file.
+        num_rows : int
+            Of each of them.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            See `combine_parts`.
+        """
+        arrays = []
+        for field, found in self._pieces:
+            parts = [(part, retype(pieces[file].column(column), storage)) for file, column, part, storage in found]
+            arrays.append(combine_parts(field, parts, num_rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class _Same:
+    """A schema as a key: equal to itself alone, as comparing fields would take as long as finding out anew."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
+    """Return which data files of a fragment hold which parts of some columns.
+
+    It is found out once for all fragments whose files have the same fields in the same columns, as long as the very
+    same schema is asked for, which is not one of very many columns: those would take too much memory.
+    """
+    find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
+    return find(_Same(schema), tuple([(file.fields, file.column_indices) for file in files]))
+
+
+def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> ColumnParts:
+    held = {}
+    for place, (fields, columns) in enumerate(files):
+        ids = frozenset(fields) - {UNASSIGNED}
+        numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
+        found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
+        if found:
+            held[place] = [
+                ColumnProjection(part, {node.id: numbers[node.id] for node in part.walk() if node.id in numbers})
+                for part in found
+            ]
+    return ColumnParts(same.schema, held)
+
+
+_find_known_parts = functools.lru_cache(maxsize=16)(_find_parts)
+
+
+def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_rows: int) -> pa.Array:
+    """Return a column whose parts have been read.
+
+    Parameters
+    ----------
+    field : Field
+        The column as it is wanted.
+    parts : sequence of (Field, pa.Array)
+        See `ColumnParts`; the arrays have `num_rows` rows each, and storage types.
+    num_rows : int
+
+    Raises
+    ------
+    CorruptFileError
+        If no file holds something that cannot be null.
+    NotSupportedError
+        If the parts of a list's items are in different files.
+    """
+    if not parts:
+        if not field.nullable:
+            raise CorruptFileError(f"no data file holds column {field.name!r}, which cannot be null")
+        return pa.nulls(num_rows, field.to_arrow_type())
+    whole = next((array for held, array in parts if held == field), None)
+    if whole is not None:
+        return whole
+    if field.logical_type != "struct":
+        return _combine_items(field, parts)
+    first = parts[0][1]  # All parts are null in the same rows, but for deleted ones, which may hold anything.
+    children = []
+    for child in field.children:
+        held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]
+        pieces = [(node, array.field(node.name)) for node, array in held if node is not None]
+        children.append(combine_parts(child, pieces, num_rows))
+    arrow_fields = [child.to_storage() for child in field.children]
+    mask = first.is_null() if first.null_count else None
+    return pa.StructArray.from_arrays(children, fields=arrow_fields, mask=mask)
+
+
+def remainder(field: Field, held: Field) -> Field | None:
+    """Return what is left to read of a column, or a field below it, of which a part is there; None if nothing is.
+
+    Both are parts of one column, which structs alone can be put together from: of anything else all is left.
+    """
+    if field == held:
+        return None
+    if field.logical_type != "struct" or is_packed(field) or any(child.id == UNASSIGNED for child in field.children):
+        return field
+    there = {child.name: child for child in held.children}
+    rests = (remainder(child, there[child.name]) if child.name in there else child for child in field.children)
+    children = tuple(rest for rest in rests if rest is not None)
+    return dataclasses.replace(field, children=children) if children else None
+
+
+def _held(field: Field, ids: frozenset[int]) -> Field | None:
+    """Return a field without what is below it and not among the ids, or None if nothing is left."""
+    children = tuple(held for child in field.children if (held := _held(child, ids)) is not None)
+    if children:
+        return field if children == field.children else dataclasses.replace(field, children=children)
+    return field if field.id in ids else None
+
+
+def _child(part: Field, wanted: Field) -> Field | None:
+    return next((child for child in part.children if child.id == wanted.id), None)
+
+
+def _combine_items(field: Field, parts: Sequence[tuple[Field, pa.Array]]) -> pa.Array:
+    """Fill up the items of a list or a map whose fields no file holds."""
+    if len(parts) > 1:
+        raise NotSupportedError(
+            f"the fields of the items of column {field.name!r} are in {len(parts)} data files, which cannot be read;"
+            " rewrite the table"
+        )
+    held, array = parts[0]
+    if field.logical_type not in ("list.struct", "large_list.struct"):
+        raise NotSupportedError(f"a data file lacks a part of column {field.name!r} of type {field.logical_type}")
+    (item,), (held_item,) = field.children, held.children
+    items = combine_parts(item, [(held_item, array.values)], len(array.values))
+    return type(array).from_arrays(array.offsets, items, type=field.to_arrow_type(), mask=_list_mask(array))
+
+
+def _list_mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None

@@ -1,0 +1,142 @@
+"""Deletion files: which rows of a fragment are deleted.
+
+Two kinds: an Arrow IPC file with one uint32 column of row offsets, in any order, and a 32-bit Roaring bitmap in its
+portable serialization.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyroaring
+
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
+from lance_format.table.format.fragment import FragmentMetadata
+
+RowOffsets = npt.NDArray[np.int64]
+
+_MAX_ARROW_ROWS = 5_000  # As the reference does; a bitmap is smaller from about there on.
+_ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+_NO_ROWS: RowOffsets = np.zeros(0, dtype=np.int64)
+
+
+def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata, physical_rows: int) -> RowOffsets:
+    """Read which rows of a fragment are deleted.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        Where in the store the deletion file lies; usually the path of the table.
+    fragment : FragmentMetadata
+    physical_rows : int
+        How many rows the fragment's files have.
+
+    Returns
+    -------
+    int64 array
+        Offsets in the fragment: ascending, distinct, below `physical_rows`.
+
+    Raises
+    ------
+    CorruptFileError
+        If the file is malformed or contradicts the manifest.
+    DatasetNotFoundError
+        If it is gone.
+    """
+    deletion = fragment.deletion_file
+    if deletion is None:
+        return _NO_ROWS
+    path = f"{root}/{deletion.path(fragment.id)}"
+    try:
+        content = store.read(path, _max_bytes(physical_rows))
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"the deletion file {path} of fragment {fragment.id} is gone; if a cleanup has removed this version of the"
+            " table, open the latest"
+        ) from error
+    rows = np.sort(_PARSERS[deletion.file_type](content, path, physical_rows))
+    if rows.size and (rows[0] < 0 or rows[-1] >= physical_rows or (np.diff(rows) == 0).any()):
+        raise CorruptFileError(
+            f"the deleted rows are not distinct offsets below the fragment's {physical_rows} rows", path=path
+        )
+    if deletion.num_deleted_rows not in (0, rows.size):
+        raise CorruptFileError(f"{deletion.num_deleted_rows} deleted rows are announced, {rows.size} found", path=path)
+    return rows
+
+
+def _max_bytes(physical_rows: int) -> int:
+    """Return what no sane deletion file exceeds: 4 bytes a row, and metadata."""
+    return 4 * physical_rows + physical_rows // 8 + (1 << 20)
+
+
+def _parse_arrow(content: bytes, path: str, physical_rows: int) -> RowOffsets:
+    try:
+        with pa.ipc.open_file(pa.py_buffer(content)) as file:
+            table = file.read_all()
+        table.validate(full=True)
+        types = table.schema.types
+    except (pa.ArrowException, ValueError, OSError, MemoryError) as error:
+        raise CorruptFileError(f"malformed Arrow file of deleted rows: {error}", path=path) from error
+    if types not in ([pa.uint32()], [pa.int32()]) or table.num_rows > physical_rows or table.column(0).null_count:
+        raise CorruptFileError(
+            f"at most {physical_rows} uint32 are expected; {table.num_rows} rows of {types} are found", path=path
+        )
+    return np.asarray(table.column(0).to_numpy(), dtype=np.int64)
+
+
+def _parse_bitmap(content: bytes, path: str, physical_rows: int) -> RowOffsets:
+    try:
+        bitmap = pyroaring.BitMap.deserialize(content)
+    except (ValueError, IndexError) as error:
+        raise CorruptFileError(f"malformed Roaring bitmap of deleted rows: {error}", path=path) from error
+    if len(bitmap) > physical_rows:  # A few bytes can stand for billions of rows: count before expanding them.
+        raise CorruptFileError(f"at most {physical_rows} rows are expected, {len(bitmap)} are found", path=path)
+    return np.array(bitmap, dtype=np.int64)
+
+
+_PARSERS: dict[DeletionFileType, Callable[[bytes, str, int], RowOffsets]] = {
+    DeletionFileType.ARROW_ARRAY: _parse_arrow,
+    DeletionFileType.BITMAP: _parse_bitmap,
+}
+
+
+def write_deleted_rows(
+    store: ObjectStore, root: str, fragment: FragmentMetadata, rows: RowOffsets, *, read_version: int
+) -> DeletionFile:
+    """Write which rows of a fragment are deleted, as an Arrow file or, where that is smaller, as a bitmap.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    fragment : FragmentMetadata
+    rows : int64 array
+        Offsets in the fragment, ascending and distinct; at least one.
+    read_version : int
+        The version that was read to find them; a part of the file's name.
+    """
+    file_type, content = _serialize(rows)
+    deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)
+    store.put_if_absent(f"{root}/{deletion.path(fragment.id)}", content)
+    return deletion
+
+
+def _serialize(rows: RowOffsets) -> tuple[DeletionFileType, bytes]:
+    offsets = rows.astype(np.uint32)
+    if rows.size > _MAX_ARROW_ROWS:
+        bitmap = pyroaring.BitMap(offsets)
+        bitmap.run_optimize()
+        return DeletionFileType.BITMAP, bitmap.serialize()
+    batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _ARROW_SCHEMA) as writer:
+        writer.write_batch(batch)
+    return DeletionFileType.ARROW_ARRAY, sink.getvalue().to_pybytes()

@@ -1,0 +1,240 @@
+"""The data files of one fragment, open: their columns side by side, and columns that no file holds as nulls.
+
+Rows are *physical* rows here, those of the data files, deleted or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.expressions import Path
+from lance_format.expressions.zones import ZoneStatistics
+from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
+from lance_format.object_store import ObjectNotFoundError, ReadableStore
+from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.fragments.column_parts import ColumnParts, column_parts
+
+_Stream = Generator[pa.RecordBatch, None, None]
+
+
+class FragmentFiles:
+    """A context manager that opens data files when they are first needed, and closes them all in the end.
+
+    Parameters
+    ----------
+    store : ReadableStore
+    root : str
+        The path of the table in the store.
+    fragment : FragmentMetadata
+    cache : SearchCache
+        Of the table.
+    bases : mapping of int to str
+        See `Manifest.bases`.
+    """
+
+    def __init__(
+        self, store: ReadableStore, root: str, fragment: FragmentMetadata, cache: SearchCache, bases: Mapping[int, str]
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._fragment = fragment
+        self._cache = cache
+        self._bases = bases
+        self._open: dict[DataFile, FileReader] = {}
+
+    def __enter__(self) -> FragmentFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def reader(self, file: DataFile) -> FileReader:
+        """Return a data file of the fragment, checked against the manifest; it stays open as long as the others.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If it is gone.
+        CorruptFileError
+            If it is not the file that the manifest means.
+        """
+        reader = self._open.get(file)
+        if reader is None:
+            reader = self._open[file] = self._open_file(file)
+        return reader
+
+    def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnProjection]]:
+        """Return which data file holds what of some columns."""
+        files = self._fragment.files
+        return {files[place]: held for place, held in self._parts(schema).held.items()}
+
+    def read(self, schema: Schema, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
+        """Read a range of rows, in batches of at most so many.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns, in the order wanted.
+        start, stop : int
+            Half-open, and within the fragment.
+        batch_size : int
+        """
+        parts = self._parts(schema)
+        files = self._fragment.files
+        streams = [self._read_file(files[place], held, start, stop, batch_size) for place, held in parts.held.items()]
+        yield from self._side_by_side(schema, parts, streams, stop - start, batch_size)
+
+    def take(self, schema: Schema, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """Read single rows, which ascend and may repeat, as one batch."""
+        parts, files = self._parts(schema), self._fragment.files
+        pieces = [self.reader(files[place]).take(held, rows) for place, held in parts.held.items()]
+        return self._assemble(schema, parts, pieces, rows.size)
+
+    def take_batches(self, schema: Schema, rows: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[pa.RecordBatch]:
+        """Read rows, `int64[num_rows]`, which ascend and are distinct, in batches of at most so many."""
+        parts, files = self._parts(schema), self._fragment.files
+        streams = [self._take_file(files[place], held, rows, batch_size) for place, held in parts.held.items()]
+        yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
+
+    def zone_statistics(self, schema: Schema) -> dict[Path, ZoneStatistics]:
+        """Return what the data files say of columns, zone by zone; see `FileReader.zone_statistics`.
+
+        Columns that no file holds are null. Of those whose fields lie in several files nothing is said: in which rows
+        a struct is null, no file knows alone.
+
+        Parameters
+        ----------
+        schema : Schema
+        """
+        parts = self.parts(schema)
+        num_parts = Counter(part.field.id for held in parts.values() for part in held)
+        found: dict[Path, ZoneStatistics] = {}
+        for file, held in parts.items():
+            whole = [part for part in held if num_parts[part.field.id] == 1]
+            if whole:
+                found |= self.reader(file).zone_statistics(whole)
+        for field in schema.fields:
+            if field.id not in num_parts and field.nullable:
+                found |= _all_null(field, (), self._fragment.physical_rows)
+        return found
+
+    def _side_by_side(
+        self, schema: Schema, parts: ColumnParts, streams: Sequence[_Stream], num_rows: int, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        if not streams:
+            for row in range(0, num_rows, batch_size):
+                yield self._assemble(schema, parts, [], min(batch_size, num_rows - row))
+            return
+        found = 0
+        try:
+            for pieces in in_step(streams):
+                found += pieces[0].num_rows
+                yield self._assemble(schema, parts, pieces, pieces[0].num_rows)
+        finally:
+            for stream in streams:
+                stream.close()
+        if found != num_rows:
+            raise CorruptFileError(f"fragment {self._fragment.id}: {found} rows found, {num_rows} expected")
+
+    def _read_file(
+        self, file: DataFile, columns: Sequence[ColumnProjection], start: int, stop: int, batch_size: int
+    ) -> _Stream:
+        yield from self.reader(file).read(columns, start, stop, batch_size=batch_size)
+
+    def _take_file(
+        self, file: DataFile, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64], batch_size: int
+    ) -> _Stream:
+        yield from self.reader(file).take_batches(columns, rows, batch_size=batch_size)
+
+    def _parts(self, schema: Schema) -> ColumnParts:
+        return column_parts(schema, self._fragment.files)
+
+    def _assemble(
+        self, schema: Schema, parts: ColumnParts, pieces: Sequence[pa.RecordBatch], num_rows: int
+    ) -> pa.RecordBatch:
+        if not schema.fields:
+            return empty_columns_batch(num_rows)
+        try:
+            return parts.assemble(pieces, num_rows)
+        except CorruptFileError as error:
+            raise CorruptFileError(f"fragment {self._fragment.id}: {error.what}") from error
+
+    def _open_file(self, file: DataFile) -> FileReader:
+        fragment = self._fragment
+        path = f"{place_of(file, self._root, self._bases)}/{file.relative_path}"
+        try:
+            source = self._store.open_reader(path, file.file_size_bytes or None)
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(
+                f"the data file {path} of fragment {fragment.id} is gone; if a cleanup has removed this version of"
+                " the table, open the latest"
+            ) from error
+        try:
+            reader = FileReader(
+                source, self._cache, StoredBlobs(self._store, path), _tail_bytes(file, source.size_bytes)
+            )
+            if fragment.physical_rows not in (0, reader.num_rows):
+                raise CorruptFileError(
+                    f"the file has {reader.num_rows} rows, fragment {fragment.id} {fragment.physical_rows}", path=path
+                )
+        except BaseException:
+            source.close()
+            raise
+        return reader
+
+
+def _all_null(field: Field, above: Path, num_rows: int) -> dict[Path, ZoneStatistics]:
+    """Return what is known of a column, and of the fields below it, that is null in so many rows; 0 if unknown."""
+    if not num_rows:
+        return {}
+    path = (*above, field.name)
+    count = np.array([num_rows], np.int64)
+    bounds = pa.nulls(1, field.to_storage().type)
+    found = {path: ZoneStatistics(count, count, bounds, bounds, exact=False)}
+    if field.logical_type == "struct":
+        for child in field.children:
+            found |= _all_null(child, path, num_rows)
+    return found
+
+
+def _tail_bytes(file: DataFile, size_bytes: int) -> int:
+    """Return how much of the end of a data file has its footer, schema and columns, as a rule.
+
+    A field takes some 200 bytes in the schema and in the metadata of a column, and each further page of it 100 more.
+    """
+    return min(MAX_TAIL_BYTES, 4096 + 512 * len(file.fields) + size_bytes // 65_536)
+
+
+def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
+    """Return a batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def in_step(streams: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield from several streams of the same rows pieces of equal length."""
+    if len(streams) == 1:
+        for batch in streams[0]:
+            yield [batch]
+        return
+    pending: list[pa.RecordBatch | None] = [next(stream, None) for stream in streams]
+    while True:
+        current = [batch for batch in pending if batch is not None]
+        if len(current) < len(streams):
+            if current:
+                raise CorruptFileError("the data files of a fragment have different numbers of rows")
+            return
+        num_rows = min(batch.num_rows for batch in current)
+        yield [batch.slice(0, num_rows) for batch in current]
+        pending = [
+            batch.slice(num_rows) if batch.num_rows > num_rows else next(stream, None)
+            for batch, stream in zip(current, streams, strict=True)
+        ]

@@ -1,0 +1,29 @@
+"""Telling how far a write has come, fragment by fragment."""
+
+from __future__ import annotations
+
+import abc
+
+from lance_format.table.format.fragment import FragmentMetadata
+
+
+class FragmentWriteProgress(abc.ABC):
+    """What is told of a write. What its methods raise ends the write."""
+
+    @abc.abstractmethod
+    def begin(self, fragment: FragmentMetadata) -> None:
+        """Be told that a fragment is begun: its data file has a name, and neither fields nor rows yet."""
+
+    @abc.abstractmethod
+    def complete(self, fragment: FragmentMetadata) -> None:
+        """Be told that a fragment is written, though not committed."""
+
+
+class NoopFragmentWriteProgress(FragmentWriteProgress):
+    """Heeds nothing."""
+
+    def begin(self, fragment: FragmentMetadata) -> None:
+        """See `FragmentWriteProgress`."""
+
+    def complete(self, fragment: FragmentMetadata) -> None:
+        """See `FragmentWriteProgress`."""

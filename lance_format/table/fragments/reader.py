@@ -1,0 +1,184 @@
+"""Reading one fragment: deleted rows are left out, and columns that no file holds are nulls.
+
+Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are what is left of them once
+deleted rows are skipped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.file import BlobFile, SearchCache
+from lance_format.object_store import CountedStore, ObjectStore, ReadCounter
+from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows
+from lance_format.table.fragments.open_files import FragmentFiles, empty_columns_batch
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentReader:
+    """Some columns of one fragment.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    fragment : FragmentMetadata
+    schema : Schema
+        The columns, in the order wanted.
+    cache : SearchCache
+        Of the table.
+    bases : mapping of int to str
+        Where files of a branch lie that its parents wrote; see `Manifest.bases`.
+    memory : dict
+        What has been found out about the fragment, for those who scan it.
+    """
+
+    store: ObjectStore
+    root: str
+    fragment: FragmentMetadata
+    schema: Schema
+    cache: SearchCache
+    bases: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    memory: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    def physical_rows(self) -> int:
+        """Return how many rows the data files have."""
+        if self.fragment.physical_rows:
+            return self.fragment.physical_rows
+        if "physical_rows" not in self.memory:
+            with self.open() as files:
+                self.memory["physical_rows"] = files.reader(self.fragment.files[0]).num_rows
+        num_rows: int = self.memory["physical_rows"]
+        return num_rows
+
+    def num_deletions(self) -> int:
+        """Return how many rows are deleted."""
+        deletion = self.fragment.deletion_file
+        if deletion is None or deletion.num_deleted_rows:
+            return 0 if deletion is None else deletion.num_deleted_rows
+        return self.deleted_rows().size
+
+    def num_rows(self) -> int:
+        """Return how many live rows there are."""
+        return self.physical_rows() - self.num_deletions()
+
+    def deleted_rows(self) -> RowOffsets:
+        """Read the offsets of the deleted rows, ascending."""
+        deletion = self.fragment.deletion_file
+        if deletion is None:
+            return np.zeros(0, dtype=np.int64)
+        if "deleted_rows" not in self.memory:
+            place = place_of(deletion, self.root, self.bases)
+            found = read_deleted_rows(self.store, place, self.fragment, self.physical_rows())
+            self.memory["deleted_rows"] = found
+        rows: RowOffsets = self.memory["deleted_rows"]
+        return rows
+
+    def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
+        """Return the data files, to be opened as they are needed; what is read of them can be counted."""
+        store = self.store if counter is None else CountedStore(self.store, counter)
+        return FragmentFiles(store, self.root, self.fragment, self.cache, self.bases)
+
+    def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+        """Read a range of live rows, in order.
+
+        Parameters
+        ----------
+        start, stop : int
+            Half-open; within the live rows.
+        batch_size : int
+            No batch is larger; deleted rows make some smaller.
+
+        Yields
+        ------
+        batch : pa.RecordBatch
+        offsets : int64[num_rows]
+            Which physical rows these are.
+        """
+        if start >= stop:
+            return
+        first, last = to_physical(np.array([start, stop - 1], dtype=np.int64), self.deleted_rows())
+        with self.open() as files:
+            yield from self.read_range(files, self.schema, int(first), int(last) + 1, batch_size=batch_size)
+
+    def read_range(
+        self, files: FragmentFiles, schema: Schema, start: int, stop: int, *, batch_size: int
+    ) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+        """Read the live rows of a range of physical rows, in order.
+
+        Parameters
+        ----------
+        files : FragmentFiles
+            Of this fragment.
+        schema : Schema
+            The columns, in the order wanted.
+        start, stop : int
+            Half-open; within the physical rows.
+        batch_size : int
+            See `read`, and what is yielded.
+        """
+        deleted = self.deleted_rows()
+        row = start
+        for batch in files.read(schema, start, stop, batch_size=batch_size):
+            first, row = row, row + batch.num_rows
+            offsets = np.arange(first, row, dtype=np.int64)
+            gone = deleted[slice(*np.searchsorted(deleted, [first, row]))] - first if deleted.size else deleted
+            if gone.size:
+                kept = np.ones(batch.num_rows, dtype=np.bool_)
+                kept[gone] = False
+                batch, offsets = filter_rows(batch, pa.array(kept)), offsets[kept]
+            if batch.num_rows:
+                yield batch, offsets
+
+    def take(self, rows: RowOffsets) -> pa.RecordBatch:
+        """Read live rows by their place, in the order given; places may repeat."""
+        return self.take_physical(to_physical(rows, self.deleted_rows()))
+
+    def take_physical(self, physical: RowOffsets) -> pa.RecordBatch:
+        """Read physical rows, deleted or not, in the order given; they may repeat."""
+        if not self.schema.fields:
+            return empty_columns_batch(physical.size)
+        order = np.argsort(physical, kind="stable")
+        with self.open() as files:
+            batch = files.take(self.schema, physical[order])
+        if (order[:-1] < order[1:]).all():
+            return batch
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(order.size)
+        return batch.take(pa.array(inverse))
+
+    def take_blobs(self, physical: RowOffsets) -> list[BlobFile | None]:
+        """Open the blobs of the only column in physical rows, deleted or not, which ascend; they may repeat."""
+        with self.open() as files:
+            for file, (part,) in files.parts(self.schema).items():
+                locations = files.reader(file).locate_blobs(part, physical)
+                return [None if location is None else BlobFile(location) for location in locations]
+        return [None] * physical.size
+
+
+def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
+    """Return which physical rows are the live rows of these places."""
+    # Deleted row number i has deleted[i] - i live rows before it.
+    return live + np.searchsorted(deleted - np.arange(deleted.size), live, side="right")
+
+
+def to_live(physical: RowOffsets, deleted: RowOffsets) -> RowOffsets:
+    """Return how many live rows come before each of some physical rows, which ascend."""
+    return physical - np.searchsorted(deleted, physical) if deleted.size else physical
+
+
+def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of a batch, possibly one without columns, for which a mask without nulls is true."""
+    if not batch.num_columns:
+        return empty_columns_batch(mask.true_count)
+    return batch.filter(mask)

@@ -1,0 +1,177 @@
+"""Columns that no file holds: what a table knows of every row besides its values.
+
+| name | |
+|---|---|
+| `_rowid` | the row's id: stable where the table has stable row ids, else its address |
+| `_rowaddr` | `fragment id << 32 \\| place in the fragment`, deleted rows counted |
+| `_rowoffset` | the row's place in the table, deleted rows not counted |
+| `_row_created_at_version` | the version that made the row; 1 where the table does not keep it |
+| `_row_last_updated_at_version` | the version that changed it last; 1 where the table does not keep it |
+| `_fragid` | the id of the fragment |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.byte_io import ByteRange
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.object_store import ObjectNotFoundError
+from lance_format.table.format.fragment import RowSequence
+from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.row_ids.row_id_sequence import RowIdSequence, parse_row_ids
+from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, parse_row_versions
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
+
+_Sequence = TypeVar("_Sequence", RowIdSequence, RowVersionSequence)
+Values = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """Some rows of a fragment.
+
+    Parameters
+    ----------
+    scan : FragmentReader
+    offsets : int64[num_rows]
+        Their places in the fragment, deleted rows counted.
+    places : int64[num_rows]
+        Their places in the table, deleted rows not counted.
+    """
+
+    scan: FragmentReader
+    offsets: RowOffsets
+    places: RowOffsets
+
+    @staticmethod
+    def concatenate(parts: Sequence[LiveRows]) -> LiveRows:
+        """Return rows of one fragment, one part after the other; at least one part."""
+        if len(parts) == 1:
+            return parts[0]
+        offsets = np.concatenate([part.offsets for part in parts])
+        return LiveRows(parts[0].scan, offsets, np.concatenate([part.places for part in parts]))
+
+    def slice(self, start: int, num_rows: int) -> LiveRows:
+        """Return some rows that follow each other."""
+        part = slice(start, start + num_rows)
+        return LiveRows(self.scan, self.offsets[part], self.places[part])
+
+    def filter(self, mask: pa.BooleanArray) -> LiveRows:
+        """Return the rows for which a mask without nulls is true."""
+        kept = mask.to_numpy(zero_copy_only=False)
+        return LiveRows(self.scan, self.offsets[kept], self.places[kept])
+
+
+def row_column(name: str, rows: LiveRows) -> pa.Array:
+    """Return such a column for some rows, `uint64[num_rows]`; its name is one of `ROW_COLUMNS`."""
+    return pa.array(_COLUMNS[name](rows))
+
+
+def row_ids_of(scan: FragmentReader) -> RowIdSequence | None:
+    """Read the ids of all physical rows of a fragment; None if the table has no stable row ids."""
+    stored = scan.fragment.row_id_meta
+    return None if stored is None else _remembered(ROW_ID, scan, lambda: _parse_ids(stored, scan))
+
+
+def created_at_of(scan: FragmentReader) -> RowVersionSequence | None:
+    """Read which versions made the physical rows of a fragment; None if the table does not say."""
+    stored = scan.fragment.created_at_version_meta
+    return None if stored is None else _remembered("created_at", scan, lambda: _parse_versions(stored, scan))
+
+
+def last_updated_at_of(scan: FragmentReader) -> RowVersionSequence | None:
+    """Read which versions last changed the physical rows of a fragment; None if the table does not say."""
+    stored = scan.fragment.last_updated_at_version_meta
+    return None if stored is None else _remembered("last_updated_at", scan, lambda: _parse_versions(stored, scan))
+
+
+def _row_ids(rows: LiveRows) -> Values:
+    sequence = row_ids_of(rows.scan)
+    return _addresses(rows) if sequence is None else sequence.take(rows.offsets)
+
+
+def _addresses(rows: LiveRows) -> Values:
+    return np.uint64(rows.scan.fragment.id << 32) | rows.offsets.astype(np.uint64)
+
+
+def _places(rows: LiveRows) -> Values:
+    return rows.places.astype(np.uint64)
+
+
+def _created_at(rows: LiveRows) -> Values:
+    return _take(created_at_of(rows.scan), rows)
+
+
+def _last_updated_at(rows: LiveRows) -> Values:
+    return _take(last_updated_at_of(rows.scan), rows)
+
+
+def _fragment_ids(rows: LiveRows) -> Values:
+    return np.full(rows.offsets.size, rows.scan.fragment.id, np.uint64)
+
+
+_COLUMNS: dict[str, Callable[[LiveRows], Values]] = {
+    ROW_ID: _row_ids,
+    ROW_ADDRESS: _addresses,
+    ROW_OFFSET: _places,
+    "_row_created_at_version": _created_at,
+    "_row_last_updated_at_version": _last_updated_at,
+    "_fragid": _fragment_ids,
+}
+
+ROW_COLUMNS = tuple(_COLUMNS)
+"""The names of these columns; a table's own column of such a name hides it."""
+RESERVED_COLUMNS = tuple(name for name in ROW_COLUMNS if name != "_fragid")
+"""Those that the reference gives to no column of a new table."""
+
+
+def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> Values:
+    return np.ones(rows.offsets.size, np.uint64) if sequence is None else sequence.take(rows.offsets)
+
+
+def _remembered(name: str, scan: FragmentReader, parse: Callable[[], _Sequence]) -> _Sequence:
+    """Parse a sequence once a scan."""
+    if name not in scan.memory:
+        scan.memory[name] = parse()
+    found: _Sequence = scan.memory[name]
+    return found
+
+
+def _parse_ids(stored: RowSequence, scan: FragmentReader) -> RowIdSequence:
+    return parse_row_ids(_bytes_of(stored, scan), scan.physical_rows())
+
+
+def _parse_versions(stored: RowSequence, scan: FragmentReader) -> RowVersionSequence:
+    return parse_row_versions(_bytes_of(stored, scan), scan.physical_rows())
+
+
+def _bytes_of(stored: RowSequence, scan: FragmentReader) -> bytes:
+    """Return a sequence that stands in the manifest or in a file of the table."""
+    if isinstance(stored, bytes):
+        return stored
+    path = f"{scan.root}/{stored.path}"
+    try:
+        source = scan.store.open_reader(path)
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(f"the file {path} with row ids of fragment {scan.fragment.id} is gone") from error
+    try:
+        if stored.offset + stored.size > source.size_bytes:
+            raise CorruptFileError(
+                f"row ids are said to be at bytes {stored.offset} to {stored.offset + stored.size} of"
+                f" {source.size_bytes}",
+                path=path,
+            )
+        return source.read_ranges([ByteRange(stored.offset, stored.size)])[0]
+    finally:
+        source.close()

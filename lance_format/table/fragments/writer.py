@@ -1,0 +1,189 @@
+"""Storing rows in data files, one a fragment, of limited size."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.byte_io import RangeWriter
+from lance_format.datatypes import Schema
+from lance_format.errors import StorageError
+from lance_format.file import FileWriter
+from lance_format.object_store import ObjectStore
+from lance_format.table.batches.fitting import conform
+from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.layout import DATA_DIRECTORY, is_data_file_of, new_data_file_name
+from lance_format.table.fragments.progress import FragmentWriteProgress, NoopFragmentWriteProgress
+from lance_format.version import FileVersion
+
+DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
+DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
+
+_LEAST_BYTES_PER_FILE = 64 * 1024
+"""Smaller files would have more metadata than rows, and a limit of a few bytes would make one of every row."""
+
+_PIECES_PER_FILE = 8  # A batch is cut so that a file outgrows its limit by this fraction at most.
+
+
+class FragmentWriter:
+    """Writes batches into one data file after another.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    directory : str
+        Where data files go.
+    schema : Schema
+    version : FileVersion
+    max_rows_per_file : int
+        No file has more.
+    max_bytes_per_file : int
+        A file is closed once it has that many, or is about to, but not before it has 64 KiB.
+    job : str
+        The uuid of the write, which the names of its files carry.
+    encoding, column_encoding : mapping, optional
+        See `FileWriter`.
+    fragment_id : int
+        What the fragments have for an id until they are committed.
+    progress : FragmentWriteProgress, optional
+        Told of each fragment.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        directory: str,
+        schema: Schema,
+        version: FileVersion,
+        *,
+        max_rows_per_file: int,
+        max_bytes_per_file: int,
+        job: str,
+        encoding: Mapping[str, Any] | None = None,
+        column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+        fragment_id: int = 0,
+        progress: FragmentWriteProgress | None = None,
+    ) -> None:
+        self._store = store
+        self._directory = directory
+        self._schema = schema
+        self._arrow_schema = schema.to_storage()
+        self._version = version
+        self._max_rows = max_rows_per_file
+        self._max_bytes = max(max_bytes_per_file, _LEAST_BYTES_PER_FILE)
+        self._job = job
+        self._encoding = encoding
+        self._column_encoding = column_encoding
+        self._fragment_id = fragment_id
+        self._progress = progress or NoopFragmentWriteProgress()
+        self._num_rows = 0
+        self._fragments: list[FragmentMetadata] = []
+        self._paths: list[str] = []
+        self._open: tuple[str, RangeWriter, FileWriter] | None = None
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows; see `lance_format.table.changes.write.plan.TableWrite.write_fragments`."""
+        batch = conform(batch, self._schema, self._arrow_schema, self._num_rows)
+        self._num_rows += batch.num_rows
+        piece_rows = self._piece_rows(batch)
+        row = 0
+        while row < batch.num_rows:
+            _, sink, writer = self._open or self._start_file()
+            num_rows = min(piece_rows, self._max_rows - writer.num_rows, batch.num_rows - row)
+            writer.write_batch(batch.slice(row, num_rows))
+            row += num_rows
+            if writer.num_rows >= self._max_rows or sink.position + writer.buffered_bytes >= self._max_bytes:
+                self._finish_file()
+
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> list[FragmentMetadata]:
+        """Write batches, one by one, and return all fragments; after an exception none of the files is left."""
+        try:
+            for batch in batches:
+                self.write_batch(batch)
+            return self.finish()
+        except BaseException:  # An interrupt must not leave files either.
+            self.discard()
+            raise
+
+    def finish(self) -> list[FragmentMetadata]:
+        """Close the last file, and return all fragments."""
+        if self._open is not None:
+            self._finish_file()
+        return self._fragments
+
+    def discard(self) -> None:
+        """Delete all files written so far, as far as the storage lets us."""
+        if self._open is not None:
+            _, sink, writer = self._open
+            self._open = None
+            with contextlib.suppress(StorageError):
+                writer.abort()
+            with contextlib.suppress(StorageError):
+                sink.abort()
+        for path in self._paths:
+            with contextlib.suppress(StorageError):
+                self._store.delete(path)
+
+    def _piece_rows(self, batch: pa.RecordBatch) -> int:
+        row_bytes = max(int(batch.nbytes) // max(int(batch.num_rows), 1), 1)
+        return max(self._max_bytes // _PIECES_PER_FILE // row_bytes, 1)
+
+    def _start_file(self) -> tuple[str, RangeWriter, FileWriter]:
+        name = new_data_file_name(self._job)
+        path = f"{self._directory}/{name}"
+        sink = self._store.open_writer(path)
+        self._paths.append(path)
+        try:
+            writer = FileWriter(
+                sink,
+                self._schema,
+                version=self._version,
+                encoding=self._encoding,
+                column_encoding=self._column_encoding,
+            )
+        except BaseException:
+            sink.abort()
+            raise
+        self._open = name, sink, writer
+        major, minor = self._version.manifest_numbers
+        self._progress.begin(FragmentMetadata(self._fragment_id, (DataFile(name, (), (), major, minor, 0),), 0))
+        return self._open
+
+    def _finish_file(self) -> None:
+        if self._open is None:
+            return
+        name, sink, writer = self._open
+        summary = writer.finish()
+        sink.close()
+        self._open = None
+        major, minor = self._version.manifest_numbers
+        file = DataFile(name, tuple(summary.field_ids), tuple(summary.column_indices), major, minor, summary.size_bytes)
+        self._fragments.append(FragmentMetadata(self._fragment_id, (file,), summary.num_rows))
+        self._progress.complete(self._fragments[-1])
+
+
+def list_data_files(store: ObjectStore, root: str, job: str) -> list[str]:
+    """Return the paths of the data files of a write, finished or not."""
+    directory = f"{root}/{DATA_DIRECTORY}"
+    return [f"{directory}/{name}" for name in sorted(store.list_names(directory)) if is_data_file_of(name, job)]
+
+
+class NullSink:
+    """A `RangeWriter` that keeps nothing."""
+
+    path = "(nowhere)"
+    position = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See `RangeWriter`."""
+        self.position += len(data)
+
+    def close(self) -> None:
+        """See `RangeWriter`."""
+
+    def abort(self) -> None:
+        """See `RangeWriter`."""

@@ -1,0 +1,1 @@
+"""Indices of columns: their values, files, building and upkeep."""

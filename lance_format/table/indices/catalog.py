@@ -1,0 +1,55 @@
+"""The indices of a table: what there is, and dropping them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import IndexNotFoundError
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.transaction.operations import CreateIndex
+from lance_format.table.versions.table_version import TableVersion
+
+_SUFFIX = "IndexDetails"
+
+
+def kind_of(index: IndexMetadata) -> str:
+    """Return what kind of index it is, as pylance spells it."""
+    return index.type_url.rpartition(".")[2].rpartition("/")[2].removesuffix(_SUFFIX) or "Unknown"
+
+
+def describe_index(index: IndexMetadata, schema: Schema) -> dict[str, Any]:
+    """Return what `LanceDataset.list_indices` says about an index."""
+    return {
+        "name": index.name,
+        "type": kind_of(index),
+        "uuid": index.uuid,
+        "fields": [".".join(field.name for field in path) for x in index.fields if (path := path_of(schema.fields, x))],
+        "version": index.dataset_version,
+        "fragment_ids": None if index.fragment_ids is None else set(index.fragment_ids),
+        "base_id": None,
+    }
+
+
+def drop_index(table: TableVersion, name: str) -> TableVersion:
+    """Drop an index, with all its parts, and commit that; its files stay until a cleanup.
+
+    Raises
+    ------
+    IndexNotFoundError
+        If there is none of that name.
+    """
+    dropped = tuple(index for index in table.manifest.indices if index.name == name)
+    if not dropped:
+        names = sorted({index.name for index in table.manifest.indices if not index.is_system})
+        raise IndexNotFoundError(f"there is no index {name!r}; the indices are {', '.join(names) or '(none)'}")
+    return table.commit(CreateIndex((), dropped))
+
+
+def path_of(siblings: tuple[Field, ...], field_id: int) -> tuple[Field, ...]:
+    """Return the fields on the way to the one of an id, which comes last; none if there is no such field."""
+    for field in siblings:
+        below = () if field.id == field_id else path_of(field.children, field_id)
+        if below or field.id == field_id:
+            return (field, *below)
+    return ()

@@ -1,0 +1,217 @@
+"""ZONEMAP indices: what a manifest says of them, and their zones once they have been read.
+
+An index is of one column, and consists of one file or, where it has several parts, of as many. A part covers the
+fragments of its bitmap; zones that its file has of other fragments are left from before these were changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid as uuids
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyroaring
+from google.protobuf.message import DecodeError
+
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
+from lance_format.file import ROWS_PER_ZONE
+from lance_format.object_store import ObjectNotFoundError
+from lance_format.proto import table_pb2
+from lance_format.table.format.index_metadata import IndexMetadata, parse_index
+from lance_format.table.format.layout import INDICES_DIRECTORY
+from lance_format.table.indices.zone_map import Zones, fragments_in_order
+from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
+from lance_format.table.versions.table_version import TableVersion
+
+ZONE_MAP = "ZoneMap"
+"""What `list_indices` calls their type."""
+
+_LOGGER = logging.getLogger(__name__)
+_DETAILS = "ZoneMapIndexDetails"
+_TYPE_URL = f"/lance.table.{_DETAILS}"
+_INDEX_VERSION = 0
+_MAX_BYTES = 1 << 30
+_STALE_ZONES = 16
+_SPARE_ZONES = 65_536
+"""An index may have so many times the zones that its fragments need, and so many more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneMapDetails:
+    """How an index was asked for.
+
+    Parameters
+    ----------
+    rows_per_zone : int
+        The most rows that a zone has, deleted ones not counted.
+    use_seeds : bool
+        Whether pylance puts zones of new rows into the data files that it writes.
+    """
+
+    rows_per_zone: int = ROWS_PER_ZONE
+    use_seeds: bool = False
+
+    @classmethod
+    def parse(cls, index: IndexMetadata) -> ZoneMapDetails | None:
+        """Return what an index says of itself; None if it is of another kind, or of a form that is not known yet."""
+        if index.type_url.rpartition(".")[2].rpartition("/")[2] != _DETAILS or len(index.fields) != 1:
+            return None
+        message = table_pb2.ZoneMapIndexDetails()
+        try:
+            message.ParseFromString(index.message.index_details.value)
+        except DecodeError:
+            _LOGGER.info("index %r is not used: its details are malformed", index.name)
+            return None
+        known = table_pb2.ZoneMapIndexDetails()
+        known.CopyFrom(message)
+        known.DiscardUnknownFields()
+        if known.ByteSize() != message.ByteSize() or index.message.index_version > _INDEX_VERSION:
+            _LOGGER.info("index %r is not used: a newer release has written it", index.name)
+            return None
+        return cls(message.rows_per_zone or ROWS_PER_ZONE, message.use_seeds)
+
+
+def new_index(
+    name: str,
+    field_id: int,
+    details: ZoneMapDetails,
+    *,
+    uuid: uuids.UUID,
+    version: int,
+    fragment_ids: Iterable[int],
+    knows_null_rows: bool,
+    size_bytes: int,
+) -> IndexMetadata:
+    """Return what a manifest is to say of an index whose file has been written.
+
+    Parameters
+    ----------
+    name : str
+    field_id : int
+    details : ZoneMapDetails
+    uuid : uuid.UUID
+        Names the directory of its file.
+    version : int
+        The version of the table that it was made from.
+    fragment_ids : iterable of int
+        Which it covers.
+    knows_null_rows : bool
+        Whether its file tells which rows are null.
+    size_bytes : int
+        Of its file.
+    """
+    message = table_pb2.IndexMetadata(
+        uuid=table_pb2.UUID(uuid=uuid.bytes),
+        fields=[field_id],
+        name=name,
+        dataset_version=version,
+        fragment_bitmap=pyroaring.BitMap(fragment_ids).serialize(),
+        index_version=_INDEX_VERSION,
+        created_at=time.time_ns() // 10**6,
+        files=[table_pb2.IndexFile(path=ZONE_MAP_FILE, size_bytes=size_bytes)],
+    )
+    stored = table_pb2.ZoneMapIndexDetails(
+        rows_per_zone=details.rows_per_zone, use_seeds=details.use_seeds, has_null_bitmap=knows_null_rows
+    )
+    message.index_details.type_url = _TYPE_URL
+    message.index_details.value = stored.SerializeToString(deterministic=True)
+    return parse_index(message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedZones:
+    """What the file of a part of an index has.
+
+    Parameters
+    ----------
+    zones : Zones
+        By fragment and first row; of fragments that the part does not cover as well.
+    placed : bool
+        See `fragments_in_order`.
+    """
+
+    zones: Zones
+    placed: bool
+
+    def of(self, table: TableVersion, index: IndexMetadata) -> Zones:
+        """Return the zones of the fragments that the part covers, and whose zones can be relied on."""
+        columns = table.manifest.fragments.columns
+        places = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
+        zones = self.zones.of_fragments(columns.ids[places])
+        facts = (columns.ids[places], columns.physical_rows[places], columns.num_deleted_rows[places])
+        sure = fragments_in_order(zones, *facts, placed=self.placed)
+        num_ignored = np.unique(zones.fragment_ids).size - sure.size
+        if num_ignored:
+            _LOGGER.info("index %r is not used for %d fragments: its zones are not theirs", index.name, num_ignored)
+        return zones if sure.size == places.size else zones.of_fragments(sure)
+
+
+def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> ZoneMapFile:
+    """Open the file of a part of an index.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is malformed, or of a column of another type.
+    NotSupportedError
+        If its format version cannot be read.
+    DatasetNotFoundError
+        If it is gone.
+    """
+    path = index_path(table, index)
+    size = next((file.size_bytes for file in index.message.files if file.path == ZONE_MAP_FILE), 0)
+    try:
+        return ZoneMapFile(table.store, path, size or None, value_type)
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"the file {path} of index {index.name!r} is gone; if a cleanup has removed this version of the table, open"
+            " the latest"
+        ) from error
+
+
+def index_path(table: TableVersion, index: IndexMetadata) -> str:
+    """Return where in the store the file of a part of an index is."""
+    place = table.root if index.base_id is None else table.manifest.bases[index.base_id]
+    return f"{place}/{INDICES_DIRECTORY}/{index.uuid}/{ZONE_MAP_FILE}"
+
+
+def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> LoadedZones | None:
+    """Read the zones of a part of an index, unless they are at hand; None if they cannot be used.
+
+    Raises
+    ------
+    CorruptFileError
+        If its file is malformed, or of a column of another type.
+    DatasetNotFoundError
+        If its file is gone.
+    """
+    key = (index_path(table, index), "zones")
+    found = table.cache.get(key)
+    if isinstance(found, LoadedZones) and found.zones.lower.type == value_type:
+        return found
+    details = ZoneMapDetails.parse(index)
+    if details is None:
+        return None
+    try:
+        with open_zone_map(table, index, value_type) as file:
+            loaded = LoadedZones(
+                file.read_zones(_most_zones(table, file.rows_per_zone), _MAX_BYTES), file.knows_null_rows
+            )
+    except (NotSupportedError, TooLargeError) as error:
+        _LOGGER.info("index %r is not used: %s", index.name, error)
+        return None
+    except CorruptFileError as error:
+        raise CorruptFileError(f"index {index.name!r}: {error.what}", path=error.path, offset=error.offset) from error
+    table.cache.put(key, loaded, loaded.zones.size_bytes)
+    return loaded
+
+
+def _most_zones(table: TableVersion, rows_per_zone: int) -> int:
+    """Return how many zones an index of a table has at most, and some more: zones of former fragments stay in it."""
+    columns = table.manifest.fragments.columns
+    needed = int((1 + columns.physical_rows // max(rows_per_zone, 1)).sum())
+    return _STALE_ZONES * needed + _SPARE_ZONES

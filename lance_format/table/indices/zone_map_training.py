@@ -1,0 +1,268 @@
+"""Finding the zones of a column, fragment by fragment: in the seeds of its data files, or by reading its live rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyroaring
+
+from lance_format.datatypes import Field, Schema
+from lance_format.extension_types import storage_of
+from lance_format.file import Seed
+from lance_format.file.dictionary_arrays import concat
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.open_files import FragmentFiles
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.indices.zone_map import NullRows, Numbers, Zones, comparable, has_bounds, with_nan
+from lance_format.table.versions.table_version import TableVersion
+
+_BATCH_ROWS = 64 * 1024
+_GATHERED_BYTES = 16 * 1024 * 1024
+_AGGREGATES = {
+    "fragment": "min",
+    "start": "min",
+    "end": "max",
+    "nulls": "sum",
+    "nans": "sum",
+    "lower": "min",
+    "upper": "max",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the seeds of one fragment say.
+
+    Parameters
+    ----------
+    zones : Zones
+    null_rows : bytes, optional
+        A 32-bit Roaring bitmap; None if it is unknown.
+    """
+
+    zones: Zones
+    null_rows: bytes | None
+
+
+def train_zones(
+    table: TableVersion,
+    path: Sequence[Field],
+    fragments: Iterable[FragmentMetadata],
+    rows_per_zone: int,
+    *,
+    any_seeds: bool = False,
+) -> tuple[Zones, NullRows | None]:
+    """Find the zones of a column.
+
+    A zone is of as many live rows that follow each other, as the reference has it, or of the last rows of a fragment;
+    zones of seeds are of physical rows.
+
+    Parameters
+    ----------
+    table : TableVersion
+    path : sequence of Field
+        The column, and the fields that lead to a field below it.
+    fragments : iterable of FragmentMetadata
+        Of the table.
+    rows_per_zone : int
+    any_seeds : bool
+        Whether seeds will do that do not say which rows are null, though some are.
+
+    Returns
+    -------
+    Zones
+        In the order of the fragments.
+    NullRows or None
+        None if it is unknown which rows are null.
+    """
+    training = _Training(path[-1].to_arrow_type(), rows_per_zone)
+    schema = Schema((_alone(path),), {})
+    null_rows, all_known = {}, True
+    for fragment in fragments:
+        scan = table.scan(fragment, schema)
+        with scan.open() as files:
+            found = _harvested(scan, files, path, rows_per_zone) if len(path) == 1 else None
+            if found is None or (found.null_rows is None and not any_seeds):
+                found_null: pyroaring.BitMap | None = training.add(fragment.id, _rows(scan, files, path))
+            else:
+                training.add_zones(found.zones)
+                found_null = None if found.null_rows is None else pyroaring.BitMap.deserialize(found.null_rows)
+        all_known &= found_null is not None
+        if found_null:
+            null_rows[fragment.id] = found_null.serialize()
+    return training.finish(), null_rows if all_known else None
+
+
+def _harvested(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found | None:
+    """Return what the data file of a column stores for indices; None if that is nothing, or not of such zones."""
+    held = [(file, part) for file, parts in files.parts(scan.schema).items() for part in parts]
+    if len(held) != 1:
+        return None
+    ((file, part),) = held
+    seed = files.reader(file).seed(part, rows_per_zone)
+    if seed is None or not seed.statistics.exact or seed.statistics.lower.type != path[-1].to_arrow_type():
+        return None
+    return _Found(_zones_of(seed, scan.fragment.id), seed.null_rows())
+
+
+def _zones_of(seed: Seed, fragment_id: int) -> Zones:
+    found = seed.statistics
+    lengths, lower, upper = found.num_rows, found.lower, found.upper
+    if pa.types.is_floating(lower.type):
+        bounds = _total_order(comparable(lower), comparable(upper), seed.num_nan)
+        lower, upper = (bound.cast(lower.type) for bound in bounds)
+    ids = np.full(found.num_zones, fragment_id)
+    return Zones(ids, np.cumsum(lengths) - lengths, lengths, found.num_nulls, seed.num_nan, lower, upper)
+
+
+def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, Numbers]]:
+    """Read the live rows of a fragment: the values of a column, and the places of these rows."""
+    names = [field.name for field in path[1:]]
+    for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
+        yield _values(batch.column(0), names), offsets
+
+
+def _alone(path: Sequence[Field]) -> Field:
+    """Return the first field with nothing below it but what leads to the last."""
+    if len(path) == 1:
+        return path[0]
+    return dataclasses.replace(path[0], children=(_alone(path[1:]),))
+
+
+def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
+    """Return a field below structs; where one of these is null, so is the field."""
+    for name in names:
+        array = pc.struct_field(array, name)
+    return storage_of(array)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a fragment: their values, places and zones, which are numbered from the first fragment on."""
+
+    fragment_id: int
+    values: pa.Array
+    offsets: Numbers
+    zones: Numbers
+
+
+class _Training:
+    """The zones of fragments, one after the other, while they are found.
+
+    Rows of small fragments are gathered: a call of Arrow takes as long for one row as for thousands.
+    """
+
+    def __init__(self, value_type: pa.DataType, rows_per_zone: int) -> None:
+        self._value_type = value_type
+        self._rows_per_zone = rows_per_zone
+        self._num_zones = 0
+        self._pending: list[_Rows] = []
+        self._num_pending = 0
+        self._pending_bytes = 0
+        self._parts: list[pa.Table] = []
+        self._finished = [Zones.empty(value_type)]
+
+    def add(self, fragment_id: int, rows: Iterable[tuple[pa.Array, Numbers]]) -> pyroaring.BitMap:
+        """Take the rows of the next fragment, values and places, and return the places of those that are null."""
+        null_rows = pyroaring.BitMap()
+        num_rows = 0
+        for values, offsets in rows:
+            is_null = pc.is_null(values).to_numpy(zero_copy_only=False) if values.null_count else None
+            if is_null is not None:
+                null_rows.update(offsets[is_null].astype(np.uint32))
+            if not has_bounds(self._value_type):  # Nothing counts but which are null.
+                values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
+            places = np.arange(num_rows, num_rows + len(values))
+            self._gather(_Rows(fragment_id, values, offsets, self._num_zones + places // self._rows_per_zone))
+            num_rows += len(values)
+        self._num_zones += -(-num_rows // self._rows_per_zone)
+        return null_rows
+
+    def add_zones(self, zones: Zones) -> None:
+        """Take the zones of the next fragment, which are known."""
+        self._finish_rows()
+        self._finished.append(zones)
+
+    def finish(self) -> Zones:
+        """Return the zones of all fragments, in the order given."""
+        self._finish_rows()
+        return Zones.concatenate(self._finished)
+
+    def _gather(self, rows: _Rows) -> None:
+        size = rows.values.nbytes
+        num_rows = self._num_pending + len(rows.values)
+        if self._pending and (num_rows > _BATCH_ROWS or self._pending_bytes + size > _GATHERED_BYTES):
+            self._aggregate()
+        self._pending.append(rows)
+        self._num_pending += len(rows.values)
+        self._pending_bytes += size
+
+    def _aggregate(self) -> None:
+        """Make zones, or parts of zones, of the rows gathered."""
+        pending, self._pending, self._num_pending, self._pending_bytes = self._pending, [], 0, 0
+        values = concat([rows.values for rows in pending])
+        offsets = np.concatenate([rows.offsets for rows in pending])
+        lengths = [len(rows.values) for rows in pending]
+        is_null = pc.is_null(values)
+        columns = {
+            "zone": pa.array(np.concatenate([rows.zones for rows in pending])),
+            "fragment": pa.array(np.repeat([rows.fragment_id for rows in pending], lengths)),
+            "start": pa.array(offsets),
+            "end": pa.array(offsets + 1),
+            "nulls": is_null.cast(pa.int64()),
+            "nans": pa.array(np.zeros(len(values), np.int64)),
+        }
+        if pa.types.is_floating(self._value_type):
+            is_nan = pc.fill_null(pc.is_nan(values), False)
+            columns["nans"] = is_nan.cast(pa.int64())
+            values = pc.if_else(is_nan, pa.scalar(None, values.type), values)
+        if has_bounds(self._value_type):
+            columns["lower"] = columns["upper"] = comparable(values)
+        self._parts.append(_by_zone(pa.table(columns)))
+
+    def _finish_rows(self) -> None:
+        """Make zones of all rows taken so far."""
+        if self._pending:
+            self._aggregate()
+        if not self._parts:
+            return
+        found = self._parts[0] if len(self._parts) == 1 else _by_zone(pa.concat_tables(self._parts))
+        self._parts = []
+        found = found.combine_chunks()
+        ids, starts, ends = (found[name].to_numpy() for name in ("fragment", "start", "end"))
+        nulls, nans = (found[name].to_numpy() for name in ("nulls", "nans"))
+        if has_bounds(self._value_type):
+            lower, upper = (_joined(found[name]) for name in ("lower", "upper"))
+        else:
+            lower = upper = pa.nulls(len(found), self._value_type)
+        if pa.types.is_floating(self._value_type):
+            lower, upper = _total_order(lower, upper, nans)
+        lower, upper = (bounds.cast(self._value_type) for bounds in (lower, upper))
+        self._finished.append(Zones(ids, starts, ends - starts, nulls, nans, lower, upper))
+
+
+def _by_zone(rows: pa.Table) -> pa.Table:
+    """Return what rows, or parts of zones, make of zones; these stay in order."""
+    wanted = [(name, how) for name, how in _AGGREGATES.items() if name in rows.column_names]
+    found = rows.group_by("zone", use_threads=False).aggregate(wanted)
+    return found.rename_columns({f"{name}_{how}": name for name, how in wanted})
+
+
+def _joined(bounds: pa.ChunkedArray) -> pa.Array:
+    return bounds.chunk(0) if bounds.num_chunks == 1 else pa.concat_arrays(bounds.chunks)
+
+
+def _total_order(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
+    """Return bounds of numbers that hold as well for those who tell -0.0 from 0.0, and take NaN for the greatest.
+
+    The reference gives a zone of nothing but NaN no minimum, and then does not find NaN to exceed a number.
+    """
+    zero, negative_zero = (pa.scalar(value, lower.type) for value in (0.0, -0.0))
+    lower = pc.if_else(pc.equal(lower, zero), negative_zero, lower)
+    upper = pc.if_else(pc.equal(upper, zero), zero, upper)
+    return with_nan(lower, upper, nan_counts)

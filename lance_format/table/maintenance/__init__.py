@@ -1,0 +1,1 @@
+"""Work on whole tables that no query asks for: compaction, validation, copying, dropping."""

@@ -1,0 +1,175 @@
+"""What a compaction is asked to do: options, given or of the table's configuration, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.table.changes.write.plan import choose_file_version
+from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
+from lance_format.table.versions.table_version import TableVersion
+from lance_format.version import FileVersion
+
+_CONFIG_PREFIX = "lance.compaction."
+_DEFAULT_BATCH_SIZE = 8192
+_TUNING = frozenset(
+    {
+        "binary_copy_read_batch_bytes",
+        "compaction_mode",
+        "defer_index_remap",
+        "io_buffer_size",
+        "max_overlays_per_fragment",
+        "max_rows_per_group",
+        "num_threads",
+    }
+)
+
+_OTHERS = {
+    "max_rows_per_group": 1024,
+    "num_threads": None,
+    "io_buffer_size": None,
+    "defer_index_remap": False,
+    "index_remap_mode": "Direct",
+    "compaction_mode": None,
+    "enable_binary_copy": False,
+    "enable_binary_copy_force": False,
+    "binary_copy_read_batch_bytes": 16 * 1024 * 1024,
+    "max_overlays_per_fragment": 10,
+    "has_eager_remappable_index": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """What to rewrite, and into what.
+
+    Parameters
+    ----------
+    target_rows_per_fragment : int
+        Fragments with fewer rows are combined with their neighbours, and larger ones are cut when they are rewritten.
+    max_bytes_per_file : int
+    materialize_deletions : bool
+        Whether to rewrite fragments for their deleted rows alone.
+    materialize_deletions_threshold : float
+        The fraction of a fragment's rows that has to be deleted for that.
+    batch_size : int
+        The most rows that are read at once.
+    max_source_fragments, max_source_rows, max_source_bytes : int, optional
+        How many fragments, rows that are not deleted, and bytes of data files are rewritten at most, from the first
+        fragments on; without limit if not given.
+    excluded_fragment_ids : frozenset of int
+        Fragments that stay as they are.
+    data_storage_version : str, optional
+        Of the files that are written; that of the table, which stays, if not given.
+    """
+
+    target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    batch_size: int = _DEFAULT_BATCH_SIZE
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    excluded_fragment_ids: frozenset[int] = frozenset()
+    data_storage_version: str | None = None
+
+    @classmethod
+    def choose(cls, table: TableVersion, given: dict[str, Any]) -> CompactionOptions:
+        """Return the options given, else those of the table's configuration, else the defaults.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is unknown or out of range.
+        NotSupportedError
+            If one asks for something that ours cannot do.
+        """
+        given = {name: value for name, value in given.items() if not _is_tuning(name, value)}
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            value = given.pop(field.name, None)
+            origin = field.name
+            if field.name == "data_storage_version":
+                version = value or table.manifest.config.get(f"{_CONFIG_PREFIX}{field.name}")
+                values[field.name] = None if version is None else str(choose_file_version(table.manifest, version))
+                continue
+            if value is None:
+                origin = f"{_CONFIG_PREFIX}{field.name}"
+                text = table.manifest.config.get(origin)
+                value = field.default if text is None else _parse(text, field.default)
+            values[field.name] = _checked(origin, value, field.default)
+        if given:
+            known = ", ".join(field.name for field in dataclasses.fields(cls))
+            raise InvalidInputError(f"option {min(given)!r} of compaction is unknown; the options are {known}")
+        return cls(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold of the options, with those that only pylance has as it has them by default."""
+        return {**_OTHERS, **dataclasses.asdict(self), "excluded_fragment_ids": sorted(self.excluded_fragment_ids)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> CompactionOptions:
+        """Rebuild what `to_json` returned, here or in pylance.
+
+        Raises
+        ------
+        InvalidInputError, NotSupportedError
+            See `choose`.
+        """
+        found: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            value = values.get(field.name)
+            if field.name == "data_storage_version":
+                found[field.name] = None if value is None else str(FileVersion.parse(value))
+            else:
+                found[field.name] = _checked(field.name, field.default if value is None else value, field.default)
+        if values.get("enable_binary_copy_force"):
+            _is_tuning("compaction_mode", "force_binary_copy")
+        _is_tuning("defer_index_remap", values.get("defer_index_remap"))
+        return cls(**found)
+
+
+def _is_tuning(name: str, value: Any) -> bool:
+    """Return whether an option, of pylance, says how to compact and not what."""
+    if name == "defer_index_remap" and value:
+        raise NotSupportedError("defer_index_remap is not supported: indices are never remapped")
+    if name == "compaction_mode" and value == "force_binary_copy":
+        raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded anew")
+    return name in _TUNING
+
+
+def _parse(text: str, default: Any) -> Any:
+    try:
+        if default is None:
+            return int(text)
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        return type(default)(text)
+    except (ValueError, KeyError):
+        return text
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    if default is None and value is None:
+        return None
+    if isinstance(default, frozenset):
+        try:
+            return frozenset(int(number) for number in value)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"{name} is {value!r}; ids of fragments are needed") from error
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise InvalidInputError(f"{name} is {value!r}; True or False is needed")
+        return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, float):
+        if not is_number or not 0 <= value <= 1:
+            raise InvalidInputError(f"{name} is {value!r}; a number from 0 to 1 is needed")
+        return float(value)
+    if not isinstance(value, int) or not is_number or not 0 < value < 2**63:
+        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
+    return value

@@ -1,0 +1,147 @@
+"""Copying a version of a table, with all files that it needs, to another place, where it becomes a table of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+from lance_format.errors import DatasetExistsError, DatasetNotFoundError, InvalidInputError, NotSupportedError
+from lance_format.object_store import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    ObjectStore,
+    read_chunks,
+    resolve,
+    write_chunks,
+)
+from lance_format.table.format.file_entries import ExternalFile
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.layout import is_detached, transaction_name
+from lance_format.table.format.manifest import Manifest, make_successor
+from lance_format.table.maintenance.file_inventory import DATA_FILE, TRANSACTION_FILE, list_named_files
+from lance_format.table.transaction.transaction import serialize_clone
+from lance_format.table.versions.checkout import Reference, check_out
+from lance_format.table.versions.first_version import create_first_version
+from lance_format.table.versions.history import load_history
+from lance_format.table.versions.table_version import TableVersion
+
+
+def deep_clone(
+    table: TableVersion,
+    target: str | os.PathLike[str],
+    reference: Reference,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Copy a version of a table to another place.
+
+    Parameters
+    ----------
+    table : TableVersion
+    target : str or path
+        Where the copy is to be. Its first version has the number of the one that is copied.
+    reference : int, str, or tuple of (str or None) and (int or None)
+        Which version; see `lance_format.table.versions.checkout`.
+    storage_options : mapping of str to str, optional
+        For the target.
+
+    Raises
+    ------
+    DatasetExistsError
+        If there is a table already.
+    VersionNotFoundError
+        If there is no such version.
+    DatasetNotFoundError
+        If a file of it is gone. There is no table at the target then; running it again goes on with what was copied.
+    NotSupportedError
+        If the version keeps row ids in files of their own.
+    """
+    source = check_out(table, reference)
+    if is_detached(source.manifest.version):
+        raise InvalidInputError(f"version {source.manifest.version} is detached, and cannot be cloned")
+    _check_row_ids(source.manifest)
+    store, root = resolve(target, storage_options)
+    store.check_writable(root)
+    if load_history(store, root).names:
+        raise DatasetExistsError(f"the table {root} exists; choose another path for the clone")
+    for place, path in _files(source):
+        _copy(source.store, f"{place}/{path}", store, f"{root}/{path}")
+    try:
+        create_first_version(store, root, _first_manifest(source))
+    except ObjectExistsError as error:
+        raise DatasetExistsError(f"another writer has made the table {root} meanwhile") from error
+
+
+def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
+    """Yield the directories of the files of a version, and the paths that they have there, and in a table."""
+    for place, path, kind in list_named_files(source.manifest, source.root, source.store):
+        if kind != TRANSACTION_FILE:
+            yield place, path
+        if kind == DATA_FILE:
+            for info in source.store.list_tree(f"{place}/{path.removesuffix('.lance')}"):  # of its blobs
+                yield place, info.path[len(place) + 1 :]
+
+
+def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> None:
+    try:
+        reader = source.open_reader(path)
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"{path} is gone, which the version that is to be cloned needs; if a cleanup has removed it, clone another"
+        ) from error
+    try:
+        write_chunks(target, copy, read_chunks(reader))
+    finally:
+        reader.close()
+
+
+def _first_manifest(source: TableVersion) -> Manifest:
+    """Return the version as one all of whose files lie in the table itself."""
+    manifest = source.manifest
+    message = type(manifest.message)()
+    message.CopyFrom(manifest.message)
+    message.ClearField("branch")
+    del message.base_paths[:]
+    fragments = manifest.fragments
+    if manifest.bases:
+        fragments = FragmentList(_in_table(fragment) for fragment in fragments)
+    state = dataclasses.replace(
+        manifest,
+        fragments=fragments,
+        indices=tuple(index.in_table() for index in manifest.indices),
+        branch=None,
+        bases={},
+        message=message,
+    )
+    identity = str(uuid.uuid4())
+    before = dataclasses.replace(manifest, version=manifest.version - 1)
+    return make_successor(
+        before,
+        state,
+        transaction_file=transaction_name(manifest.version, identity),
+        inline_transaction=serialize_clone(
+            manifest.version, identity, manifest.branch, source.uri, None, is_shallow=False
+        ),
+        now_ns=time.time_ns(),
+    )
+
+
+def _check_row_ids(manifest: Manifest) -> None:
+    for fragment in manifest.fragments:
+        for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
+            if isinstance(sequence, ExternalFile):
+                raise NotSupportedError(
+                    f"fragment {fragment.id} has its row ids in a file of their own; compact the table, and clone that"
+                )
+
+
+def _in_table(fragment: FragmentMetadata) -> FragmentMetadata:
+    deletion = fragment.deletion_file
+    return dataclasses.replace(
+        fragment,
+        files=tuple(dataclasses.replace(file, base_id=None) for file in fragment.files),
+        deletion_file=None if deletion is None else dataclasses.replace(deletion, base_id=None),
+    )

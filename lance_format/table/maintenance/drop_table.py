@@ -1,0 +1,70 @@
+"""Deleting a table with all that lies beside it."""
+
+from __future__ import annotations
+
+from lance_format.errors import DatasetNotFoundError, InvalidInputError
+from lance_format.object_store import ObjectStore
+from lance_format.table.format.layout import (
+    BRANCHES_DIRECTORY,
+    DATA_DIRECTORY,
+    DELETIONS_DIRECTORY,
+    INDICES_DIRECTORY,
+    TAGS_DIRECTORY,
+    TRANSACTIONS_DIRECTORY,
+    VERSIONS_DIRECTORY,
+)
+from lance_format.table.versions.history import load_history
+
+# Those that may be empty; others are known from the files in them.
+_DIRECTORIES = (
+    DATA_DIRECTORY,
+    DELETIONS_DIRECTORY,
+    TRANSACTIONS_DIRECTORY,
+    VERSIONS_DIRECTORY,
+    INDICES_DIRECTORY,
+    TAGS_DIRECTORY,
+    BRANCHES_DIRECTORY,
+    "_refs",
+    "tree",
+)
+
+
+def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False) -> None:
+    """Delete a table: its versions, branches and tags, and whatever else is below its directory.
+
+    The manifests go last, the latest one at the end, so that what was interrupted can be run again. Nobody may use the
+    table meanwhile.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+    ignore_not_found : bool
+        Whether it is no error that there is nothing.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If there is no table. Nothing was deleted, even if there is something else.
+    InvalidInputError
+        If it is a branch.
+    CorruptFileError, NotSupportedError
+        If its latest version cannot be read, so that it is not certain what this is.
+    """
+    history = load_history(store, root)
+    if not history.names:
+        if ignore_not_found and next(store.list_tree(root), None) is None:
+            return
+        raise DatasetNotFoundError(f"there is no Lance table at {root} to be dropped; nothing was deleted")
+    latest = history.load(history.latest)
+    if latest.branch is not None:
+        raise InvalidInputError(f"{root} is the branch {latest.branch!r} of a table; delete it by branches.delete")
+    manifests = [history.manifest_path(version) for version in sorted(history.names)]
+    paths = [info.path for info in store.list_tree(root)]
+    for path in (*sorted(set(paths) - set(manifests)), *manifests):
+        store.delete(path)
+    directories = {f"{root}/{name}" for name in _DIRECTORIES}
+    for path in paths:
+        while len(path := path.rpartition("/")[0]) >= len(root):
+            directories.add(path)
+    store.remove_if_empty([*sorted(directories - {root}, key=len, reverse=True), root])

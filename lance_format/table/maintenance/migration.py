@@ -1,0 +1,34 @@
+"""Giving the manifests of a table names of scheme V2."""
+
+from __future__ import annotations
+
+import contextlib
+
+from lance_format.errors import CorruptFileError
+from lance_format.object_store import ObjectExistsError, ObjectStore
+from lance_format.table.format.layout import VERSIONS_DIRECTORY, ManifestNaming, parse_manifest_name
+from lance_format.table.format.manifest import MAX_MANIFEST_BYTES
+
+
+def migrate_manifest_names(store: ObjectStore, root: str) -> None:
+    """Rename all manifests of scheme V1.
+
+    Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
+
+    Raises
+    ------
+    CorruptFileError
+        If a version has manifests of both schemes that differ.
+    """
+    directory = f"{root}/{VERSIONS_DIRECTORY}"
+    for name in sorted(store.list_names(directory)):
+        parsed = parse_manifest_name(name)
+        if parsed is None or parsed[1] is not ManifestNaming.V1:
+            continue
+        before, after = f"{directory}/{name}", f"{root}/{ManifestNaming.V2.path(parsed[0])}"
+        content = store.read(before, MAX_MANIFEST_BYTES)
+        with contextlib.suppress(ObjectExistsError):  # It was interrupted here before.
+            store.put_if_absent(after, content)
+        if store.read(after, MAX_MANIFEST_BYTES) != content:
+            raise CorruptFileError(f"version {parsed[0]} has another manifest called {name}", path=after)
+        store.delete(before)

@@ -1,0 +1,100 @@
+"""Checking a version of a table: that its files are there, and hold what the manifest says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.object_store import ObjectNotFoundError
+from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.row_columns import created_at_of, last_updated_at_of, row_ids_of
+from lance_format.table.row_ids.index import RowIdIndex
+from lance_format.table.row_ids.row_id_sequence import RowIdSequence
+from lance_format.table.versions.table_version import TableVersion
+
+
+def validate(table: TableVersion) -> None:
+    """Check a version of a table, without reading the values of its rows.
+
+    Fragments have distinct ids in ascending order. Their data files are there, have the size and the number of rows
+    that the manifest says, and their metadata can be read. Deletion files name rows of their fragment. In tables with
+    stable row ids every live row has an id of its own, that has been given out, and a version that made and changed it.
+
+    Parameters
+    ----------
+    table : TableVersion
+
+    Raises
+    ------
+    CorruptFileError
+        At the first contradiction.
+    DatasetNotFoundError
+        If a file is gone.
+    """
+    manifest = table.manifest
+    ids = [fragment.id for fragment in manifest.fragments]
+    if ids != sorted(set(ids)):
+        raise CorruptFileError(f"the fragments of {table.root} are {ids}; their ids are not distinct and ascending")
+    _check_fragments(table, manifest.fragments)
+
+
+def validate_fragment(table: TableVersion, fragment: FragmentMetadata) -> None:
+    """Check a fragment of a version of a table; see `validate`."""
+    _check_fragments(table, [fragment])
+
+
+def _check_fragments(table: TableVersion, fragments: Iterable[FragmentMetadata]) -> None:
+    scans = [table.scan(fragment, table.manifest.schema) for fragment in fragments]
+    for scan in scans:
+        _check_fields(table, scan.fragment)
+        _check_sizes(table, scan.fragment)
+        scan.take_physical(np.zeros(0, np.int64))  # opens every file that columns are in, and finds these there
+    if table.manifest.stable_row_ids:
+        _check_lineage(table, scans)
+    else:
+        for scan in scans:
+            scan.deleted_rows()
+
+
+def _check_fields(table: TableVersion, fragment: FragmentMetadata) -> None:
+    held = Counter(field_id for file in fragment.files for field_id in file.fields if field_id >= 0)
+    twice = [field_id for field_id, count in held.items() if count > 1]
+    if twice:
+        raise CorruptFileError(f"field {twice[0]} of fragment {fragment.id} of {table.root} is in two data files")
+
+
+def _check_sizes(table: TableVersion, fragment: FragmentMetadata) -> None:
+    for file in fragment.files:
+        path = f"{place_of(file, table.root, table.manifest.bases)}/{file.relative_path}"
+        try:
+            size = table.store.size(path)
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(f"the data file {path} of fragment {fragment.id} is gone") from error
+        if file.file_size_bytes not in (0, size):
+            raise CorruptFileError(f"the file has {size} bytes, the manifest says {file.file_size_bytes}", path=path)
+
+
+def _check_lineage(table: TableVersion, scans: list[FragmentReader]) -> None:
+    known = []
+    for scan in scans:
+        fragment = scan.fragment
+        ids = row_ids_of(scan)
+        if ids is None:
+            raise CorruptFileError(f"the rows of fragment {fragment.id} of {table.root} have no ids")
+        _check_given_out(table, fragment, ids)
+        created_at_of(scan)
+        last_updated_at_of(scan)
+        known.append((fragment.id, ids, scan.deleted_rows()))
+    RowIdIndex(known)
+
+
+def _check_given_out(table: TableVersion, fragment: FragmentMetadata, ids: RowIdSequence) -> None:
+    lasts, next_id = ids.runs().lasts(), table.manifest.next_row_id
+    if lasts.size and int(lasts.max()) >= next_id:
+        raise CorruptFileError(
+            f"fragment {fragment.id} of {table.root} has the row id {int(lasts.max())}; the next is {next_id}"
+        )

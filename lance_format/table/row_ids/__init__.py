@@ -1,0 +1,1 @@
+"""Sequences of ids and versions of rows: runs, segments, their protobuf."""

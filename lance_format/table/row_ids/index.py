@@ -1,0 +1,100 @@
+"""Where the rows of a table are that have certain ids.
+
+The live rows of all fragments are kept as runs of consecutive ids at consecutive addresses, by ascending id. A fragment
+that was appended is one run, whatever its size, and every deleted row cuts a run in two; so memory depends on how often
+rows were deleted and moved, not on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.table.row_ids.row_id_sequence import RowIdSequence
+from lance_format.table.row_ids.runs import Positions, Runs, U64Array
+
+_MAX_ROWS = 2**32  # A row's address has 32 bits for its fragment, and 32 for its place in it.
+
+
+class RowIdIndex:
+    """Finds rows by their ids.
+
+    Parameters
+    ----------
+    fragments : iterable of (int, RowIdSequence, int64[n])
+        For every fragment its id, the ids of its rows, and the offsets of those that are deleted: ascending and
+        distinct. A row that was moved has its id in two fragments, and is deleted in one of them.
+
+    Raises
+    ------
+    CorruptFileError
+        If two live rows have one id.
+    InvalidInputError
+        If the deleted rows are not ascending offsets of the fragment.
+    """
+
+    def __init__(self, fragments: Iterable[tuple[int, RowIdSequence, Positions]]) -> None:
+        starts, lengths, addresses = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+        for fragment_id, sequence, deleted in fragments:
+            _check_fragment(fragment_id, len(sequence), deleted)
+            runs = sequence.runs()
+            offsets, live = runs.intervals_without(deleted)
+            starts.append(runs.take(offsets))
+            lengths.append(live)
+            addresses.append(row_addresses(np.full(offsets.size, fragment_id, np.int64), offsets))
+        unsorted = np.concatenate(starts)
+        order = np.argsort(unsorted, kind="stable")
+        self._starts: U64Array = unsorted[order]
+        self._lasts: U64Array = Runs(self._starts, np.concatenate(lengths)[order]).lasts()
+        self._addresses: U64Array = np.concatenate(addresses)[order]
+        self._check_distinct()
+
+    def find(self, row_ids: U64Array) -> tuple[Positions, Positions]:
+        """Return where some rows are.
+
+        Parameters
+        ----------
+        row_ids : uint64[n]
+
+        Returns
+        -------
+        fragment_ids, row_offsets : int64[n]
+            Offsets count deleted rows too. -1 for rows that are unknown, or deleted.
+        """
+        run = np.searchsorted(self._starts, row_ids, side="right") - 1
+        known = run >= 0
+        known[known] = row_ids[known] <= self._lasts[run[known]]
+        run = run[known]
+        addresses = self._addresses[run] + (row_ids[known] - self._starts[run])
+        fragment_ids, row_offsets = np.full(row_ids.size, -1, np.int64), np.full(row_ids.size, -1, np.int64)
+        fragment_ids[known] = addresses >> np.uint64(32)
+        row_offsets[known] = addresses & np.uint64(_MAX_ROWS - 1)
+        return fragment_ids, row_offsets
+
+    def _check_distinct(self) -> None:
+        (overlaps,) = np.nonzero(self._starts[1:] <= self._lasts[:-1])
+        if overlaps.size:
+            first = int(overlaps[0])
+            row_id = self._starts[first + 1]
+            places = [self._addresses[first] + row_id - self._starts[first], self._addresses[first + 1]]
+            described = " and ".join(f"row {int(x) % _MAX_ROWS} of fragment {int(x) >> 32}" for x in places)
+            raise CorruptFileError(f"the row id {row_id} is that of {described}")
+
+
+def row_addresses(fragment_ids: Positions, row_offsets: Positions) -> U64Array:
+    """Return the addresses, `uint64[n]`, of rows at some offsets, `int64[n]`, of some fragments, `int64[n]`.
+
+    The upper 32 bits tell the fragment, the lower ones the place in it.
+    """
+    return (fragment_ids.astype(np.uint64) << np.uint64(32)) | row_offsets.astype(np.uint64)
+
+
+def _check_fragment(fragment_id: int, num_rows: int, deleted: Positions) -> None:
+    if not 0 <= fragment_id < _MAX_ROWS or num_rows > _MAX_ROWS:
+        raise InvalidInputError(f"fragment {fragment_id} of {num_rows} rows has no addresses")
+    if deleted.size and (deleted[0] < 0 or deleted[-1] >= num_rows or (deleted[1:] <= deleted[:-1]).any()):
+        raise InvalidInputError(
+            f"the deleted rows of fragment {fragment_id} are not ascending, or not below {num_rows}"
+        )

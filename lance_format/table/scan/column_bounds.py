@@ -1,0 +1,99 @@
+"""Minimum, maximum and number of nulls of whole columns, where what the data files say of them is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.expressions.zones import ZoneStatistics
+from lance_format.table.scan.projection import plan_projection
+from lance_format.table.versions.table_version import TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """What is known of a column without having read it.
+
+    Parameters
+    ----------
+    num_rows, num_nulls : int
+    minimum, maximum : pa.Scalar, optional
+        Null if all values are; None if they are not known.
+    """
+
+    num_rows: int
+    num_nulls: int
+    minimum: pa.Scalar | None
+    maximum: pa.Scalar | None
+
+
+def column_bounds(table: TableVersion, columns: Sequence[str]) -> dict[str, ColumnBounds]:
+    """Look up bounds in the statistics of the data files, and read no page.
+
+    Parameters
+    ----------
+    table : TableVersion
+    columns : sequence of str
+        At the top level.
+
+    Returns
+    -------
+    dict of str to ColumnBounds
+        Without the columns of which not everything is known: nothing is of a table with deleted rows. Bounds are not
+        known where NaN or zeros of floating-point numbers may be among them, because statistics keep no sign of a zero.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such column.
+    CorruptFileError
+        If statistics are malformed.
+    """
+    source = plan_projection(table.manifest.schema, columns).source
+    fragments = table.manifest.fragments
+    zones: dict[str, list[ZoneStatistics]] = {name: [] for name in columns}
+    for fragment in fragments:
+        scan = table.scan(fragment, source)
+        if scan.num_deletions():
+            return {}
+        with scan.open() as files:
+            found = files.zone_statistics(source)
+        for name in list(zones):
+            statistics = found.get((name,))
+            if statistics is None or statistics.num_rows.sum() != scan.physical_rows():
+                del zones[name]
+            else:
+                zones[name].append(statistics)
+        if not zones:
+            return {}
+    stored = source.to_storage()
+    united = {name: _unite(parts, stored.field(name).type) for name, parts in zones.items()}
+    return {name: bounds for name, bounds in united.items() if bounds is not None}
+
+
+def _unite(parts: Sequence[ZoneStatistics], arrow_type: pa.DataType) -> ColumnBounds | None:
+    num_rows = sum(int(part.num_rows.sum()) for part in parts)
+    if any((part.num_nulls < 0).any() for part in parts):
+        return None
+    num_nulls = sum(int(part.num_nulls.sum()) for part in parts)
+    if num_nulls == num_rows:
+        return ColumnBounds(num_rows, num_nulls, *[pa.scalar(None, arrow_type)] * 2)
+    valued = [(part, pa.array(part.num_nulls < part.num_rows)) for part in parts]
+    if not all(part.exact or not pc.any(kept).as_py() for part, kept in valued):
+        return ColumnBounds(num_rows, num_nulls, None, None)
+    lower = pa.chunked_array([part.lower.filter(kept) for part, kept in valued])
+    upper = pa.chunked_array([part.upper.filter(kept) for part, kept in valued])
+    return ColumnBounds(num_rows, num_nulls, _extreme(pc.min, lower), _extreme(pc.max, upper))
+
+
+def _extreme(choose: Callable[[pa.ChunkedArray], pa.Scalar], bounds: pa.ChunkedArray) -> pa.Scalar | None:
+    if pa.types.is_floating(bounds.type) and pc.any(pc.is_nan(bounds)).as_py():
+        return None
+    try:
+        chosen = choose(bounds)
+    except pa.ArrowNotImplementedError:
+        return None
+    return None if pa.types.is_floating(bounds.type) and chosen.as_py() == 0 else chosen

@@ -1,0 +1,67 @@
+"""Scans that return deleted rows as well, so far as files still hold them: their ids and addresses are null."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import InvalidInputError
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_format.table.scan.metrics import ScanMeter
+from lance_format.table.scan.scanned_fragment import Rows, Window
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import FragmentRanges
+from lance_format.table.versions.table_version import TableVersion
+
+
+class DeletedRowsScanner(LanceScanner):
+    """A scanner that returns deleted rows among the others; see `LanceDataset.scanner`.
+
+    Rows of fragments of which all rows were deleted are gone.
+
+    Parameters
+    ----------
+    table : TableVersion
+    fragments : sequence of FragmentMetadata, optional
+    **options
+        See `LanceScanner`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the row id is not asked for, which tells the rows apart; or if there is a filter, or the place of rows is
+        asked for, which deleted rows do not have.
+    """
+
+    def __init__(
+        self, table: TableVersion, *, fragments: Sequence[FragmentMetadata] | None = None, **options: Any
+    ) -> None:
+        found = table.manifest.fragments if fragments is None else fragments
+        self._stored = {fragment.id: fragment for fragment in found}
+        whole = [dataclasses.replace(fragment, deletion_file=None) for fragment in found]
+        super().__init__(table, fragments=whole, **options)
+        self._named = [name for name in (ROW_ID, ROW_ADDRESS) if name in self._projection.row_columns]
+        if ROW_ID not in self._named:
+            raise InvalidInputError(
+                "include_deleted_rows is set, but not with_row_id: the row id tells deleted rows from others"
+            )
+        if self._projection.filter is not None:
+            raise InvalidInputError("include_deleted_rows is set, and deleted rows cannot be filtered; drop the filter")
+        if ROW_OFFSET in self._projection.row_columns:
+            raise InvalidInputError(f"include_deleted_rows is set, and deleted rows have no {ROW_OFFSET}")
+
+    def _read_fragments(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+        for batch, rows in super()._read_fragments(fragments, window, meter):
+            scan = dataclasses.replace(rows.scan, fragment=self._stored[rows.scan.fragment.id])
+            gone = np.isin(rows.offsets, scan.deleted_rows())
+            missing = pa.scalar(None, pa.uint64())
+            for name in self._named:
+                place = batch.schema.get_field_index(name)
+                batch = batch.set_column(place, name, pc.if_else(pa.array(gone), missing, batch.column(place)))
+            yield batch, rows

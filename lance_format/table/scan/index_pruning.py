@@ -1,0 +1,227 @@
+"""Which fragments a filter has to look at, and which of their rows, by the ZONEMAP indices of the table.
+
+All fragments are laid out one after another, so that one look at the zones of each column decides for all of them. An
+index errs on the side of "may match": rows that were deleted since are in its zones, and what it does not cover is
+unknown. No data file is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import JSON, Field
+from lance_format.expressions import BoundExpression, Path
+from lance_format.expressions.pruning import ZoneVerdicts, classify
+from lance_format.expressions.zones import ZoneStatistics
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.zone_map import Numbers, Zones, has_bounds
+from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
+from lance_format.table.scan.row_ranges import RowRanges
+from lance_format.table.versions.table_version import TableVersion
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedFragments:
+    """What indices say of a filter.
+
+    Parameters
+    ----------
+    excluded : frozenset of int
+        The ids of fragments without a row that may match.
+    ranges : mapping of int to RowRanges
+        By fragment id the rows that may match, of fragments of which some may, and others may not.
+    num_indices, num_parts, num_zones : int
+        Where the filter was looked up.
+    """
+
+    excluded: frozenset[int] = frozenset()
+    ranges: Mapping[int, RowRanges] = field(default_factory=dict)
+    num_indices: int = 0
+    num_parts: int = 0
+    num_zones: int = 0
+
+
+def usable_indices(table: TableVersion, predicate: BoundExpression | None) -> list[str]:
+    """Return the names of the indices in which a filter can be looked up."""
+    return list(dict.fromkeys(index.name for found in _usable(table, predicate).values() for index in found.parts))
+
+
+def prune_fragments(
+    table: TableVersion, predicate: BoundExpression, fragments: FragmentList | None = None
+) -> PrunedFragments:
+    """Find the rows that a filter need not look at.
+
+    Parameters
+    ----------
+    table : TableVersion
+    predicate : BoundExpression
+        Over stored columns, by their names.
+    fragments : FragmentList, optional
+        Of the table; all if not given.
+
+    Raises
+    ------
+    CorruptFileError
+        If the file of an index is malformed.
+    DatasetNotFoundError
+        If it is gone.
+    """
+    usable = _usable(table, predicate)
+    if not usable:
+        return PrunedFragments()
+    layout = _Layout.of(table.manifest.fragments if fragments is None else fragments)
+    known: dict[Path, ZoneStatistics] = {}
+    used: list[IndexMetadata] = []
+    for path, found in usable.items():
+        statistics, parts = _statistics(table, found, layout)
+        if statistics is not None:
+            known[path] = statistics
+            used += parts
+    if not known:
+        return PrunedFragments()
+    excluded, ranges = layout.split(classify(predicate, known, layout.num_rows))
+    _LOGGER.debug("indices leave out %d of %d fragments, parts of %d", len(excluded), len(layout.ids), len(ranges))
+    num_zones = sum(statistics.num_zones for statistics in known.values())
+    return PrunedFragments(excluded, ranges, len({index.name for index in used}), len(used), num_zones)
+
+
+@dataclass(frozen=True, slots=True)
+class _Usable:
+    """A column of a filter, and the parts of indices that know it."""
+
+    value_type: pa.DataType
+    parts: tuple[IndexMetadata, ...]
+
+
+def _usable(table: TableVersion, predicate: BoundExpression | None) -> dict[Path, _Usable]:
+    """Return what there is to look up, without reading anything."""
+    parts = [
+        index
+        for index in table.manifest.indices
+        if index.fragment_ids is not None and ZoneMapDetails.parse(index) is not None
+    ]
+    found: dict[Path, _Usable] = {}
+    for path in () if predicate is None or not parts else predicate.columns:
+        column = _find(table.manifest.schema.fields, path)
+        mine = () if column is None else tuple(index for index in parts if index.fields == (column.id,))
+        if column is not None and mine:
+            found[path] = _Usable(column.to_arrow_type(), mine)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """Fragments, one after another.
+
+    Parameters
+    ----------
+    ids : int64[num_fragments]
+        Ascending.
+    first_rows : int64[num_fragments + 1]
+        Where each begins, and where the last ends.
+    """
+
+    ids: Numbers
+    first_rows: Numbers
+
+    @classmethod
+    def of(cls, fragments: FragmentList) -> _Layout:
+        """Lay out fragments; those of early releases, which do not say how large they are, are left out."""
+        columns = fragments.columns
+        ids, places = np.unique(columns.ids, return_index=True)
+        physical_rows = columns.physical_rows[places]
+        known = physical_rows > 0
+        return cls(ids[known], np.append(0, np.cumsum(physical_rows[known])))
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows they have."""
+        return int(self.first_rows[-1])
+
+    def split(self, verdicts: ZoneVerdicts) -> tuple[frozenset[int], dict[int, RowRanges]]:
+        """Return the fragments of which no rows may match, and those of which some may, with these."""
+        if not self.ids.size:
+            return frozenset(), {}
+        zones = np.searchsorted(verdicts.boundaries, self.first_rows)
+        counts = np.add.reduceat(verdicts.may_match, zones[:-1], dtype=np.int64)
+        found = {}
+        for place in np.flatnonzero((counts > 0) & (counts < np.diff(zones))).tolist():
+            part = slice(zones[place], zones[place + 1])
+            bounds = verdicts.boundaries[part.start : part.stop + 1] - self.first_rows[place]
+            found[int(self.ids[place])] = _ranges(bounds, verdicts.may_match[part])
+        return frozenset(self.ids[counts == 0].tolist()), found
+
+
+def _ranges(bounds: Numbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
+    """Return the rows of the zones that are chosen; those of neighbours as one range."""
+    edges = np.diff(np.concatenate([[0], chosen.view(np.int8), [0]]))
+    starts, stops = bounds[np.flatnonzero(edges == 1)], bounds[np.flatnonzero(edges == -1)]
+    return RowRanges(starts, stops, np.zeros(starts.size, np.bool_))
+
+
+def _find(siblings: Sequence[Field], path: Path) -> Field | None:
+    """Return the stored field of a path, if the zones of its index can be used; of JSON the text is compared."""
+    found = next((sibling for sibling in siblings if sibling.name == path[0]), None)
+    if found is None or (len(path) > 1 and found.logical_type != "struct"):
+        return None
+    if len(path) > 1:
+        return _find(found.children, path[1:])
+    if found.children or found.logical_type == JSON or b"lance-encoding:blob" in found.metadata:
+        return None
+    value_type = found.to_arrow_type()
+    return found if has_bounds(value_type) or pa.types.is_fixed_size_binary(value_type) else None
+
+
+def _statistics(
+    table: TableVersion, column: _Usable, layout: _Layout
+) -> tuple[ZoneStatistics | None, list[IndexMetadata]]:
+    """Return what the indices of a column know of all rows, and which parts of them do; None if that is nothing."""
+    left = np.ones(layout.ids.size, np.bool_)
+    parts, used = [], []
+    for index in column.parts:
+        if not np.isin(layout.ids[left], index.covered_ids()).any():
+            continue
+        loaded = load_zones(table, index, column.value_type)
+        if loaded is None:
+            continue
+        zones = loaded.of(table, index)
+        places = np.searchsorted(layout.ids, zones.fragment_ids)
+        places[places == layout.ids.size] = 0
+        known = np.flatnonzero((layout.ids[places] == zones.fragment_ids) & left[places])
+        if known.size:
+            parts.append(zones.take(known))
+            used.append(index)
+            left[places[known]] = False
+    return (_laid_out(Zones.concatenate(parts).in_order(), layout, left) if parts else None), used
+
+
+def _laid_out(zones: Zones, layout: _Layout, unknown: npt.NDArray[np.bool_]) -> ZoneStatistics:
+    """Return zones as consecutive ones of all rows, with one zone for each unknown fragment.
+
+    Between zones there are only rows that had been deleted when these were made. They become rows of the zone before.
+    """
+    places = np.searchsorted(layout.ids, zones.fragment_ids)
+    starts = layout.first_rows[places] + zones.starts
+    is_first = np.ones(len(zones), np.bool_)
+    is_first[1:] = places[1:] != places[:-1]
+    starts[is_first] = layout.first_rows[places[is_first]]
+    starts = np.concatenate([starts, layout.first_rows[:-1][unknown]])
+    order = np.argsort(starts)
+    num_rows = np.diff(starts[order], append=layout.num_rows)
+    is_known = order < len(zones)
+    chosen = pa.array(np.where(is_known, order, 0), mask=~is_known)
+    num_nulls = np.full(order.size, -1)
+    num_nulls[is_known] = zones.null_counts[order[is_known]]
+    all_null = np.zeros(order.size, np.bool_)
+    all_null[is_known] = (zones.null_counts == zones.lengths)[order[is_known]]
+    num_nulls[all_null] = num_rows[all_null]
+    return ZoneStatistics(num_rows, num_nulls, zones.lower.take(chosen), zones.upper.take(chosen), exact=False)

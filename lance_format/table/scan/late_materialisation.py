@@ -1,0 +1,373 @@
+"""Reading the rows of a fragment that pass a filter: its columns first, the others for the rows that are left.
+
+What is left of the rows of several batches is gathered, so that the other columns are read in few requests. How these
+are read, as ranges or row by row, is decided page by page where the pages are known: see
+`lance_format.file.column_reader`. Where most rows pass, all columns are read at once. Fragments of few rows are tested
+together. Groups of rows, and of such fragments, grow from one to the next, so that the first rows come early.
+
+Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import NotSupportedError
+from lance_format.file.dictionary_arrays import concat
+from lance_format.table.fragments.column_parts import combine_parts, remainder
+from lance_format.table.fragments.open_files import empty_columns_batch, in_step
+from lance_format.table.fragments.reader import filter_rows
+from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.scan.projection import Projection
+from lance_format.table.scan.row_ranges import RowRanges
+from lance_format.table.scan.scanned_fragment import OpenFragment, Rows, Window, clip
+from lance_format.table.scan.tasks import FragmentRanges
+
+_FIRST_GROUP_ROWS = 32 * 1024
+_FIRST_LIMITED_GROUP_ROWS = 8 * 1024
+_MAX_GROUP_ROWS = 1024 * 1024
+_GROWTH = 4
+_GROUP_BYTES = 16 * 1024 * 1024
+"""What a group may hold of the columns of the filter, as far as they are part of the result."""
+_TESTED_ROWS = 64 * 1024
+_TESTED_BYTES = 8 * 1024 * 1024
+"""How much is tested at once: every call of a kernel costs as much as some thousands of rows."""
+_SMALL_ROWS = 1024
+_MAX_FILES_TOGETHER = 64
+"""Fragments of so few rows are tested together, as long as they do not have more files, which are all open then."""
+_LARGE_ROW_BYTES = 128
+_DENSE_SHARE = 0.25
+_DENSE_SHARE_OF_LARGE_ROWS = 0.75
+"""From which share of passing rows on all columns are read at once; measured by `benchmarks/scans.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What is read in which order.
+
+    Parameters
+    ----------
+    projection : Projection
+        With a filter.
+    kept : Schema
+        What outputs need of the columns that are read for the filter.
+    late : Schema
+        What else they need.
+    are_whole : bool
+        Whether outputs need what is read of their columns as a whole.
+    """
+
+    projection: Projection
+    kept: Schema
+    late: Schema
+    are_whole: bool
+
+    @classmethod
+    def of(cls, projection: Projection) -> Stages:
+        """Find out what is read when."""
+        outputs, tested = projection.output_source, projection.filter_source
+        there = {field.name: field for field in tested.fields}
+        rests = (remainder(field, there[field.name]) if field.name in there else field for field in outputs.fields)
+        kept = tuple(field for field in tested.fields if field.name in outputs.names)
+        return cls(
+            projection,
+            dataclasses.replace(tested, fields=kept),
+            dataclasses.replace(outputs, fields=tuple(field for field in rests if field is not None)),
+            all(projection.source.field(field.name) == field for field in outputs.fields),
+        )
+
+    def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> Rows:
+        """Return the rows of a batch that pass the filter and the window, and some columns of these."""
+        (mask,) = self.masks([(batch, rows)])
+        return self.select(batch, rows, mask, kept, window)
+
+    def masks(self, tested: Sequence[Rows]) -> list[pa.BooleanArray]:
+        """Return for every row of some batches whether the filter holds, all computed at once if that is possible."""
+        batches = [self.projection.tested(batch, rows) for batch, rows in tested]
+        found = [self.projection.mask(batch) for batch in _concatenated(batches)]
+        if len(found) == len(batches):
+            return found
+        ends = itertools.accumulate((batch.num_rows for batch in batches), initial=0)
+        return [found[0].slice(start, stop - start) for start, stop in itertools.pairwise(ends)]
+
+    def select(
+        self, batch: pa.RecordBatch, rows: LiveRows, mask: pa.BooleanArray, kept: Schema, window: Window
+    ) -> Rows:
+        """Return the rows of a batch for which a mask is true and that pass the window, and some columns of these."""
+        batch = batch.select(kept.names) if kept.fields else empty_columns_batch(batch.num_rows)
+        if mask.true_count < batch.num_rows:
+            batch, rows = filter_rows(batch, mask), rows.filter(mask)
+        skipped, num_rows = window.pass_rows(batch.num_rows)
+        if num_rows < batch.num_rows:
+            batch, rows = batch.slice(skipped, num_rows), rows.slice(skipped, num_rows)
+        return batch, rows
+
+    def join(self, kept: pa.RecordBatch, late: pa.RecordBatch | None = None) -> pa.RecordBatch:
+        """Return all columns that outputs need, of the same rows."""
+        fields = self.projection.output_source.fields
+        if not fields:
+            return empty_columns_batch(kept.num_rows)
+        stages = [(self.kept, kept)] + ([] if late is None else [(self.late, late)])
+        arrays = []
+        for field in fields:
+            parts: list[tuple[Field, pa.Array]] = [
+                (schema.field(field.name), batch.column(field.name))
+                for schema, batch in stages
+                if field.name in schema.names
+            ]
+            arrays.append(combine_parts(field, parts, kept.num_rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.projection.output_source.to_storage())
+
+
+@dataclass(slots=True)
+class Pace:
+    """How a scan goes on, by what it has seen.
+
+    Parameters
+    ----------
+    batch_size : int
+        No batch of the result has more rows.
+    group_rows : int
+        How many rows are looked at before the other columns of those that are left are read.
+    tested_rows : int
+        How many of them at once.
+    together : int
+        How many small fragments are tested together.
+    at_once : bool
+        Whether so many rows pass that reading all columns at once costs less.
+    num_seen : int
+        How many rows have been looked at.
+    """
+
+    batch_size: int
+    group_rows: int
+    tested_rows: int
+    together: int = 1
+    at_once: bool = False
+    num_seen: int = 0
+
+    @classmethod
+    def start(cls, batch_size: int, window: Window) -> Pace:
+        """Begin with few rows, and with fewer if few are wanted."""
+        first = _FIRST_GROUP_ROWS if window.left is None else _FIRST_LIMITED_GROUP_ROWS
+        return cls(batch_size, first, batch_size)
+
+    def observe(self, seen: Seen) -> None:
+        """Learn from a group of rows."""
+        self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
+        self.together = min(self.together * _GROWTH, _MAX_FILES_TOGETHER)
+        if not seen.num_rows:
+            return
+        tested_rows = int(_TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
+        self.tested_rows = max(self.batch_size, min(_TESTED_ROWS, tested_rows))
+        is_large = seen.late_bytes > _LARGE_ROW_BYTES * seen.num_passed
+        share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
+        self.at_once = seen.num_passed >= share * seen.num_rows
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a group of rows was found to be: how many rows were tested and passed, and what their columns took."""
+
+    num_rows: int = 0
+    num_passed: int = 0
+    tested_bytes: int = 0
+    late_bytes: int = 0
+
+
+def materialise(
+    stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace
+) -> Iterator[Rows]:
+    """Return the rows of ranges that pass the filter and the window, with all columns that outputs need.
+
+    Parameters
+    ----------
+    stages : Stages
+    fragment : OpenFragment
+    ranges : RowRanges
+    window : Window
+    pace : Pace
+        Of the scan.
+    """
+    for part in ranges.split_by_certainty():
+        if part.certain[0]:
+            wanted = clip(fragment.scan, part, window)
+            pace.num_seen += wanted.num_rows
+            yield from fragment.read(stages.projection.output_source, wanted, batch_size=pace.batch_size)
+            continue
+        left = part
+        while len(left) and not window.is_over:
+            group, left = left.cut(pace.group_rows)
+            seen = Seen()
+            at_once = pace.at_once and stages.are_whole
+            pace.num_seen += group.num_rows
+            yield from (_at_once if at_once else _in_two_stages)(stages, fragment, group, window, pace, seen)
+            pace.observe(seen)
+
+
+def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[list[FragmentRanges]]:
+    """Yield fragments in order, those of few rows that follow each other together; without those of no rows."""
+    group: list[FragmentRanges] = []
+    num_rows = num_files = 0
+    for scan, ranges in fragments:
+        size, files = ranges.num_rows, len(scan.fragment.files)
+        is_small = size <= _SMALL_ROWS and not ranges.certain.any()
+        if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > _MAX_FILES_TOGETHER):
+            yield group
+            group, num_rows, num_files = [], 0, 0
+        if size:
+            group.append((scan, ranges))
+            num_rows, num_files = num_rows + size, num_files + files
+        if group and (not is_small or len(group) >= pace.together):
+            yield group
+            group, num_rows, num_files = [], 0, 0
+    if group:
+        yield group
+
+
+def materialise_together(
+    stages: Stages, group: Sequence[tuple[OpenFragment, RowRanges]], window: Window, pace: Pace
+) -> Iterator[Rows]:
+    """Do for several small fragments what `materialise` does for one; of none of their rows the filter is certain."""
+    seen = Seen()
+    at_once = pace.at_once and stages.are_whole
+    read = stages.projection.source if at_once else stages.projection.filter_source
+    pending: list[tuple[OpenFragment, Rows]] = []
+    size_bytes = 0
+    for fragment, ranges in group:
+        if window.is_over:
+            return
+        pace.num_seen += ranges.num_rows
+        for found in fragment.read(read, ranges, batch_size=pace.tested_rows):
+            pending.append((fragment, found))
+            size_bytes += found[0].nbytes
+        if size_bytes >= _TESTED_BYTES:
+            yield from _test(stages, pending, at_once, window, pace, seen)
+            pending, size_bytes = [], 0
+    if pending:
+        yield from _test(stages, pending, at_once, window, pace, seen)
+    pace.observe(seen)
+
+
+def _test(
+    stages: Stages,
+    tested: Sequence[tuple[OpenFragment, Rows]],
+    at_once: bool,
+    window: Window,
+    pace: Pace,
+    seen: Seen,
+) -> Iterator[Rows]:
+    """Return the rows of some batches that pass the filter and the window, with all columns that outputs need."""
+    kept = stages.projection.output_source if at_once else stages.kept
+    masks = stages.masks([found for _, found in tested])
+    for (fragment, (batch, rows)), mask in zip(tested, masks, strict=True):
+        seen.num_rows += batch.num_rows
+        seen.tested_bytes += batch.nbytes
+        if not mask.true_count:
+            continue
+        passed = stages.select(batch, rows, mask, kept, window)
+        seen.num_passed += passed[0].num_rows
+        if at_once:
+            seen.late_bytes += passed[0].nbytes
+            for first in range(0, passed[0].num_rows, pace.batch_size):
+                piece = passed[0].slice(first, pace.batch_size)
+                yield piece, passed[1].slice(first, piece.num_rows)
+        elif passed[0].num_rows:
+            seen.late_bytes += yield from _complete(stages, fragment, [passed], pace.batch_size)
+        if window.is_over:
+            return
+
+
+def _at_once(
+    stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
+) -> Iterator[Rows]:
+    """Read all columns, and drop the rows that do not pass."""
+    outputs = stages.projection.output_source
+    for batch, rows in fragment.read(stages.projection.source, ranges, batch_size=pace.tested_rows):
+        found, left = stages.passing(batch, rows, outputs, window)
+        seen.num_rows += batch.num_rows
+        seen.num_passed += found.num_rows
+        seen.tested_bytes += batch.nbytes
+        seen.late_bytes += found.nbytes
+        for first in range(0, found.num_rows, pace.batch_size):
+            piece = found.slice(first, pace.batch_size)
+            yield piece, left.slice(first, piece.num_rows)
+        if window.is_over:
+            return
+
+
+def _in_two_stages(
+    stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
+) -> Iterator[Rows]:
+    """Read the columns of the filter, and the others for the rows that pass."""
+    group: list[Rows] = []
+    size_bytes = 0
+    for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
+        passed = stages.passing(batch, rows, stages.kept, window)
+        seen.num_rows += batch.num_rows
+        seen.num_passed += passed[0].num_rows
+        seen.tested_bytes += batch.nbytes
+        if passed[0].num_rows:
+            group.append(passed)
+            size_bytes += passed[0].nbytes
+        if window.is_over:
+            break
+        if size_bytes >= _GROUP_BYTES or not stages.late.fields:
+            seen.late_bytes += yield from _complete(stages, fragment, group, pace.batch_size)
+            group, size_bytes = [], 0
+    seen.late_bytes += yield from _complete(stages, fragment, group, pace.batch_size)
+
+
+def _complete(
+    stages: Stages, fragment: OpenFragment, group: Sequence[Rows], batch_size: int
+) -> Generator[Rows, None, int]:
+    """Read the other columns of a group, and cut it into batches; returns the bytes of these columns."""
+    if not group:
+        return 0
+    rows = LiveRows.concatenate([rows for _, rows in group])
+    streams = [_of_size([batch for batch, _ in group], batch_size)]
+    if stages.late.fields:
+        streams.append(batch for batch, _ in fragment.take(stages.late, rows, batch_size=batch_size))
+    first = size_bytes = 0
+    for pieces in in_step(streams):
+        joined = stages.join(*pieces)
+        yield joined, rows.slice(first, joined.num_rows)
+        first += joined.num_rows
+        size_bytes += pieces[-1].nbytes
+    return size_bytes
+
+
+def _of_size(batches: Sequence[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Cut batches into pieces of at most a size, and put small ones together."""
+    pending: list[pa.RecordBatch] = []
+    num_rows = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, batch_size):
+            piece = batch.slice(start, batch_size)
+            if num_rows + piece.num_rows > batch_size:
+                yield from _concatenated(pending)
+                pending, num_rows = [], 0
+            pending.append(piece)
+            num_rows += piece.num_rows
+    yield from _concatenated(pending)
+
+
+def _concatenated(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    """Return batches as one, if its arrays can hold them."""
+    if len(batches) < 2:
+        return batches
+    num_rows = sum(batch.num_rows for batch in batches)
+    if not batches[0].num_columns:
+        return [empty_columns_batch(num_rows)]
+    columns = [[batch.column(index) for batch in batches] for index in range(batches[0].num_columns)]
+    try:
+        arrays = [concat(parts) for parts in columns]
+    except NotSupportedError:  # Offsets of 32 bits, or the keys of dictionaries, reach only so far.
+        return batches
+    return [pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)]

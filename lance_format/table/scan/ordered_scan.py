@@ -1,0 +1,149 @@
+"""Scans whose rows are sorted: the columns that decide are read first, and then the rows in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.table.fragments.row_columns import ROW_OFFSET
+from lance_format.table.scan.projection import Columns
+from lance_format.table.scan.scanner import LanceScanner, plan_output
+from lance_format.table.scan.take import find_places, take_found
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
+from lance_format.table.versions.table_version import TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrdering:
+    """How rows are sorted by one column.
+
+    Parameters
+    ----------
+    column_name : str
+        A column, or a dotted path of a field below structs.
+    ascending : bool
+    nulls_first : bool
+    """
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
+
+
+class OrderedScanner(LanceScanner):
+    """A scanner that returns rows in an order; see `LanceDataset.scanner`.
+
+    Of all rows that pass the filter the columns that decide are held in memory, and 16 bytes beside them.
+
+    Parameters
+    ----------
+    table : TableVersion
+    order_by : sequence of ColumnOrdering or str
+        The first one decides, the others where it leaves rows equal. Rows that are equal in all stay in their order.
+    columns, limit, offset, with_row_id, with_row_address, blob_handling, **options
+        See `LanceScanner`. The window is one of the sorted rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        table: TableVersion,
+        order_by: OrderBy,
+        *,
+        columns: Columns | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            table,
+            columns=columns,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blob_handling=blob_handling,
+            **options,
+        )
+        self._orderings = [_as_ordering(ordering) for ordering in order_by]
+        names = list(dict.fromkeys(ordering.column_name for ordering in self._orderings))
+        self._keys = LanceScanner(
+            table, columns=[*(name for name in names if name != ROW_OFFSET), ROW_OFFSET], **options
+        )
+        self._rows = plan_output(table, columns, (with_row_id, with_row_address), blob_handling)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the rows in the order that was asked for, as a stream."""
+        yield from self._sorted(self._keys.to_table(), self._offset)
+
+    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
+        """Divide the scan into parts, each of which is sorted for itself; see `LanceScanner.plan_tasks`.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense, or there is an offset: no task can know which rows the others skip.
+        """
+        if self._offset:
+            raise InvalidInputError("sorted rows cannot be skipped by tasks; leave the offset out")
+        return self._keys.plan_tasks(split_size_bytes, min_tasks=min_tasks)
+
+    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Read the first `limit` rows of a task in order; whoever puts tasks together has to sort once more."""
+        batches = self._keys.read_task(task)
+        yield from self._sorted(pa.Table.from_batches(batches, self._keys.projected_schema), 0)
+
+    def _sorted(self, keys: pa.Table, offset: int) -> Iterator[pa.RecordBatch]:
+        self._metrics = self._keys.metrics
+        order = np.lexsort([_ranks(keys[ordering.column_name], ordering) for ordering in reversed(self._orderings)])
+        stop = None if self._limit is None else offset + self._limit
+        places = keys[ROW_OFFSET].to_numpy()[order[offset:stop]]
+        found = find_places(self._table, places)
+        for start in range(0, places.size, self._batch_size):
+            batch = (numbers[start : start + self._batch_size] for numbers in found)
+            rows = take_found(self._table, self._rows, *batch)
+            yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()
+
+
+def _as_ordering(ordering: Any) -> ColumnOrdering:
+    if isinstance(ordering, str):
+        return ColumnOrdering(ordering)
+    if not hasattr(ordering, "column_name"):  # That of pylance will do.
+        raise InvalidInputError(f"order_by has {ordering!r}; names of columns or ColumnOrdering are needed")
+    return ColumnOrdering(ordering.column_name, bool(ordering.ascending), bool(ordering.nulls_first))
+
+
+def _ranks(column: pa.ChunkedArray, ordering: ColumnOrdering) -> npt.NDArray[np.int64]:
+    """Return numbers that are in the order that values are to have. NaN exceeds all other numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
+    ranks: npt.NDArray[np.int64]
+    try:
+        ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise NotSupportedError(
+            f"rows cannot be sorted by column {ordering.column_name!r} of type {column.type}"
+        ) from error
+    if not ordering.ascending:
+        ranks = -ranks
+    ranks[column.is_null().to_numpy()] = -len(ranks) - 1 if ordering.nulls_first else len(ranks) + 1
+    return ranks

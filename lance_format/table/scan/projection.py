@@ -1,0 +1,310 @@
+"""Projections: what a read of a table is to return, and what has to be read for it.
+
+Columns are stored fields, fields below them (`a.b`), SQL expressions over them, and what the table knows of every row
+(`lance_format.table.fragments.row_columns`). Filters see the same names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate, filter_mask
+from lance_format.expressions.nodes import Column, Path
+from lance_format.extension_types import retype
+from lance_format.file import is_packed, prune
+from lance_format.file.json_columns import to_text, with_text
+from lance_format.table.fragments.open_files import empty_columns_batch
+from lance_format.table.fragments.row_columns import ROW_COLUMNS, LiveRows, row_column
+
+Columns: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Schema
+Filter: TypeAlias = str | pc.Expression | Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result.
+
+    Parameters
+    ----------
+    name : str
+    value : BoundExpression
+    part : Field, optional
+        The stored column without the fields below structs that are not wanted; None if nothing is left out.
+    """
+
+    name: str
+    value: BoundExpression
+    part: Field | None = None
+
+    def stored(self, schema: Schema) -> Field | None:
+        """Return the stored field that it is a copy of; None if it is computed, or a row column."""
+        if self.part is not None:
+            return self.part
+        expression = self.value.expression
+        if not isinstance(expression, Column):
+            return None
+        fields, found = schema.fields, None
+        for name in expression.path:
+            found = next((field for field in fields if field.name == name), None)
+            fields = () if found is None else found.children
+        return found
+
+    @property
+    def copied(self) -> str | None:
+        """The top-level column that it is a copy of; None if it is computed."""
+        expression = self.value.expression
+        return expression.path[0] if isinstance(expression, Column) and len(expression.path) == 1 else None
+
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The columns, and fields below them, that have to be read."""
+        return frozenset(self.value.columns if self.part is None else _leaves(self.part))
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What is to be returned; see `plan_projection`.
+
+    Parameters
+    ----------
+    outputs : tuple of Output
+    filter : BoundExpression, optional
+    source : Schema
+        The stored columns that outputs and filter need.
+    output_source, filter_source : Schema
+        Those that outputs need, and those that the filter needs; parts of a column may be in both.
+    row_columns : tuple of str
+        The row columns that outputs need.
+    filter_row_columns : tuple of str
+        Those that the filter needs.
+    schema : pa.Schema
+        Of the result.
+    """
+
+    outputs: tuple[Output, ...]
+    filter: BoundExpression | None
+    source: Schema
+    output_source: Schema
+    filter_source: Schema
+    row_columns: tuple[str, ...]
+    filter_row_columns: tuple[str, ...]
+    schema: pa.Schema
+
+    def complete(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
+        """Add the row columns that outputs need to the stored ones."""
+        return _with_row_columns(batch, self.row_columns, rows)
+
+    def tested(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
+        """Add the row columns that the filter needs to the columns of `filter_source`."""
+        return _with_row_columns(batch, self.filter_row_columns, rows)
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for rows with all that the filter needs whether it holds; there is one."""
+        assert self.filter is not None
+        return filter_mask(self.filter, batch)
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what is wanted of a completed batch, as users see it: extension types, and JSON as text."""
+        if not self.outputs:
+            return empty_columns_batch(batch.num_rows)
+        arrays = []
+        for output, name, stored, visible in self._origins:
+            array = evaluate(output.value, batch) if name is None else batch.column(name)
+            if output.part is not None:
+                array = _narrow(array, output.part)
+            if stored is not None:
+                array = _as_seen(array, stored, visible)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @cached_property
+    def _origins(self) -> list[tuple[Output, str | None, Field | None, pa.Field]]:
+        """Each output, the column and the stored field that it is a copy of, if it is, and what is returned."""
+        return [
+            (output, output.copied, output.stored(self.output_source), visible)
+            for output, visible in zip(self.outputs, self.schema, strict=True)
+        ]
+
+    def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        """Return applied batches as a table; one without columns keeps its number of rows."""
+        if self.outputs:
+            return pa.Table.from_batches(batches, schema=self.schema)
+        found = list(batches)
+        return pa.Table.from_batches(found) if found else pa.schema([]).empty_table()
+
+
+def _narrow(array: pa.Array, part: Field) -> pa.Array:
+    """Return an array with only the wanted fields of structs, in their order; a filter may have needed others."""
+    if not _is_struct(part):
+        return array
+    children = [_narrow(array.field(child.name), child) for child in part.children]
+    fields = [
+        array.type.field(child.name).with_type(kept.type) for child, kept in zip(part.children, children, strict=True)
+    ]
+    wanted = pa.struct(fields)
+    if wanted == array.type:
+        return array
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(wanted, len(array), [validity], array.null_count, 0, children)
+
+
+def as_seen(batch: pa.RecordBatch, stored: Schema) -> pa.RecordBatch:
+    """Return a batch of stored columns as users see it: extension types, and JSON as text."""
+    if not stored.fields:
+        return batch
+    schema = with_text(stored).to_arrow()
+    columns = zip(batch.columns, stored.fields, schema, strict=True)
+    return pa.RecordBatch.from_arrays([_as_seen(*column) for column in columns], schema=schema)
+
+
+def _as_seen(array: pa.Array, stored: Field, visible: pa.Field) -> pa.Array:
+    try:
+        return retype(to_text(array, stored), visible.type)
+    except CorruptFileError as error:
+        raise CorruptFileError(f"column {visible.name!r}: {error.what}") from error
+    except NotSupportedError as error:
+        raise NotSupportedError(f"column {visible.name!r}: {error}") from error
+
+
+def plan_projection(
+    stored: Schema,
+    columns: Columns | None,
+    filter: Filter | None = None,
+    *,
+    extra: Sequence[str] = (),
+) -> Projection:
+    """Find out what a read has to return and to look at.
+
+    Parameters
+    ----------
+    stored : Schema
+        Of the table.
+    columns : sequence of str, mapping of str to str, or pa.Schema, optional
+        See `LanceDataset.scanner`; all stored columns if not given.
+    filter : str, pyarrow.compute.Expression or Expression, optional
+    extra : sequence of str
+        Columns to add unless they are there.
+
+    Raises
+    ------
+    InvalidInputError
+        If a column does not exist, or an expression makes no sense.
+    """
+    visible = visible_schema(stored)
+    outputs = _bind_outputs(columns, stored, visible)
+    present = {output.name for output in outputs}
+    outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
+    predicate = None if filter is None else as_expression(filter, visible).require_predicate()
+    wanted = [path for output in outputs for path in output.paths]
+    tested = [] if predicate is None else predicate.columns
+    return Projection(
+        outputs=tuple(outputs),
+        filter=predicate,
+        source=prune(stored, {*wanted, *tested}),
+        output_source=prune(stored, set(wanted)),
+        filter_source=prune(stored, set(tested)),
+        row_columns=_row_columns(wanted, stored),
+        filter_row_columns=_row_columns(tested, stored),
+        schema=pa.schema([_output_field(output, stored, visible) for output in outputs], metadata=visible.metadata),
+    )
+
+
+def _row_columns(paths: Iterable[Path], stored: Schema) -> tuple[str, ...]:
+    used = {path[0] for path in paths}
+    return tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names)
+
+
+def _with_row_columns(batch: pa.RecordBatch, names: Sequence[str], rows: LiveRows) -> pa.RecordBatch:
+    if not names:
+        return batch
+    arrays = [*batch.columns, *(row_column(name, rows) for name in names)]
+    return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *names])
+
+
+def _output_field(output: Output, stored: Schema, visible: pa.Schema) -> pa.Field:
+    field = output.stored(stored)
+    shown = None if field is None else with_text(Schema((field,))).to_arrow().field(0)
+    if output.copied is not None:
+        return (visible.field(output.copied) if shown is None else shown).with_name(output.name)
+    return pa.field(output.name, output.value.type if shown is None else shown.type)
+
+
+def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -> list[Output]:
+    if columns is None:
+        return [Output(name, as_expression(Column((name,)), visible)) for name in stored.names]
+    if isinstance(columns, pa.Schema):
+        return [_select(field, stored, visible) for field in columns]
+    if isinstance(columns, Mapping):
+        return [Output(name, as_expression(text, visible)) for name, text in columns.items()]
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise InvalidInputError(f"columns is {columns!r}; a list of column names is needed")
+    if len(set(columns)) < len(columns):
+        raise InvalidInputError(f"columns is {list(columns)!r}; a column can be asked for only once")
+    return [Output(name, _as_column(name, visible)) for name in columns]
+
+
+def visible_schema(stored: Schema) -> pa.Schema:
+    """Return all columns of a table that expressions can name, as they are stored."""
+    arrow = stored.to_storage()
+    hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
+    return pa.schema([*arrow, *hidden], metadata=arrow.metadata)
+
+
+def _select(wanted: pa.Field, stored: Schema, visible: pa.Schema) -> Output:
+    value = _as_column(wanted.name, visible)
+    found = next((field for field in stored.fields if field.name == wanted.name), None)
+    part = None if found is None else _part(found, wanted.type, wanted.name)
+    return Output(wanted.name, value, None if part == found else part)
+
+
+def _part(field: Field, wanted: pa.DataType, path: str) -> Field:
+    """Return a stored field without what is below structs and not in a type; types of values do not matter."""
+    if not _is_struct(field) or not pa.types.is_struct(wanted):
+        return field
+    by_name = {child.name: child for child in field.children}
+    missing = [child.name for child in wanted if child.name not in by_name]
+    if missing or not wanted.num_fields:
+        raise InvalidInputError(f"{path} has no field {missing[0]!r}" if missing else f"no field of {path} is wanted")
+    children = [_part(by_name[child.name], child.type, f"{path}.{child.name}") for child in wanted]
+    return dataclasses.replace(field, children=tuple(children))
+
+
+def _is_struct(field: Field) -> bool:
+    return field.logical_type == "struct" and bool(field.children) and not is_packed(field)
+
+
+def _leaves(field: Field, above: Path = ()) -> Iterator[Path]:
+    path = (*above, field.name)
+    if not _is_struct(field):
+        yield path
+        return
+    for child in field.children:
+        yield from _leaves(child, path)
+
+
+def _as_column(name: str, visible: pa.Schema) -> BoundExpression:
+    """Bind the name of a column, or a dotted path to a field below one."""
+    if name in visible.names:
+        return as_expression(Column((name,)), visible)
+    try:
+        bound = as_expression(name, visible)
+    except InvalidInputError as error:
+        if "." in name or "`" in name:
+            raise
+        bound = None
+        cause: InvalidInputError | None = error
+    else:
+        cause = None
+    if bound is None or not isinstance(bound.expression, Column) or bound.expression.path[0] not in visible.names:
+        known = ", ".join(name for name in visible.names if name not in ROW_COLUMNS)
+        raise InvalidInputError(f"there is no column {name!r}; the columns are {known or '(none)'}") from cause
+    return bound

@@ -1,0 +1,169 @@
+"""Which rows a filter can only mean: those whose ids, addresses, places or fragments it names.
+
+Terms that all must hold and compare one row column with constants (`_rowid = 5`, `_rowaddr IN (…)`, `_fragid = 2`,
+`_rowoffset BETWEEN 10 AND 20`) select rows before anything is read. The filter as a whole is computed over these rows
+all the same, so that a term that is not understood costs time, and never a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.expressions import BoundExpression, Expression, conjuncts
+from lance_format.expressions.nodes import Column, Comparison, In, Literal
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.fragments.reader import FragmentReader, to_physical
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_format.table.row_ids.index import row_addresses
+from lance_format.table.scan.row_ranges import RowRanges
+from lance_format.table.scan.take import find_row_ids
+from lance_format.table.versions.table_version import TableVersion
+
+_FRAGMENT_ID = "_fragid"
+_ADDRESS_BITS = 32
+_MAX_U64 = 2**64 - 1
+
+U64 = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Intervals:
+    """Numbers from each of some lower bounds to its upper one, both included; ascending and disjoint."""
+
+    lows: U64
+    highs: U64
+
+    @classmethod
+    def of_values(cls, values: U64) -> _Intervals:
+        """Return single numbers."""
+        once = np.unique(values)
+        return cls(once, once)
+
+    def within(self, low: int, high: int) -> _Intervals:
+        """Return the numbers from `low` to `high`, both included."""
+        first, last = np.searchsorted(self.highs, np.uint64(low)), np.searchsorted(self.lows, np.uint64(high), "right")
+        lows, highs = self.lows[first:last], self.highs[first:last]
+        return _Intervals(np.maximum(lows, np.uint64(low)), np.minimum(highs, np.uint64(high)))
+
+    def meet(self, lows: U64, highs: U64) -> npt.NDArray[np.bool_]:
+        """Return for each of some other intervals whether one of these has a number in it."""
+        if not self.lows.size:
+            return np.zeros(lows.size, np.bool_)
+        index = np.searchsorted(self.highs, lows)
+        found = self.lows[np.minimum(index, self.lows.size - 1)] <= highs
+        return found & (index < self.lows.size)
+
+
+@dataclass(frozen=True, slots=True)
+class RowLookup:
+    """Rows that can pass a filter, so far as its terms about row columns say it.
+
+    Parameters
+    ----------
+    addresses, places, fragment_ids : tuple of _Intervals
+        A row has to be in each: by its address, by its place in the table, by its fragment.
+    """
+
+    addresses: tuple[_Intervals, ...] = ()
+    places: tuple[_Intervals, ...] = ()
+    fragment_ids: tuple[_Intervals, ...] = ()
+
+    @classmethod
+    def of(cls, predicate: BoundExpression | None, names: Sequence[str], table: TableVersion) -> RowLookup:
+        """Find the terms that select rows.
+
+        Parameters
+        ----------
+        predicate : BoundExpression, optional
+        names : sequence of str
+            The row columns that it reads; a stored column of such a name is not among them.
+        table : TableVersion
+        """
+        found: dict[str, list[_Intervals]] = {}
+        for term in () if predicate is None else conjuncts(predicate.expression):
+            name, intervals = _intervals_of(term)
+            if name not in names or intervals is None:
+                continue
+            if name == ROW_ID and table.manifest.stable_row_ids:
+                if (intervals.lows != intervals.highs).any():
+                    continue  # Ids that follow each other may be anywhere.
+                fragment_ids, offsets = find_row_ids(table, intervals.lows)
+                there = fragment_ids >= 0
+                intervals = _Intervals.of_values(row_addresses(fragment_ids[there], offsets[there]))
+            found.setdefault(ROW_ADDRESS if name == ROW_ID else name, []).append(intervals)
+        return cls(*(tuple(found.get(name, ())) for name in (ROW_ADDRESS, ROW_OFFSET, _FRAGMENT_ID)))
+
+    def fragments(self, fragments: FragmentList) -> Sequence[FragmentMetadata]:
+        """Return the fragments that may have such rows."""
+        if not self.fragment_ids and not self.addresses:
+            return fragments
+        ids = fragments.columns.ids.astype(np.uint64)
+        kept = np.ones(ids.size, np.bool_)
+        for intervals in self.fragment_ids:
+            kept &= intervals.meet(ids, ids)
+        for intervals in self.addresses:
+            first = ids << np.uint64(_ADDRESS_BITS)
+            kept &= intervals.meet(first, first | np.uint64(2**_ADDRESS_BITS - 1))
+        return [fragments[index] for index in np.flatnonzero(kept).tolist()]
+
+    def rows(self, scan: FragmentReader, place: int) -> RowRanges:
+        """Return which rows of a fragment they are.
+
+        Parameters
+        ----------
+        scan : FragmentReader
+        place : int
+            How many rows of the table come before the fragment.
+        """
+        num_rows = scan.physical_rows()
+        found = RowRanges.whole(num_rows)
+        for intervals in self.addresses if num_rows else ():
+            first = scan.fragment.id << _ADDRESS_BITS
+            mine = intervals.within(first, first + num_rows - 1)
+            found = found.intersect(_ranges(mine.lows - np.uint64(first), mine.highs - np.uint64(first)))
+        num_live = scan.num_rows() if self.places else 0
+        for intervals in self.places:
+            if not num_live:
+                return RowRanges.of([])
+            mine = intervals.within(place, place + num_live - 1)
+            lows, highs = ((bounds - np.uint64(place)).astype(np.int64) for bounds in (mine.lows, mine.highs))
+            deleted = scan.deleted_rows()
+            found = found.intersect(_ranges(to_physical(lows, deleted), to_physical(highs, deleted)))
+        return found
+
+
+def _ranges(firsts: npt.NDArray[np.integer[Any]], lasts: npt.NDArray[np.integer[Any]]) -> RowRanges:
+    """Return ranges that end with a row rather than before one."""
+    return RowRanges(firsts.astype(np.int64), lasts.astype(np.int64) + 1, np.zeros(firsts.size, np.bool_))
+
+
+def _intervals_of(term: Expression) -> tuple[str, _Intervals | None]:
+    """Return the column that a term compares with constants, and for which of its values it can hold."""
+    match term:
+        case Comparison(operator, Column((name,)), Literal(value)) if pa.types.is_unsigned_integer(value.type):
+            return name, _compared(operator, value.as_py())
+        case In(Column((name,)), values) if pa.types.is_unsigned_integer(values.type):
+            return name, _Intervals.of_values(values.drop_null().cast(pa.uint64()).to_numpy(zero_copy_only=False))
+    return "", None
+
+
+def _compared(operator: str, value: int | None) -> _Intervals | None:
+    if value is None:
+        return None
+    low, high = {
+        "=": (value, value),
+        "<": (0, value - 1),
+        "<=": (0, value),
+        ">": (value + 1, _MAX_U64),
+        ">=": (value, _MAX_U64),
+    }.get(operator, (0, _MAX_U64))
+    if low > high:
+        return _Intervals(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+    return _Intervals(np.array([low], np.uint64), np.array([high], np.uint64))

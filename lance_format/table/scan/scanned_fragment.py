@@ -1,0 +1,120 @@
+"""A fragment while it is scanned: its files open, its rows counted among those of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.open_files import FragmentFiles
+from lance_format.table.fragments.reader import FragmentReader, to_live, to_physical
+from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.scan.row_ranges import RowRanges
+
+_FEW_ROWS = 1024
+"""Ranges that are shorter on average, of a fragment that has more, are read together, as single rows are."""
+
+Rows = tuple[pa.RecordBatch, LiveRows]
+
+
+@dataclass(slots=True)
+class Window:
+    """Which of the rows that pass are wanted: so many once so many are skipped. It moves with every row that passes.
+
+    Parameters
+    ----------
+    to_skip : int
+    left : int, optional
+        All if not given.
+    """
+
+    to_skip: int = 0
+    left: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further row is wanted."""
+        return self.left == 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all rows are wanted."""
+        return self.left is None and not self.to_skip
+
+    def pass_rows(self, num_rows: int) -> tuple[int, int]:
+        """Return how many of some rows are to be skipped, and how many of those that follow are wanted."""
+        skipped = min(self.to_skip, num_rows)
+        kept = num_rows - skipped if self.left is None else min(num_rows - skipped, self.left)
+        self.to_skip -= skipped
+        if self.left is not None:
+            self.left -= kept
+        return skipped, kept
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFragment:
+    """A fragment, and how many rows of the table come before it.
+
+    Parameters
+    ----------
+    scan : FragmentReader
+    files : FragmentFiles
+    place : int
+        Deleted rows are not counted.
+    """
+
+    scan: FragmentReader
+    files: FragmentFiles
+    place: int
+
+    def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[Rows]:
+        """Read some columns of the live rows of ranges, in batches of at most so many."""
+        if ranges.num_rows < _FEW_ROWS * len(ranges) and not ranges.is_all_of(self.scan.physical_rows()):
+            rows = ranges.rows()
+            rows = rows[np.isin(rows, self.scan.deleted_rows(), assume_unique=True, invert=True)]
+            yield from self.take(schema, self._live(rows), batch_size=batch_size)
+            return
+        for start, stop in ranges.pairs():
+            for batch, offsets in self.scan.read_range(self.files, schema, start, stop, batch_size=batch_size):
+                yield batch, self._live(offsets)
+
+    def take(self, schema: Schema, rows: LiveRows, *, batch_size: int) -> Iterator[Rows]:
+        """Read some columns of rows, in batches of at most so many."""
+        first = 0
+        for batch in self.files.take_batches(schema, rows.offsets, batch_size=batch_size):
+            yield batch, rows.slice(first, batch.num_rows)
+            first += batch.num_rows
+
+    def _live(self, offsets: RowOffsets) -> LiveRows:
+        return LiveRows(self.scan, offsets, self.place + to_live(offsets, self.scan.deleted_rows()))
+
+
+def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:
+    """Return the part of ranges whose live rows are in a window, which all of their rows pass.
+
+    What a manifest says of a fragment is enough to skip it as a whole.
+    """
+    if window.is_open:
+        return ranges
+    if ranges.is_all_of(scan.physical_rows()):
+        skipped, kept = window.pass_rows(num_rows := scan.num_rows())
+    else:
+        deleted = scan.deleted_rows()
+        num_rows = int((to_live(ranges.stops, deleted) - to_live(ranges.starts, deleted)).sum())
+        skipped, kept = window.pass_rows(num_rows)
+    if kept == num_rows:
+        return ranges
+    deleted = scan.deleted_rows() if kept else np.zeros(0, np.int64)
+    before = to_live(ranges.starts, deleted)
+    sizes = to_live(ranges.stops, deleted) - before
+    firsts = np.cumsum(sizes) - sizes
+    begins = np.clip(skipped - firsts, 0, sizes)
+    ends = np.clip(skipped + kept - firsts, 0, sizes)
+    some = begins < ends
+    starts = to_physical(before[some] + begins[some], deleted)
+    stops = to_physical(before[some] + ends[some] - 1, deleted) + 1
+    return RowRanges(starts, stops, ranges.certain[some])

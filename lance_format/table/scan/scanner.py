@@ -1,0 +1,420 @@
+"""Scans: reading some rows and columns of a table, in order, as a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from lance_format.blob_fields import BlobHandling, read_schema
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.expressions import to_sql
+from lance_format.file.json_columns import with_text
+from lance_format.table.batches.streams import first_rows, of_equal_size
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.fragments.open_files import FragmentFiles
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
+from lance_format.table.scan.index_pruning import PrunedFragments, prune_fragments, usable_indices
+from lance_format.table.scan.late_materialisation import Pace, Stages, materialise, materialise_together, small_together
+from lance_format.table.scan.metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
+from lance_format.table.scan.projection import Columns, Filter, Projection, plan_projection
+from lance_format.table.scan.row_lookup import RowLookup
+from lance_format.table.scan.row_ranges import RowRanges
+from lance_format.table.scan.scanned_fragment import OpenFragment, Rows, Window, clip
+from lance_format.table.scan.statistics_pruning import prune, prune_ahead
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
+from lance_format.table.versions.table_version import TableVersion
+
+DEFAULT_BATCH_SIZE = 8192
+_BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
+_TUNING = {
+    "batch_size_bytes",
+    "batch_readahead",
+    "fragment_readahead",
+    "scan_in_order",
+    "prefilter",
+    "use_stats",
+    "fast_search",
+    "io_buffer_size",
+    "late_materialization",
+    "disable_scoring_autoprojection",
+}
+_UNSUPPORTED = {
+    "nearest": "vectors cannot be searched",
+    "full_text_query": "text cannot be searched",
+    "index_segments": "all parts of an index are used",
+}
+_MAX_BATCH_SIZE = 2**31 - 1
+
+
+class LanceScanner:
+    """Reads some rows and columns of a table; see `LanceDataset.scanner`.
+
+    Parameters
+    ----------
+    table : TableVersion
+    columns : sequence of str, or mapping of str to str, optional
+        Names of columns, of fields below them, and of row columns; or SQL expressions by the names of their results.
+        All columns of the table if not given.
+    filter : str, pyarrow.compute.Expression or Expression, optional
+        Which rows: SQL, or an expression of pyarrow.
+    limit, offset : int, optional
+        How many of these rows at most, and how many to skip before.
+    batch_size : int, optional
+        The most rows that a batch has; 8192 if not given.
+    fragments : sequence of FragmentMetadata, optional
+        Of the table; all if not given.
+    with_row_id, with_row_address : bool
+        Whether to add these columns.
+    blob_handling : str, optional
+        What columns of blobs are read as.
+    scan_stats_callback : callable, optional
+        Called with the `ScanMetrics` of every scan when it ends.
+    use_scalar_index : bool
+        Whether to leave out what indices say that the filter does not match.
+    strict_batch_size : bool
+        Whether all batches but the last have `batch_size` rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        table: TableVersion,
+        *,
+        columns: Columns | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        fragments: Sequence[FragmentMetadata] | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling: str | None = None,
+        scan_stats_callback: MetricsCallback | None = None,
+        use_scalar_index: bool = True,
+        strict_batch_size: bool = False,
+    ) -> None:
+        self._table = table
+        self._callback = scan_stats_callback
+        self._strict_batch_size = strict_batch_size
+        self._metrics: ScanMetrics | None = None
+        self._fragments = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
+        self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
+        row_columns = (with_row_id, with_row_address)
+        self._projection = plan_output(table, columns, row_columns, blob_handling, filter)
+        self._stages = Stages.of(self._projection)
+        self._use_scalar_index = use_scalar_index
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return self._projection.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return with_text(self._table.manifest.schema).to_arrow()
+
+    @property
+    def filter_text(self) -> str:
+        """The filter as SQL; empty if there is none."""
+        predicate = self._projection.filter
+        return "" if predicate is None else to_sql(predicate.expression)
+
+    @property
+    def metrics(self) -> ScanMetrics | None:
+        """What the last scan that ended, or was given up, has read and skipped."""
+        return self._metrics
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """Return what is read, and in which order, as text for people.
+
+        Parameters
+        ----------
+        verbose : bool
+            Whether to add the types of the columns, and to look for the fragments and rows that the filter names.
+        """
+        lines = describe_plan(self._stages, self.filter_text, self._limit, self._offset, verbose=verbose)
+        indices = usable_indices(self._table, self._projection.filter) if self._use_scalar_index else []
+        if indices:
+            lines.append(f"indices: {', '.join(indices)}")
+        if verbose:
+            ranges = [found for _, found in self._whole() if len(found)]
+            lines.append(f"fragments: {len(ranges)} of {len(self._fragments)}")
+            lines.append(f"rows: {sum(found.num_rows for found in ranges)}")
+        title = f"LanceScan: {self._table.uri}, version {self._table.manifest.version}"
+        return "\n".join([title, *(f"  {line}" for line in lines)])
+
+    def analyze_plan(self) -> str:
+        """Read the rows, drop them, and return `explain_plan` with what that took."""
+        for _ in self.to_batches():
+            pass
+        return f"{self.explain_plan(verbose=True)}\n  {self._metrics}"
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the rows in order, as a stream."""
+        found = (self._projection.apply(batch) for batch, _ in self.matching())
+        yield from of_equal_size(found, self._batch_size) if self._strict_batch_size else found
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Read the rows in order, as a stream that tells its schema."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """Read the rows into memory."""
+        return self._projection.to_table(self.to_batches())
+
+    def to_pandas(self, **options: Any) -> Any:
+        """Read the rows into a DataFrame of pandas, which has to be installed; options are those of `pa.Table`."""
+        return self.to_table().to_pandas(**options)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Read the first rows, and no others."""
+        if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 0:
+            raise InvalidInputError(f"num_rows is {num_rows!r}; a whole number from 0 on is needed")
+        return self._projection.to_table(first_rows(self.to_batches(), num_rows))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def count_rows(self) -> int:
+        """Count the rows."""
+        if self._projection.filter is not None:
+            return sum(batch.num_rows for batch, _ in self.matching())
+        total = max(int(self._table.num_rows(self._fragments).sum()) - self._offset, 0)
+        return total if self._limit is None else min(total, self._limit)
+
+    def matching_rows(self) -> Iterator[LiveRows]:
+        """Find the rows, without their values, fragment by fragment and in order."""
+        for _, rows in self.matching():
+            yield rows
+
+    def matching(self) -> Iterator[Rows]:
+        """Read the rows that pass the filter and the window, with all columns that the result is made of."""
+        num_rows = int(self._fragments.columns.physical_rows.sum())
+        window = Window(self._offset, self._limit)
+        meter = ScanMeter(Pace.start(self._batch_size, window), len(self._fragments), num_rows)
+        meter.pruned = self._pruned
+        yield from self._read(self._whole(), window, meter)
+
+    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
+        """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
+
+        No data file is opened but those of fragments that have to be divided, one of each kind of which not all
+        columns are read, and, with a filter, those of a few dozen fragments for the statistics of their zones.
+
+        Parameters
+        ----------
+        split_size_bytes : int
+            How much of the files a task reads, about.
+        min_tasks : int
+            How many tasks there should be even if they read less, as long as each reads 1 MiB.
+
+        Returns
+        -------
+        list of ScanTask
+            In the order of the table.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument makes no sense, or the scan has a filter and an offset: no task can know how many rows the
+            others skip.
+        """
+        for name, value in (("split_size_bytes", split_size_bytes), ("min_tasks", min_tasks)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
+        if self._projection.filter is not None and self._offset:
+            raise InvalidInputError("rows that pass a filter cannot be skipped by tasks; leave the offset out")
+        ranges = self._whole()
+        if self._projection.filter is None:
+            ranges = self._within(ranges, Window(self._offset, self._limit))
+        wanted = prune_ahead(self._projection, [found for found in ranges if len(found[1])])
+        return plan_tasks(
+            [found for found in wanted if len(found[1])], self._projection.source, split_size_bytes, min_tasks
+        )
+
+    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.
+
+        Without a filter, the tasks together return what `to_batches` does. With one each of them stops after `limit`
+        rows, and whoever puts them together has to do so again.
+
+        Raises
+        ------
+        InvalidInputError
+            If the table has no such rows.
+        """
+        window = Window(0, None if self._projection.filter is None else self._limit)
+        meter = ScanMeter(Pace.start(self._batch_size, window), len(task.fragment_ids), task.num_rows)
+        for batch, _ in self._read(self._ranges_of(task), window, meter):
+            yield self._projection.apply(batch)
+
+    def _whole(self) -> Iterator[FragmentRanges]:
+        """Return the rows that may be wanted of all fragments."""
+        pruned = self._pruned
+        fragments = self._fragments.changed(removed=pruned.excluded)
+        for scan in map(self._scan, self._lookup.fragments(fragments)):
+            wanted, known = self._selected(scan), pruned.ranges.get(scan.fragment.id)
+            yield scan, wanted if known is None else wanted.intersect(known)
+
+    def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
+        """Return those among the rows of a task."""
+        for fragment_id, group in itertools.groupby(task.ranges, key=lambda found: found[0]):
+            pairs = [(start, stop) for _, start, stop in group]
+            bounds = list(itertools.chain.from_iterable(pairs))
+            fragment = self._fragments.find(fragment_id)
+            scan = None if fragment is None else self._scan(fragment)
+            if scan is None or bounds != sorted(bounds) or not 0 <= bounds[0] <= bounds[-1] <= scan.physical_rows():
+                raise InvalidInputError(
+                    f"version {self._table.manifest.version} of {self._table.uri} has no rows {bounds[0]} to"
+                    f" {bounds[-1]} of fragment {fragment_id}: the task is one of another scan"
+                )
+            yield scan, RowRanges.of(pairs).intersect(self._selected(scan))
+
+    def _selected(self, scan: FragmentReader) -> RowRanges:
+        return self._lookup.rows(scan, self._places.get(scan.fragment.id, 0))
+
+    @cached_property
+    def _pruned(self) -> PrunedFragments:
+        """Return what indices say of the filter."""
+        if not self._use_scalar_index or self._projection.filter is None:
+            return PrunedFragments()
+        return prune_fragments(self._table, self._projection.filter, self._fragments)
+
+    @cached_property
+    def _lookup(self) -> RowLookup:
+        return RowLookup.of(self._projection.filter, self._projection.filter_row_columns, self._table)
+
+    def _within(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[FragmentRanges]:
+        """Leave out what is not in the window, if there is no filter."""
+        for scan, ranges in fragments:
+            if window.is_over:
+                return
+            wanted = clip(scan, ranges, window)
+            if len(wanted):
+                yield scan, wanted
+
+    def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+        """Read ranges of physical rows, and tell in the end what that took."""
+        try:
+            yield from self._read_fragments(fragments, window, meter)
+        finally:
+            self._metrics = meter.metrics()
+            report(self._table.uri, self._table.manifest.version, self._metrics, self._callback)
+
+    def _read_fragments(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+        projection = self._projection
+        if projection.filter is not None:
+            yield from self._read_filtered(fragments, window, meter)
+            return
+        for scan, ranges in self._within(fragments, window):
+            with scan.open(meter.reads) as files:
+                meter.rows_scanned += ranges.num_rows
+                fragment = self._opened(scan, files)
+                found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
+                for batch, rows in meter.metered(found):
+                    yield projection.complete(batch, rows), rows
+
+    def _read_filtered(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+        projection, pace = self._projection, meter.pace
+        for group in small_together(fragments, pace):
+            with contextlib.ExitStack() as stack:
+                opened = []
+                for scan, ranges in group:
+                    fragment = self._opened(scan, stack.enter_context(scan.open(meter.reads)))
+                    wanted = prune(projection, fragment.files, ranges, scan.physical_rows())
+                    if len(wanted):
+                        opened.append((fragment, wanted))
+                if len(opened) == 1:
+                    found = materialise(self._stages, *opened[0], window, pace)
+                else:
+                    found = materialise_together(self._stages, opened, window, pace)
+                for batch, rows in meter.metered(found, len(opened)):
+                    yield projection.complete(batch, rows), rows
+            if window.is_over:
+                return
+
+    def _opened(self, scan: FragmentReader, files: FragmentFiles) -> OpenFragment:
+        return OpenFragment(scan, files, self._places.get(scan.fragment.id, 0))
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Return how many rows of the table come before each fragment; nothing if no one asks for it."""
+        if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
+            return {}
+        ids = self._table.manifest.fragments.columns.ids.tolist()
+        num_rows = self._table.num_rows().tolist()
+        return dict(zip(ids, itertools.accumulate(num_rows, initial=0), strict=False))
+
+    def _scan(self, fragment: FragmentMetadata) -> FragmentReader:
+        return self._table.scan(fragment, self._projection.source)
+
+
+def plan_output(
+    table: TableVersion,
+    columns: Columns | None,
+    row_columns: tuple[bool, bool],
+    blob_handling: str | None,
+    filter: Filter | None = None,
+) -> Projection:
+    """Return what has to be read for the result of a scan, and how that is made of it; see `LanceScanner`.
+
+    Parameters
+    ----------
+    table, columns, blob_handling, filter
+    row_columns : tuple of bool
+        Whether to add `_rowid`, and whether `_rowaddr`.
+    """
+    extra = [name for name, wanted in zip((ROW_ID, ROW_ADDRESS), row_columns, strict=True) if wanted]
+    stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
+    return plan_projection(stored, columns, filter, extra=extra)
+
+
+def check_tuning(arguments: Mapping[str, object]) -> None:
+    """Check the arguments that pylance has for its scanner beyond those of ours.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not have one either.
+    NotSupportedError
+        If one asks for something that ours cannot do.
+    """
+    for name, value in arguments.items():
+        if name not in _TUNING and name not in _UNSUPPORTED:
+            raise InvalidInputError(f"a scanner has no argument {name!r}")
+        if name in _UNSUPPORTED and value is not None and value is not False:
+            raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
+
+
+def _default_batch_size() -> int:
+    text = os.environ.get(_BATCH_SIZE_VARIABLE, str(DEFAULT_BATCH_SIZE))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{_BATCH_SIZE_VARIABLE} is {text!r}; a whole number is needed") from error
+
+
+def _check_window(limit: int | None, offset: int | None, batch_size: int | None) -> tuple[int | None, int, int]:
+    """Return limit, offset and batch size once they are shown to make sense, defaults filled in."""
+    batch_size = _default_batch_size() if batch_size is None else batch_size
+    offset = 0 if offset is None else offset
+    for name, value in (("Limit", limit), ("Offset", offset)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidInputError(f"{name} must be non-negative, and a whole number; it is {value!r}")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InvalidInputError(f"batch_size is {batch_size!r}; a whole number from 1 on is needed")
+    return limit, offset, min(batch_size, _MAX_BATCH_SIZE)

@@ -1,0 +1,228 @@
+"""Taking single rows of a table: by their place, by their address or by their id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.blob_fields import BlobHandling, read_schema
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.reader import to_physical
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, LiveRows, row_ids_of
+from lance_format.table.row_ids.index import RowIdIndex
+from lance_format.table.scan.projection import Columns, Projection, plan_projection
+from lance_format.table.versions.table_version import TableVersion
+
+Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array
+
+
+def take_places(
+    table: TableVersion,
+    places: Indices,
+    columns: Columns | None,
+    fragments: Sequence[FragmentMetadata] | None = None,
+    *,
+    blob_handling: str | None = None,
+    with_row_address: bool = False,
+) -> pa.Table:
+    """Read rows by their place.
+
+    Parameters
+    ----------
+    table : TableVersion
+    places : sequence of int, or integer array of numpy or Arrow
+        Places among the rows that are not deleted, from 0; in any order, repeated at will.
+    columns : sequence of str, or mapping of str to str, optional
+        See `LanceDataset.scanner`.
+    fragments : sequence of FragmentMetadata, optional
+        In which places are counted; all of the table if not given.
+    blob_handling : str, optional
+        See `LanceDataset.scanner`.
+    with_row_address : bool
+        Whether to add the column `_rowaddr`.
+
+    Returns
+    -------
+    pa.Table
+        The rows in the order of `places`.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such row or column.
+    """
+    extra = [ROW_ADDRESS] if with_row_address else []
+    projection = plan_projection(_schema_of(table, blob_handling), columns, extra=extra)
+    fragment_ids, offsets, wanted = find_places(table, places, fragments)
+    return take_found(table, projection, fragment_ids, offsets, wanted)
+
+
+def find_places(
+    table: TableVersion, places: Indices, fragments: Sequence[FragmentMetadata] | None = None
+) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
+    """Return in which fragments rows are, and where there, and their places, all as arrays; see `take_places`."""
+    counted = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
+    ends = np.concatenate([[0], np.cumsum(table.num_rows(counted))])
+    wanted = as_row_numbers(places, int(ends[-1]))
+    owners = np.searchsorted(ends, wanted, side="right") - 1
+    offsets = np.empty_like(wanted)
+    for number in np.unique(owners):
+        mine = owners == number
+        deleted = table.scan(counted[int(number)], Schema(())).deleted_rows()
+        offsets[mine] = to_physical(wanted[mine] - ends[number], deleted)
+    return counted.columns.ids[owners], offsets, wanted
+
+
+def take_row_ids(
+    table: TableVersion, row_ids: Indices, columns: Columns | None, *, blob_handling: str | None = None
+) -> pa.Table:
+    """Read rows by their ids.
+
+    Parameters
+    ----------
+    table : TableVersion
+    row_ids : sequence of int, or integer array of numpy or Arrow
+        As the column `_rowid` has them; in any order, repeated at will. Ids of rows that are not there are left out.
+    columns : sequence of str, or mapping of str to str, optional
+        See `LanceDataset.scanner`.
+    blob_handling : str, optional
+        See `LanceDataset.scanner`.
+
+    Returns
+    -------
+    pa.Table
+        The rows in the order of `row_ids`.
+    """
+    projection = plan_projection(_schema_of(table, blob_handling), columns)
+    fragment_ids, offsets = find_row_ids(table, as_row_ids(row_ids))
+    there = fragment_ids >= 0
+    places = np.zeros(int(there.sum()), np.int64)
+    return take_found(table, projection, fragment_ids[there], offsets[there], places)
+
+
+def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
+    """Return in which fragments rows are, and where there; -1 for ids of rows that are not in the table.
+
+    Parameters
+    ----------
+    table : TableVersion
+    row_ids : uint64[num_rows]
+    """
+    if not table.manifest.stable_row_ids:
+        return find_addresses(table, row_ids)
+    nothing = table.manifest.schema.select([])
+    scans = [table.scan(fragment, nothing) for fragment in table.manifest.fragments]
+    known = ((scan.fragment.id, ids, scan.deleted_rows()) for scan in scans if (ids := row_ids_of(scan)) is not None)
+    return RowIdIndex(known).find(row_ids)
+
+
+def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
+    """Return in which fragments rows are, and where there; -1 for addresses of rows that are not in the table.
+
+    Parameters
+    ----------
+    table : TableVersion
+    addresses : uint64[num_rows]
+        `fragment << 32 | place in its files`.
+    """
+    fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
+    offsets = (addresses & np.uint64(2**32 - 1)).astype(np.int64)
+    for fragment_id in np.unique(fragment_ids):
+        mine = fragment_ids == fragment_id
+        fragment = table.manifest.fragment(int(fragment_id))
+        gone = np.ones(int(mine.sum()), np.bool_)
+        if fragment is not None:
+            scan = table.scan(fragment, Schema(()))
+            gone = (offsets[mine] >= scan.physical_rows()) | np.isin(offsets[mine], scan.deleted_rows())
+        fragment_ids[np.flatnonzero(mine)[gone]] = -1
+    return fragment_ids, np.where(fragment_ids < 0, -1, offsets)
+
+
+def _schema_of(table: TableVersion, blob_handling: str | None) -> Schema:
+    return read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
+
+
+def as_row_numbers(indices: Indices, num_rows: int) -> npt.NDArray[np.int64]:
+    """Return places of rows as an array, once they are shown to be below `num_rows`.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is not, or they are not whole numbers.
+    """
+    found = _as_integers(indices)
+    lowest, highest = (int(found.min()), int(found.max())) if found.size else (0, -1)
+    if lowest < 0 or highest >= num_rows:
+        wrong = lowest if lowest < 0 else highest
+        raise InvalidInputError(f"there is no row {wrong}; rows 0 to {num_rows - 1} can be taken")
+    return found.astype(np.int64)
+
+
+def as_row_ids(row_ids: Indices) -> npt.NDArray[np.uint64]:
+    """Return ids of rows as an array.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are not whole numbers, or one is negative.
+    """
+    found = _as_integers(row_ids)
+    if found.size and found.dtype.kind == "i" and int(found.min()) < 0:
+        raise InvalidInputError(f"there is no row id {int(found.min())}; row ids are not negative")
+    return found.astype(np.uint64)
+
+
+def _as_integers(numbers: Indices) -> npt.NDArray[Any]:
+    try:
+        found: npt.NDArray[Any] = np.asarray(numbers)
+        if found.dtype.kind == "f" and all(isinstance(number, int) for number in numbers):
+            found = np.array(numbers, np.uint64)  # Beside small numbers, numpy takes large ones for floats.
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError(f"indices are not whole numbers: {error}") from error
+    if found.size == 0:
+        return np.zeros(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"indices must be a list of whole numbers; they are {found.ndim}-dimensional {found.dtype}"
+        )
+    return found
+
+
+def take_found(
+    table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets, places: RowOffsets
+) -> pa.Table:
+    """Read rows fragment by fragment, and return them in the order asked for.
+
+    Parameters
+    ----------
+    table : TableVersion
+    projection : Projection
+        Without a filter.
+    fragment_ids, offsets, places : int64[num_rows]
+        Where they are; see `find_places`.
+    """
+    if not fragment_ids.size:
+        return projection.to_table(iter([]))
+    order = np.lexsort((offsets, fragment_ids))
+    batches = []
+    for group in np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1):
+        fragment = table.manifest.fragment(int(fragment_ids[group[0]]))
+        if fragment is None:
+            raise InvalidInputError(f"there is no fragment {fragment_ids[group[0]]}")
+        scan = table.scan(fragment, projection.source)
+        rows = LiveRows(scan, offsets[group], places[group])
+        batches.append(projection.apply(projection.complete(scan.take_physical(offsets[group]), rows)))
+    taken = projection.to_table(iter(batches))
+    if (order[:-1] < order[1:]).all() or not taken.num_columns:
+        return taken
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(order.size)
+    return taken.take(pa.array(inverse))

@@ -1,0 +1,213 @@
+"""Columns that come with appended rows: rows are added that have columns, or fields of structs, which the table lacks.
+
+What is new is a field, at the top or below one that the table has, which its `parent_id` names.
+
+The rows are written before it is known which version they land on, and other writers may add columns meanwhile, even
+the same ones. So what an append becomes is settled when it lands:
+
+- a merge, which gives the table the columns and the rows in one version; the rows that were there have nulls;
+- an append, where others have added the same columns already.
+
+Data files are found by the ids of the fields that they hold, which stand in the manifest. Ids that someone else has
+taken meanwhile are replaced there; no file is touched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from lance_format.blob_fields import format_of, table_schema
+from lance_format.datatypes import TOP_LEVEL_PARENT, Field, Schema
+from lance_format.errors import NotSupportedError, RetryableCommitConflictError, SchemaMismatchError
+from lance_format.file import is_packed
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.operations import Append, Merge
+from lance_format.version import FileVersion
+
+
+def plan_new_columns(table: Manifest, data: pa.Schema, file_version: FileVersion) -> tuple[Field, ...]:
+    """Return the columns and fields of structs that data has and a table lacks, with ids that are free there.
+
+    Parameters
+    ----------
+    table : Manifest
+    data : pa.Schema
+    file_version : FileVersion
+        Of the files that are to hold them.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If one cannot be null, as it is in all rows that are there, or differs from one of the table only in case.
+    NotSupportedError
+        If one is below a map, a fixed-size list or a packed struct.
+    """
+    found = list(_find_new(table.schema.fields, list(data), TOP_LEVEL_PARENT, ""))
+    ids = iter(range(table.next_field_id, 2**31))
+    planned = []
+    for parent_id, field in found:
+        [column] = Schema.from_arrow(table_schema(pa.schema([field]), file_version)).fields
+        planned.append(column.with_ids(ids, parent_id))
+    return tuple(planned)
+
+
+def _find_new(
+    known: Sequence[Field], given: Sequence[pa.Field], parent_id: int, path: str
+) -> Iterator[tuple[int, pa.Field]]:
+    """Yield the new ones among sibling fields and all below them, with the ids of what they are to be below."""
+    names = {field.name: field for field in known}
+    for field in given:
+        if field.name in names:
+            yield from _find_new_below(names[field.name], field, f"{path}{field.name}.")
+            continue
+        if not field.nullable:
+            raise SchemaMismatchError(
+                f"the new column {path + field.name!r} cannot be null, but is in all rows of the table"
+            )
+        clash = _find_in_any_case(known, field.name)
+        if clash is not None:
+            raise SchemaMismatchError(
+                f"the new column {path + field.name!r} differs from column {path + clash.name!r} only in case"
+            )
+        yield parent_id, field
+
+
+def _find_new_below(known: Field, given: pa.Field, path: str) -> Iterator[tuple[int, pa.Field]]:
+    kind = given.type
+    if isinstance(kind, pa.BaseExtensionType) or format_of(known) is not None:
+        return
+    below = [kind.field(index) for index in range(kind.num_fields)]
+    if known.logical_type == "struct" and pa.types.is_struct(kind):
+        found = list(_find_new(known.children, below, known.id, path))
+    else:  # What else differs is found when the data is fitted.
+        pairs = zip(known.children, below, strict=False)
+        found = [new for pair in pairs for new in _find_new_below(*pair, path)]
+    if found and (kind_of_column := _describe_closed(known)):
+        raise NotSupportedError(
+            f"column {path[:-1]!r} is {kind_of_column}, and the structs in it cannot get the field {found[0][1].name!r}"
+        )
+    yield from found
+
+
+def _describe_closed(field: Field) -> str:
+    """Say what a field is if all its parts have to be in one file, as they have for the reference; else nothing."""
+    if field.logical_type == "map":
+        return "a map"
+    if field.logical_type.startswith("fixed_size_list:"):
+        return "a fixed-size list"
+    return "a packed struct" if is_packed(field) else ""
+
+
+def settle(operation: Append, table: Manifest) -> Append | Merge:
+    """Return what an append is on top of a version.
+
+    Parameters
+    ----------
+    operation : Append
+    table : Manifest
+        A version that it may follow; see `lance_format.table.transaction.conflicts`.
+
+    Raises
+    ------
+    RetryableCommitConflictError
+        If another writer has added a column of the same name meanwhile that is not the same.
+    """
+    if not operation.new_fields:
+        return operation
+    columns, added = _settle_columns(operation, table)
+    ids = {
+        before.id: after.id
+        for planned, column in zip(operation.new_fields, columns, strict=True)
+        for before, after in zip(planned.walk(), column.walk(), strict=True)
+    }
+    fragments = [_renumber(fragment, ids) for fragment in operation.fragments]
+    if not added:
+        return Append(tuple(fragments))
+    first = table.max_fragment_id + 1
+    return Merge(
+        tuple(table.fragments),
+        table.schema.with_fields(added),
+        preserves_nullability=True,
+        new_fragments=tuple(dataclasses.replace(x, id=first + index) for index, x in enumerate(fragments)),
+    )
+
+
+def _settle_columns(operation: Append, table: Manifest) -> tuple[list[Field], list[Field]]:
+    """Return for each new column the one that others have added meanwhile, or else a field with ids that are free.
+
+    Returns
+    -------
+    list of Field
+        One for each.
+    list of Field
+        Those that nobody has added.
+    """
+    written = operation.known_field_ids
+    free = max([table.next_field_id - 1, *written]) + 1
+    columns, added = [], []
+    for planned in operation.new_fields:
+        column = _find_in_any_case(_siblings(planned, table.schema), planned.name)
+        if column is None:
+            num_fields = sum(1 for _ in planned.walk())
+            column = planned.with_ids(iter(range(free, free + num_fields)), planned.parent_id)
+            added.append(column)
+            free += num_fields
+        elif not _same_column(planned, column) or not written.isdisjoint(node.id for node in column.walk()):
+            raise RetryableCommitConflictError(
+                f"another writer has given the table a column {column.name!r} meanwhile, which is"
+                f" {column.to_arrow_type()} and not the new column {planned.name!r} of these rows,"
+                f" {planned.to_arrow_type()}; nothing was changed: run it again on the latest version"
+            )
+        columns.append(column)
+    return columns, added
+
+
+def _siblings(planned: Field, schema: Schema) -> Sequence[Field]:
+    """Return the fields of a table that a new one is to stand beside."""
+    if planned.parent_id == TOP_LEVEL_PARENT:
+        return schema.fields
+    parent = next((node for node in schema.walk() if node.id == planned.parent_id), None)
+    if parent is None:
+        raise RetryableCommitConflictError(
+            f"another writer has dropped or cast the struct that the new field {planned.name!r} of these rows is of;"
+            " nothing was changed: run it again on the latest version"
+        )
+    return parent.children
+
+
+def is_settled_as(operation: object, committed: object) -> bool:
+    """Return whether a committed operation is a merge that was made of an append with new columns."""
+    if not isinstance(operation, Append) or not operation.new_fields or not isinstance(committed, Merge):
+        return False
+    return _file_names(operation.fragments) <= _file_names((*committed.fragments, *committed.new_fragments))
+
+
+def _file_names(fragments: Iterable[FragmentMetadata]) -> set[str]:
+    return {file.path for fragment in fragments for file in fragment.files}
+
+
+def _find_in_any_case(siblings: Sequence[Field], name: str) -> Field | None:
+    """Return a field that Spark, and SQL in general, take for the same."""
+    return next((field for field in siblings if field.name.lower() == name.lower()), None)
+
+
+def _same_column(planned: Field, found: Field) -> bool:
+    """Return whether data files that hold one field hold the other as well."""
+    return (
+        (planned.name, planned.logical_type, planned.extension_name, format_of(planned), len(planned.children))
+        == (found.name, found.logical_type, found.extension_name, format_of(found), len(found.children))
+        and (found.nullable or not planned.nullable)
+        and all(_same_column(*pair) for pair in zip(planned.children, found.children, strict=True))
+    )
+
+
+def _renumber(fragment: FragmentMetadata, ids: Mapping[int, int]) -> FragmentMetadata:
+    """Return a fragment whose files hold other fields than they say."""
+    files = (
+        dataclasses.replace(x, fields=tuple(ids.get(number, number) for number in x.fields)) for x in fragment.files
+    )
+    return dataclasses.replace(fragment, files=tuple(files))

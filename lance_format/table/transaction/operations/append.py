@@ -1,0 +1,55 @@
+"""Append: the table keeps all it has, and gains fragments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.datatypes import Field
+from lance_format.proto import table_pb2
+from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.operations.operation import FragmentDefaults
+from lance_format.table.transaction.row_lineage import add_rows, without_lineage
+
+
+@dataclass(frozen=True, slots=True)
+class Append(FragmentDefaults):
+    """Adds fragments; the rest stays.
+
+    Parameters
+    ----------
+    fragments : tuple of FragmentMetadata
+    new_fields : tuple of Field
+        The columns that they have and the table lacked when this was planned. Not part of the stored transaction: the
+        commit makes a merge of it; see `lance_format.table.transaction.appended_columns`.
+    """
+
+    name: ClassVar[str] = "append"
+    fragments: tuple[FragmentMetadata, ...]
+    new_fields: tuple[Field, ...] = ()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return self.fragments
+
+    @property
+    def known_field_ids(self) -> frozenset[int]:
+        """The fields that the fragments hold and the table had when this was planned."""
+        new = {node.id for field in self.new_fields for node in field.walk()}
+        return frozenset[int]().union(*(fragment.field_ids for fragment in self.fragments)) - new
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        return cls(tuple(parse_fragment(fragment) for fragment in message.append.fragments))
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        message.append.SetInParent()
+        message.append.fragments.extend(serialize_fragment(fragment) for fragment in self.fragments)
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        return add_rows(current, (without_lineage(fragment) for fragment in self.fragments))

@@ -1,0 +1,98 @@
+"""What all operations have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+from lance_format.proto import table_pb2
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.index_metadata import retain_relevant
+from lance_format.table.format.manifest import Manifest
+
+
+class Operation(Protocol):
+    """What a transaction does to a table. A value; `apply` is pure."""
+
+    name: ClassVar[str]
+    """The member of the protobuf oneof."""
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """The fragments of the table that it changes or removes; another commit that did so too may be in its way."""
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """The fragments that it adds."""
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """Build it from the transaction that holds it.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is malformed.
+        """
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """Put it into a transaction."""
+
+    def apply(self, current: Manifest) -> Manifest:
+        """Return what it makes of a version.
+
+        Raises
+        ------
+        InvalidInputError
+            If it makes no sense there.
+        """
+
+
+class FragmentDefaults:
+    """What an operation says of fragments unless it says otherwise: it changes none, and adds none."""
+
+    __slots__ = ()
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return frozenset()
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class OtherOperation:
+    """An operation that this library does not commit.
+
+    Parameters
+    ----------
+    member : str
+        Its name in the format, or "unknown".
+    """
+
+    member: str
+
+    @property
+    def name(self) -> str:
+        """See `Operation`."""
+        return self.member
+
+
+def fragment_ids(fragments: Iterable[FragmentMetadata]) -> frozenset[int]:
+    """Return the ids of fragments."""
+    return frozenset(fragment.id for fragment in fragments)
+
+
+def retain_indices(state: Manifest) -> Manifest:
+    """Drop the indices that are of no use to the fields and fragments that are left."""
+    if not state.indices:
+        return state
+    field_ids = frozenset(field.id for field in state.schema.walk())
+    indices = retain_relevant(state.indices, field_ids, state.fragments.ids)
+    return dataclasses.replace(state, indices=indices)

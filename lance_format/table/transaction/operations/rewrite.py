@@ -1,0 +1,111 @@
+"""Rewrite: fragments are replaced by others that hold the same rows, as a compaction does."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.proto import table_pb2
+from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.format.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteGroup:
+    """Fragments and those that take their place.
+
+    Parameters
+    ----------
+    old_fragments, new_fragments : tuple of FragmentMetadata
+        The new ones have ids of their own, reserved before; 0 asks the commit for one.
+    """
+
+    old_fragments: tuple[FragmentMetadata, ...]
+    new_fragments: tuple[FragmentMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Replaces groups of fragments by others with the same rows.
+
+    Parameters
+    ----------
+    groups : tuple of RewriteGroup
+    rewrites_indices : bool
+        Whether a transaction of another writer rewrote indices, or put off doing so.
+    """
+
+    name: ClassVar[str] = "rewrite"
+    groups: tuple[RewriteGroup, ...]
+    rewrites_indices: bool = False
+
+    @property
+    def changed_fragment_ids(self) -> frozenset[int]:
+        """See `Operation`."""
+        return frozenset(fragment.id for group in self.groups for fragment in group.old_fragments)
+
+    @property
+    def added_fragments(self) -> tuple[FragmentMetadata, ...]:
+        """See `Operation`."""
+        return tuple(fragment for group in self.groups for fragment in group.new_fragments)
+
+    @classmethod
+    def parse(cls, message: table_pb2.Transaction) -> Self:
+        """See `Operation`."""
+        stored = message.rewrite
+        groups = [(group.old_fragments, group.new_fragments) for group in stored.groups]
+        if stored.old_fragments or stored.new_fragments:  # Of early releases, which knew one group only.
+            groups.append((stored.old_fragments, stored.new_fragments))
+        return cls(
+            tuple(
+                RewriteGroup(
+                    tuple(parse_fragment(fragment) for fragment in old),
+                    tuple(parse_fragment(fragment) for fragment in new),
+                )
+                for old, new in groups
+            ),
+            bool(stored.rewritten_indices),
+        )
+
+    def serialize(self, message: table_pb2.Transaction) -> None:
+        """See `Operation`."""
+        message.rewrite.SetInParent()
+        for group in self.groups:
+            stored = message.rewrite.groups.add()
+            stored.old_fragments.extend(serialize_fragment(fragment) for fragment in group.old_fragments)
+            stored.new_fragments.extend(serialize_fragment(fragment) for fragment in group.new_fragments)
+
+    def apply(self, current: Manifest) -> Manifest:
+        """See `Operation`."""
+        if self.rewrites_indices:
+            raise NotSupportedError("a rewrite that rewrites indices cannot be committed")
+        self._check_reserved(current)
+        missing = self.changed_fragment_ids - current.fragments.ids
+        if missing:
+            raise InvalidInputError(f"the table has no fragments {sorted(missing)[:10]}, which are to be rewritten")
+        kept = current.fragments.changed(removed=self.changed_fragment_ids)
+        state = dataclasses.replace(current, fragments=kept)
+        for group in self.groups:
+            reserved = [fragment for fragment in group.new_fragments if fragment.id]
+            state = dataclasses.replace(state, fragments=state.fragments.extended(reserved))
+            state = state.with_new_fragments(fragment for fragment in group.new_fragments if not fragment.id)
+        indices = tuple(self._shrunk(index) for index in current.indices)
+        return dataclasses.replace(state, indices=indices)
+
+    def _shrunk(self, index: IndexMetadata) -> IndexMetadata:
+        """Let an index no longer cover the old fragments: it knows rows by their places, stable ids or not."""
+        covered = index.fragment_ids
+        if covered is None or index.is_system or not index.covers_any(self.changed_fragment_ids):
+            return index
+        return index.with_fragments(set(covered) - self.changed_fragment_ids)
+
+    def _check_reserved(self, current: Manifest) -> None:
+        """Refuse ids that were not reserved, or are in use."""
+        ids = [fragment.id for fragment in self.added_fragments if fragment.id]
+        taken = current.fragments.ids
+        for fragment_id in ids:
+            if fragment_id > current.max_fragment_id or fragment_id in taken or ids.count(fragment_id) > 1:
+                raise InvalidInputError(f"fragment id {fragment_id} of a rewrite has not been reserved for it")

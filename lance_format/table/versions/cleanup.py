@@ -1,0 +1,336 @@
+"""Cleanup: old versions go, and with them the files that no version needs anymore.
+
+Which files may go. A file that a kept version names stays. One that only removed versions name is known to belong to no
+write in progress, and goes. One that no version names may have been written for a commit to come: it stays until it is
+a week old. Names of other forms than the table layer gives are left alone, and so is what detached versions and other
+branches name, whatever their age.
+
+What happens meanwhile. Manifests go first, the oldest first, so that no version is visible whose files are gone,
+however this ends. Whoever tags a version or starts a branch from it looks for the version after the tag or the branch
+is in place; so tags and branches are listed again after manifests are deleted, and a manifest that has been named in
+between is put back. Versions are listed again before files are deleted, and what new ones name stays. What remains is
+someone who restores a version just while it is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lance_format.errors import InvalidInputError, LanceError, StorageError, VersionNotFoundError
+from lance_format.object_store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
+from lance_format.table.format.duration import parse_duration
+from lance_format.table.format.layout import main_location
+from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from lance_format.table.versions.cleanup_policy import (
+    CleanupCandidateFile,
+    CleanupExplanation,
+    CleanupPolicy,
+    CleanupReferencedBranch,
+    CleanupStats,
+)
+from lance_format.table.versions.history import History, load_detached, load_history
+from lance_format.table.versions.named_files import FileKind, OwnFile, branch_roots, classify, named_files, owner_of
+from lance_format.table.versions.refs import list_branches, list_tags
+
+_DEFAULT_AUTOMATIC_AGE = "14days"
+_UNVERIFIED_AGE_SECONDS = 7 * 24 * 3600
+_MAX_VERSIONS_AT_ONCE = 64
+_MAX_BYTES_AT_ONCE = 64 << 20
+
+
+def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy) -> CleanupStats:
+    """Remove old versions of a branch, and files that nothing needs.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the branch in the store.
+    branch : str or None
+        Its name; None for the main one.
+    kept_from : int
+        A version of it. This and later ones stay.
+    policy : CleanupPolicy
+
+    Raises
+    ------
+    InvalidInputError
+        If one of the versions has a tag, and that is to be an error. Nothing was removed.
+    CorruptFileError, NotSupportedError
+        If a version cannot be read: which files it needs is not known. Nothing was removed.
+    """
+    return _Cleanup(store, root, branch, kept_from, policy).run()
+
+
+def explain_cleanup(
+    store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy, max_files: int
+) -> CleanupExplanation:
+    """Find out what `clean_up` would do, and do nothing.
+
+    Parameters
+    ----------
+    store, root, branch, kept_from, policy
+        See `clean_up`.
+    max_files : int
+        How many files to name; 0 if none are asked for.
+
+    Raises
+    ------
+    InvalidInputError, CorruptFileError, NotSupportedError
+        As `clean_up` would.
+    """
+    return _Cleanup(store, root, branch, kept_from, policy).explain(max_files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Garbage:
+    """A file that may go, and whether a version that goes names it."""
+
+    info: ObjectInfo
+    file: OwnFile
+    is_known: bool
+
+
+@dataclass(slots=True)
+class _Names:
+    """Named versions of one branch: by tags, and by the branches that start from them."""
+
+    tags: dict[int, list[str]] = field(default_factory=dict)
+    branches: set[int] = field(default_factory=set)
+
+    @property
+    def versions(self) -> set[int]:
+        return self.branches.union(self.tags)
+
+
+class _Cleanup:
+    """One cleanup."""
+
+    def __init__(
+        self, store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._branch = branch
+        self._kept_from = kept_from
+        self._policy = policy
+        self._main = main_location(root, branch)
+        self._started = time.time()
+        self._used: set[str] = set()
+        self._known: set[str] = set()
+        self._seen: set[str] = set()
+        self._held: set[int] = set()
+        self._counts = dict.fromkeys((field.name for field in dataclasses.fields(CleanupStats)), 0)
+
+    def run(self) -> CleanupStats:
+        roots = branch_roots(self._store, self._main)
+        history = load_history(self._store, self._root)
+        old = self._inspect(history)
+        self._protect_others(roots)
+        garbage = list(self._garbage(roots))
+        self._remove_versions(history, old)
+        self._protect_news()
+        self._remove_files([each for each in garbage if not self._is_used(each.file)])
+        return CleanupStats(**self._counts)
+
+    def explain(self, max_files: int) -> CleanupExplanation:
+        roots = branch_roots(self._store, self._main)
+        history = load_history(self._store, self._root)
+        found = []
+        for version in self._inspect(history):
+            path = history.manifest_path(version)
+            with contextlib.suppress(ObjectNotFoundError):  # Another cleanup was here.
+                found.append(CleanupCandidateFile(path, "manifest", False, self._store.size(path)))
+                self._count_version(found[-1].size_bytes)
+        self._protect_others(roots)
+        for each in self._garbage(roots):
+            self._count_file(each)
+            path, size = each.info.path, each.info.size_bytes
+            found.append(CleanupCandidateFile(path, each.file.kind.value, not each.is_known, size))
+        is_cut = 0 < max_files < len(found)
+        return CleanupExplanation(
+            self._kept_from,
+            CleanupStats(**self._counts),
+            found[:max_files],
+            is_cut,
+            max_files,
+            [
+                CleanupReferencedBranch(name, started.parent_version)
+                for name, started in sorted(list_branches(self._store, self._main).items())
+                if started.parent_branch == self._branch and started.parent_version in self._held
+            ],
+            [f"candidate_files truncated to {max_files} entries"] if is_cut else [],
+        )
+
+    def _inspect(self, history: History) -> list[int]:
+        """Return the versions to be removed, and note what they and the others name."""
+        named = self._load_names()
+        candidates = self._candidates(history)
+        old, tagged = [], []
+        for version in history.names:
+            try:
+                manifest = history.load(version)
+            except VersionNotFoundError:  # Another cleanup removed it since it was listed.
+                continue
+            self._seen.add(history.manifest_path(version))
+            wanted = version in candidates and self._is_old(manifest)
+            if wanted and version in named.tags:
+                tagged.append(version)
+            if wanted and version in named.branches:
+                self._held.add(version)
+            if wanted and version not in named.versions:
+                old.append(version)
+                self._known.update(named_files(manifest, self._root))
+            else:
+                self._used.update(named_files(manifest, self._root))
+        if tagged and self._policy.error_if_tagged_old_versions:
+            tags = ", ".join(f"{name!r} ({version})" for version in tagged for name in named.tags[version])
+            raise InvalidInputError(
+                f"versions of {self._root} that are to be removed have tags: {tags}; delete the tags, or pass"
+                " error_if_tagged_old_versions=False to keep these versions. Nothing was removed"
+            )
+        return old
+
+    def _candidates(self, history: History) -> set[int]:
+        """Return the versions that may be removed, as far as their numbers tell."""
+        found = {version for version in history.names if version < min(self._kept_from, history.latest)}
+        if self._policy.retain_versions is not None:
+            found -= set(sorted(history.names)[-self._policy.retain_versions :])
+        if self._policy.versions is not None:
+            found &= self._policy.versions
+        return found
+
+    def _is_old(self, manifest: Manifest) -> bool:
+        age = self._policy.older_than
+        return age is None or manifest.timestamp_ns / 1e9 < self._started - age.total_seconds()
+
+    def _load_names(self) -> _Names:
+        names = _Names()
+        for name, tag in list_tags(self._store, self._main).items():
+            if tag.branch == self._branch:
+                names.tags.setdefault(tag.version, []).append(name)
+        for started in list_branches(self._store, self._main).values():
+            if started.parent_branch == self._branch:
+                names.branches.add(started.parent_version)
+        return names
+
+    def _protect_others(self, roots: Iterable[str]) -> None:
+        """Note what all versions of the other branches name, and all detached ones; those seen before do not change."""
+        for root in roots:
+            for path, manifest in load_detached(self._store, root, self._seen):
+                self._protect(path, manifest, root)
+            if root != self._root:
+                self._protect_history(load_history(self._store, root))
+
+    def _protect_news(self) -> None:
+        """Note what has been committed since."""
+        self._protect_history(load_history(self._store, self._root))
+        self._protect_others(branch_roots(self._store, self._main))
+
+    def _protect_history(self, history: History) -> None:
+        for version in history.names:
+            path = history.manifest_path(version)
+            if path not in self._seen:
+                with contextlib.suppress(VersionNotFoundError):  # It, or its branch, was removed since it was listed.
+                    self._protect(path, history.load(version), history.root)
+
+    def _protect(self, path: str, manifest: Manifest, root: str) -> None:
+        self._seen.add(path)
+        self._used.update(named_files(manifest, root))
+
+    def _is_used(self, file: OwnFile) -> bool:
+        return f"{self._root}/{file.owner}" in self._used or f"{self._root}/{file.path}" in self._used
+
+    def _garbage(self, roots: frozenset[str]) -> Iterator[_Garbage]:
+        """Yield the files that may go, as far as is known now."""
+        verified = self._started - _UNVERIFIED_AGE_SECONDS
+        for info in self._store.list_tree(self._root):
+            file = classify(info.path[len(self._root) + 1 :])
+            if file is None or self._is_used(file) or owner_of(info.path, roots) != self._root:
+                continue
+            known = f"{self._root}/{file.owner}" in self._known
+            if known or self._policy.delete_unverified or info.modified < verified:
+                yield _Garbage(info, file, known)
+
+    def _remove_versions(self, history: History, old: Sequence[int]) -> None:
+        """Delete manifests, the oldest first, some at once."""
+        pending: dict[int, bytes] = {}
+        size = 0
+        for version in old:
+            with contextlib.suppress(ObjectNotFoundError):  # Another cleanup was here.
+                pending[version] = self._store.read(history.manifest_path(version), MAX_MANIFEST_BYTES)
+                size += len(pending[version])
+            if len(pending) == _MAX_VERSIONS_AT_ONCE or size > _MAX_BYTES_AT_ONCE:
+                self._remove_manifests(history, pending)
+                pending, size = {}, 0
+        self._remove_manifests(history, pending)
+
+    def _remove_manifests(self, history: History, contents: dict[int, bytes]) -> None:
+        named = self._load_names().versions if contents else set()
+        for version in contents:
+            if version not in named:
+                self._store.delete(history.manifest_path(version))
+        named = self._load_names().versions if contents else set()
+        for version, content in contents.items():
+            path = history.manifest_path(version)
+            if version in named:  # Since it was looked up: it stays, or comes back.
+                with contextlib.suppress(ObjectExistsError):
+                    self._store.put_if_absent(path, content)
+                self._protect(path, parse_manifest(content, path=path, version=version), self._root)
+            else:
+                self._count_version(len(content))
+
+    def _count_version(self, size_bytes: int) -> None:
+        self._counts["old_versions"] += 1
+        self._counts["bytes_removed"] += size_bytes
+
+    def _count_file(self, garbage: _Garbage) -> None:
+        self._counts["bytes_removed"] += garbage.info.size_bytes
+        if garbage.file.kind is not FileKind.TEMPORARY:
+            self._counts[f"{garbage.file.kind.value}_files_removed"] += 1
+
+    def _remove_files(self, garbage: Sequence[_Garbage]) -> None:
+        directories = set()
+        for each in garbage:
+            path = each.info.path
+            if self._policy.delete_rate_limit is not None:
+                time.sleep(1 / self._policy.delete_rate_limit)
+            try:
+                self._store.delete(path)
+            except StorageError:
+                self._counts["failed_deletes"] += 1
+                continue
+            self._count_file(each)
+            directory = path.rpartition("/")[0]
+            while directory.count("/") > self._root.count("/") + 1:  # Those of the table stay.
+                directories.add(directory)
+                directory = directory.rpartition("/")[0]
+        self._store.remove_if_empty(sorted(directories, key=len, reverse=True))
+
+
+def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
+    """Clean up after a commit, if the table's configuration asks for it. Whatever goes wrong is no error of the commit.
+
+    With `lance.auto_cleanup.interval` it is asked for after every so many versions. What goes is said by
+    `lance.auto_cleanup.older_than`, a duration like "14days" or "2h 30m", and `lance.auto_cleanup.retain_versions`;
+    versions older than two weeks if neither is set. The version before the one committed stays, since whoever opened
+    the table before the commit is reading it.
+    """
+    config = committed.config
+    interval = config.get("lance.auto_cleanup.interval", "")
+    age, retained = config.get("lance.auto_cleanup.older_than"), config.get("lance.auto_cleanup.retain_versions")
+    if age is None and retained is None:
+        age = _DEFAULT_AUTOMATIC_AGE
+    with contextlib.suppress(LanceError, ValueError, OverflowError, ZeroDivisionError):
+        if not interval or committed.version % int(interval):
+            return
+        policy = CleanupPolicy(
+            older_than=None if age is None else parse_duration(age),
+            retain_versions=None if retained is None else int(retained),
+            error_if_tagged_old_versions=False,
+        )
+        clean_up(store, root, committed.branch, committed.version - 1, policy)

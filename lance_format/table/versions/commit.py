@@ -1,0 +1,332 @@
+"""The commit: how a transaction becomes the next version of a table, whoever else is committing.
+
+A version exists once its manifest does, and a manifest is only ever created, never replaced. A commit therefore
+
+1. loads the latest version, checks the transaction against all that others committed since it was planned, and rebases
+   it where both changed the same fragments, or added the same columns;
+2. writes the transaction file, then creates the manifest of the next version;
+3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
+   its work, so that "exists already" may well mean this very commit: only the content tells whose it is.
+
+A transaction is recognised by its uuid. If it is found among the versions committed since it was planned, it has
+landed before, and committing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lance_format.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    DatasetNotFoundError,
+    LanceError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY
+from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
+from lance_format.table.transaction.appended_columns import is_settled_as, settle
+from lance_format.table.transaction.conflicts import check_conflict, check_reuse, dropped_fields
+from lance_format.table.transaction.operations import (
+    Append,
+    Delete,
+    Operation,
+    OtherOperation,
+    Overwrite,
+    Restore,
+    Update,
+)
+from lance_format.table.transaction.transaction import Transaction, serialize_transaction
+from lance_format.table.versions.cleanup import clean_up_if_due
+from lance_format.table.versions.history import History, load_history, write_hint
+from lance_format.table.versions.rebase import rebase
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a commit keeps trying.
+
+    Parameters
+    ----------
+    max_attempts : int
+    max_seconds : float
+        No attempt starts later.
+    max_absent : int
+        How often the storage may fail without creating the manifest before its error is reported.
+    """
+
+    max_attempts: int = 20
+    max_seconds: float = 30.0
+    max_absent: int = 3
+
+    def pause(self, attempt: int, first_attempt_seconds: float) -> float:
+        """Return how many seconds to wait before the attempt after number `attempt`.
+
+        Writers choose among ever more slots, each a little longer than an attempt takes.
+        """
+        slots = 4 * 2 ** min(attempt, 7)
+        return random.randrange(slots) * 1.1 * first_attempt_seconds
+
+
+DEFAULT_RETRY = RetryPolicy()
+
+Precondition: TypeAlias = Callable[[Manifest], None]
+"""Looks at the version that a commit is to follow, and raises what is to keep it from following."""
+
+
+def commit(
+    store: ObjectStore,
+    root: str,
+    transaction: Transaction,
+    retry: RetryPolicy = DEFAULT_RETRY,
+    precondition: Precondition | None = None,
+) -> Manifest:
+    """Make a transaction the next version of a table.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    transaction : Transaction
+        Of an operation that this library makes; the files it refers to are written.
+    retry : RetryPolicy
+    precondition : callable, optional
+        Called before every attempt with the version that was the latest then, once the transaction may follow it.
+
+    Returns
+    -------
+    Manifest
+        The version that it made, now or when it was committed before.
+
+    Raises
+    ------
+    RetryableCommitConflictError, CommitConflictError
+        If another writer came first. The table is as that writer left it.
+    CommitStateUnknownError
+        If the commit may or may not have landed.
+    StorageError
+        If the storage refused; the transaction did not land.
+    """
+    if not store.atomic_put_if_absent:
+        raise NotSupportedError(
+            f"{root}: this storage cannot create an object only if it is absent; nothing was written"
+        )
+    made = _Commit(store, root, transaction, retry, precondition).run()
+    clean_up_if_due(store, root, made)
+    return made
+
+
+class _Outcome(enum.Enum):
+    LANDED = enum.auto()
+    FOREIGN = enum.auto()
+    ABSENT = enum.auto()
+
+
+class _Commit:
+    """One transaction on its way."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        root: str,
+        transaction: Transaction,
+        retry: RetryPolicy,
+        precondition: Precondition | None,
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._transaction = transaction
+        self._retry = retry
+        self._precondition = precondition
+        self._checked = transaction.read_version
+        self._dropped_fields: frozenset[int] = frozenset()
+        self._num_absent = 0
+        self._rebased_files: list[str] = []
+        self._transaction_written: bytes | None = None
+        self._transaction_path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
+
+    def run(self) -> Manifest:
+        try:
+            return self._run()
+        except CommitStateUnknownError:
+            raise
+        except LanceError:
+            self._delete_rebased_files()
+            if self._transaction_written is not None:
+                with contextlib.suppress(StorageError):
+                    self._store.delete(self._transaction_path)
+            raise
+
+    def _run(self) -> Manifest:
+        start = time.monotonic()
+        first_attempt_seconds = 0.0
+        for attempt in range(self._retry.max_attempts):
+            history = load_history(self._store, self._root)
+            landed = self._check_others(history)
+            if landed is not None:
+                return landed
+            successor = self._apply(history)
+            self._write_transaction(successor)
+            outcome = self._create(history.manifest_path(successor.version), successor)
+            if outcome is _Outcome.LANDED:
+                write_hint(self._store, self._root, successor.version)
+                return successor
+            if outcome is _Outcome.FOREIGN:
+                self._delete_rebased_files()
+            self._rebased_files.clear()
+            elapsed = time.monotonic() - start
+            first_attempt_seconds = first_attempt_seconds or elapsed
+            pause = self._retry.pause(attempt, first_attempt_seconds)
+            if elapsed + pause > self._retry.max_seconds:
+                break
+            time.sleep(pause)
+        raise RetryableCommitConflictError(
+            f"other writers committed to {self._root} first, {attempt + 1} times in a row; nothing was changed:"
+            " run it again when fewer write at once"
+        )
+
+    def _check_others(self, history: History) -> Manifest | None:
+        """Compare with all that was committed since the last check; return the version that this transaction made."""
+        if history.latest < self._checked:
+            raise CommitConflictError(
+                f"{self._root} had version {self._checked} when this {self._transaction.operation.name} was planned and"
+                f" now ends with {history.latest}: the table was deleted or replaced; run it again"
+            )
+        for version in range(self._checked + 1, history.latest + 1):
+            try:
+                with self._expecting(version):
+                    committed = history.load_transaction(version)
+            except CorruptFileError as error:
+                raise CommitConflictError(
+                    f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
+                    f" changed ({error}); nothing was changed: run it again on the latest version"
+                ) from error
+            if committed.uuid == self._transaction.uuid:
+                return self._recognise(self._load(history, version), committed)
+            check_conflict(self._transaction, committed, version)
+            check_reuse(self._transaction, committed, version, self._dropped_fields)
+            self._dropped_fields |= dropped_fields(self._transaction, committed)
+            self._checked = version
+        return None
+
+    def _load(self, history: History, version: int) -> Manifest:
+        with self._expecting(version):
+            return history.load(version)
+
+    @contextlib.contextmanager
+    def _expecting(self, version: int) -> Iterator[None]:
+        """Tell what it means that a version is gone."""
+        try:
+            yield
+        except VersionNotFoundError as error:
+            gone = (
+                f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was"
+                " on its way, so that it cannot be told what has changed since"
+            )
+            if self._num_absent:
+                raise CommitStateUnknownError(
+                    f"{gone}; an earlier attempt, which the storage refused, may have landed all the same; no file was"
+                    " deleted. Look at the latest version before running it again"
+                ) from error
+            raise RetryableCommitConflictError(
+                f"{gone}; nothing was changed: run it again on the latest version"
+            ) from error
+
+    def _recognise(self, manifest: Manifest, committed: Transaction) -> Manifest:
+        own = self._transaction
+        if committed.operation.name == own.operation.name and committed.data_files == own.data_files:
+            return manifest
+        if is_settled_as(own.operation, committed.operation):
+            return manifest
+        raise CommitConflictError(
+            f"version {manifest.version} of {self._root} has the uuid {own.uuid} of this transaction but other content;"
+            " nothing was changed: one uuid serves one commit, plan a new one"
+        )
+
+    def _apply(self, history: History) -> Manifest:
+        current = self._load(history, history.latest) if history.names else None
+        if current is not None:
+            current.check_writable(f"the table {self._root}")
+            if self._precondition is not None:
+                self._precondition(current)
+        operation = self._transaction.operation
+        if isinstance(operation, OtherOperation):
+            raise TypeError(f"the operation {operation.name} cannot be committed")
+        read_version = self._transaction.read_version
+        if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
+            planned_on = self._load(history, read_version)
+            operation = rebase(self._store, self._root, operation, planned_on, current, self._rebased_files)
+        if isinstance(operation, Append) and current is not None:
+            operation = settle(operation, current)
+        landing = dataclasses.replace(self._transaction, operation=operation)
+        return make_successor(
+            current,
+            self._apply_operation(operation, current, history),
+            transaction_file=self._transaction.file_name,
+            inline_transaction=serialize_transaction(landing),
+            now_ns=time.time_ns(),
+        )
+
+    def _apply_operation(self, operation: Operation, current: Manifest | None, history: History) -> Manifest:
+        if isinstance(operation, Overwrite) and current is None:
+            current = operation.create()
+        if isinstance(operation, Restore):
+            operation = dataclasses.replace(operation, restored=history.load(operation.version))
+        if current is None:
+            raise DatasetNotFoundError(f"there is no Lance table at {self._root} to {operation.name}; it was deleted")
+        return operation.apply(current)
+
+    def _write_transaction(self, successor: Manifest) -> None:
+        """Write the transaction file; again, if a rebase changed it.
+
+        It is not synced to the disk where the manifest, which is, holds the same: that is what readers go by.
+        """
+        content = successor.inline_transaction or b""
+        if content != self._transaction_written:
+            self._transaction_written = content
+            self._store.put(self._transaction_path, content, durable=not successor.stores_transaction)
+
+    def _delete_rebased_files(self) -> None:
+        """Delete the deletion files of an attempt that came to nothing."""
+        for path in self._rebased_files:
+            with contextlib.suppress(StorageError):
+                self._store.delete(path)
+
+    def _create(self, path: str, successor: Manifest) -> _Outcome:
+        """Create the manifest, and find out whether that worked."""
+        content = serialize_manifest(successor)
+        try:
+            self._store.put_if_absent(path, content)
+            return _Outcome.LANDED
+        except StorageError as error:
+            outcome = self._read_back(path, content, error)
+            if outcome is _Outcome.ABSENT:
+                self._num_absent += 1  # Whether it still appears is not known: what it refers to is left alone.
+                if self._num_absent >= self._retry.max_absent:
+                    raise
+            return outcome
+
+    def _read_back(self, path: str, content: bytes, cause: StorageError) -> _Outcome:
+        try:
+            found = self._store.read(path, MAX_MANIFEST_BYTES)
+        except ObjectNotFoundError:
+            return _Outcome.ABSENT
+        except LanceError as error:
+            raise CommitStateUnknownError(
+                f"creating {path} failed ({cause}), and reading it back failed too ({error}): the commit may have"
+                " landed; no file was deleted. Look at the latest version before running it again"
+            ) from error
+        return _Outcome.LANDED if found == content else _Outcome.FOREIGN

@@ -1,0 +1,85 @@
+"""Versions beside the history: nobody finds them but by their number, and no later version is made of them unawares.
+
+Their manifests lie with the others, under names of their own. A cleanup keeps them, and what they name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+
+from lance_format.errors import DatasetNotFoundError, InvalidInputError, LanceError, NotSupportedError, StorageError
+from lance_format.object_store import ObjectStore
+from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY, ManifestNaming, new_detached_version
+from lance_format.table.format.manifest import Manifest, make_successor, serialize_manifest
+from lance_format.table.transaction.appended_columns import settle
+from lance_format.table.transaction.operations import Append, Operation, OtherOperation, Restore
+from lance_format.table.transaction.transaction import Transaction, serialize_transaction
+from lance_format.table.versions.history import History, load_history
+
+
+def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> Manifest:
+    """Make a version of the one that a transaction was planned on, whatever others have committed since.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+    transaction : Transaction
+
+    Returns
+    -------
+    Manifest
+        Whose version has the highest of 64 bits set.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If there is no table.
+    VersionNotFoundError
+        If the version that it was planned on is gone.
+    NotSupportedError
+        If the names of the manifests are of an early release.
+    """
+    history = load_history(store, root)
+    if not history.names:
+        raise DatasetNotFoundError(f"there is no Lance table at {root} to make a detached version of")
+    if history.names.naming is ManifestNaming.V1:
+        raise NotSupportedError(
+            f"{root} names its versions as early releases did (v1 manifest paths), which know no detached ones; call"
+            " migrate_manifest_paths_v2 first"
+        )
+    planned_on = history.load(transaction.read_version)
+    planned_on.check_writable(f"the table {root}")
+    operation = _settled(transaction, planned_on, history)
+    landing = dataclasses.replace(transaction, operation=operation)
+    content = serialize_transaction(landing)
+    successor = make_successor(
+        planned_on,
+        operation.apply(planned_on),
+        transaction_file=transaction.file_name,
+        inline_transaction=content,
+        now_ns=time.time_ns(),
+        version=new_detached_version(),
+    )
+    path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
+    store.put(path, content)
+    try:
+        store.put_if_absent(history.manifest_path(successor.version), serialize_manifest(successor))
+    except LanceError:
+        with contextlib.suppress(StorageError):
+            store.delete(path)
+        raise
+    return successor
+
+
+def _settled(transaction: Transaction, planned_on: Manifest, history: History) -> Operation:
+    operation = transaction.operation
+    if isinstance(operation, OtherOperation):
+        raise InvalidInputError(f"the operation {operation.name} cannot be committed")
+    if isinstance(operation, Append):
+        return settle(operation, planned_on)
+    if isinstance(operation, Restore):
+        return dataclasses.replace(operation, restored=history.load(operation.version))
+    return operation

@@ -1,0 +1,225 @@
+"""The versions of a table: finding and loading manifests and transactions."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import re
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, StorageError, VersionNotFoundError
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.format.layout import (
+    TRANSACTIONS_DIRECTORY,
+    VERSION_HINT,
+    VERSIONS_DIRECTORY,
+    ManifestNaming,
+    check_segment,
+    detached_path,
+    is_detached,
+    parse_detached_name,
+    parse_manifest_name,
+)
+from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
+from lance_format.table.transaction.transaction import Transaction, parse_transaction
+from lance_format.table.versions.listing import ManifestNames
+
+_MAX_TRANSACTION_BYTES = 1 << 30
+_TRANSACTION_FILE = re.compile(r"[0-9]+-(.+)\.txn")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Which versions a table has, at the moment of a listing.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    names : ManifestNames
+        The manifest file of each version, by ascending version.
+    """
+
+    store: ObjectStore
+    root: str
+    names: ManifestNames
+
+    @property
+    def latest(self) -> int:
+        """The latest version; 0 if there is no table."""
+        return self.names.latest
+
+    def manifest_path(self, version: int) -> str:
+        """Return the path that the manifest of a version, existing or next, has in the store."""
+        if is_detached(version):
+            return f"{self.root}/{detached_path(version)}"
+        name = self.names.get(version)
+        return f"{self.root}/{self.names.naming.path(version) if name is None else f'{VERSIONS_DIRECTORY}/{name}'}"
+
+    def load(self, version: int) -> Manifest:
+        """Load the manifest of a version.
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If there is no table.
+        VersionNotFoundError
+            If the table does not have the version, or no longer.
+        """
+        content, path = self._read(version)
+        return parse_manifest(content, path=path, version=version)
+
+    def load_transaction(self, version: int) -> Transaction:
+        """Load the transaction that made a version.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError
+            See `load`.
+        CorruptFileError
+            If it is malformed, or there is none.
+        """
+        content, path = self._read(version)
+        file_name, inline = parse_transaction_of(content, path=path, version=version)
+        return self._load_transaction(version, file_name, inline)
+
+    def _read(self, version: int) -> tuple[bytes, str]:
+        """Return the content and the path of the manifest of a version."""
+        if not self.names:
+            raise DatasetNotFoundError(f"there is no Lance table at {self.root}; check the path, or write one first")
+        path = self.manifest_path(version)
+        if version in self.names or is_detached(version):
+            with contextlib.suppress(ObjectNotFoundError):  # A cleanup came in between.
+                return self.store.read(path, MAX_MANIFEST_BYTES), path
+        raise VersionNotFoundError(
+            f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
+        )
+
+    def _load_transaction(self, version: int, file_name: str, inline: bytes | None) -> Transaction:
+        if inline is not None:
+            return parse_transaction(inline)
+        if not file_name:
+            raise CorruptFileError(f"version {version} of {self.root} does not say what it changed")
+        name = check_segment(file_name, f"the transaction file of version {version}")
+        path = f"{self.root}/{TRANSACTIONS_DIRECTORY}/{name}"
+        try:
+            return parse_transaction(self.store.read(path, _MAX_TRANSACTION_BYTES))
+        except ObjectNotFoundError as error:
+            raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
+
+    def find_transaction(self, uuid: str, after: int) -> Manifest | None:
+        """Return the manifest newer than a version that the transaction of this uuid made, or None if there is none.
+
+        Raises
+        ------
+        LanceError
+            If that cannot be told, because a manifest or its transaction is gone or unreadable.
+        """
+        for version in range(after + 1, self.latest + 1):
+            content, path = self._read(version)
+            file_name, inline = parse_transaction_of(content, path=path, version=version)
+            match = _TRANSACTION_FILE.fullmatch(file_name)
+            found = match[1] if match else self._load_transaction(version, file_name, inline).uuid
+            if found == uuid:
+                return parse_manifest(content, path=path, version=version)
+        return None
+
+
+def load_history(store: ObjectStore, root: str) -> History:
+    """List the versions of a table, none if there is no table.
+
+    Raises
+    ------
+    CorruptFileError
+        If the table mixes the two schemes of manifest names.
+    """
+    directory = f"{root}/{VERSIONS_DIRECTORY}"
+    try:
+        return History(store, root, ManifestNames(store.list_names(directory)))
+    except CorruptFileError as error:
+        raise CorruptFileError(error.what, path=directory) from error
+
+
+def load_version(store: ObjectStore, root: str, version: int) -> Manifest:
+    """Load a version by its number; see `History.load`. Only tables of early releases have to be listed for it."""
+    path = f"{root}/{ManifestNaming.V2.path(version)}"
+    with contextlib.suppress(ObjectNotFoundError):
+        if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
+            return parse_manifest(store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
+    return load_history(store, root).load(version)
+
+
+def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) -> Manifest:
+    """Load the latest version of a table; `known`, if that is it.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If there is no table.
+    """
+    history = load_history(store, root)
+    while True:
+        if known is not None and known.version == history.latest:
+            return known
+        try:
+            return history.load(history.latest)
+        except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
+            tried, history = history.latest, load_history(store, root)
+            if history.latest == tried:
+                raise
+
+
+def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tuple[str, Manifest]]:
+    """Yield path and manifest of the versions that are not part of the history, but for those of known paths."""
+    for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):
+        path, version = f"{root}/{VERSIONS_DIRECTORY}/{name}", parse_detached_name(name)
+        if version is not None and path not in known:
+            try:
+                content = store.read(path, MAX_MANIFEST_BYTES)
+            except ObjectNotFoundError:  # It was deleted since it was listed.
+                continue
+            yield path, parse_manifest(content, path=path, version=version)
+
+
+def write_hint(store: ObjectStore, root: str, version: int) -> None:
+    """Tell other readers which version to look for first; they do not rely on it, whatever it holds."""
+    with contextlib.suppress(StorageError):
+        hint = json.dumps({"version": version}, separators=(",", ":")).encode()
+        store.put(f"{root}/{VERSION_HINT}", hint, durable=False)
+
+
+def describe_versions(versions: list[int]) -> str:
+    """Return a short text that lists versions."""
+    if len(versions) > 1 and versions[-1] - versions[0] == len(versions) - 1:
+        return f"versions {versions[0]} to {versions[-1]}"
+    shown = ", ".join(str(version) for version in versions[-10:])
+    return f"{'… ' if len(versions) > 10 else ''}{shown}"
+
+
+def summarize(manifest: Manifest) -> dict[str, Any]:
+    """Return what `LanceDataset.versions` says about a version; keys and types are those of pylance."""
+    columns = manifest.fragments.columns
+    physical = int(columns.physical_rows.sum())
+    deleted = int(columns.num_deleted_rows.clip(0).sum())
+    metadata = {
+        "total_data_file_rows": physical,
+        "total_data_files": int(columns.num_files.sum()),
+        "total_deletion_file_rows": deleted,
+        "total_deletion_files": int(np.count_nonzero(columns.num_deleted_rows)),
+        "total_files_size": sum(columns.size_bytes.tolist()),
+        "total_fragments": len(manifest.fragments),
+        "total_rows": physical - deleted,
+    }
+    seconds, nanoseconds = divmod(manifest.timestamp_ns, 10**9)
+    timestamp = datetime.datetime.fromtimestamp(seconds).replace(microsecond=nanoseconds // 1000)
+    return {
+        "version": manifest.version,
+        "timestamp": timestamp,
+        "metadata": {key: str(value) for key, value in metadata.items()},
+    }

@@ -1,0 +1,51 @@
+"""A table that is open at one of its versions, and moves on with its own changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lance_format.file.json_columns import with_text
+from lance_format.table.versions.table_version import Attempt, TableVersion, change
+
+_T = TypeVar("_T")
+
+
+class OpenTable:
+    """The base of `LanceDataset`: the version that it shows, and how a change moves it to another.
+
+    Tags, branches, fragments, statistics and builders hold one of these, and so need not know `LanceDataset`.
+
+    Parameters
+    ----------
+    uri : str
+        The path or URI that the table was opened with.
+    table : TableVersion
+    """
+
+    def __init__(self, uri: str, table: TableVersion) -> None:
+        self._uri = uri
+        self._table = table
+
+    @property
+    def uri(self) -> str:
+        """The path or URI that it was opened with."""
+        return self._uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types."""
+        return with_text(self._table.manifest.schema).to_arrow()
+
+    def _change(self, attempt: Attempt[_T], conflict_retries: int = 10, max_seconds: float = math.inf) -> _T:
+        """Plan and commit a change on the latest version, show the version that it made, and return its result."""
+        attempts = conflict_retries + 1
+        self._table, result = change(self._table.latest(), attempt, max_attempts=attempts, max_seconds=max_seconds)
+        return result
+
+    def _move(self, attempt: Callable[[TableVersion], TableVersion], conflict_retries: int = 10) -> None:
+        """Run a change that has no result but the version that it makes."""
+        self._change(lambda table: (attempt(table), None), conflict_retries)

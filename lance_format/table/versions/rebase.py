@@ -1,0 +1,102 @@
+"""Rebase: a delete or an update, planned on one version, takes over what others did to its fragments meanwhile.
+
+`lance_format.table.transaction.conflicts` has checked that they may follow each other: since the version it was planned
+on, its fragments have at most lost rows, by deletion files. The rows it deletes itself are those of its own deletion
+files that were not deleted when it was planned. If none of them was deleted by another writer, both deletions are
+united; otherwise both changed the same row, and the operation has to be planned again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lance_format.errors import RetryableCommitConflictError
+from lance_format.object_store import ObjectStore
+from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows, write_deleted_rows
+from lance_format.table.transaction.operations import Delete, Update
+
+
+def rebase(
+    store: ObjectStore,
+    root: str,
+    operation: Delete | Update,
+    planned_on: Manifest,
+    latest: Manifest,
+    files: list[str],
+) -> Delete | Update:
+    """Apply a delete or an update to a version later than the one it was planned on.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+    operation : Delete or Update
+    planned_on, latest : Manifest
+    files : list of str
+        The paths of the deletion files that are written are added to it. They are of no use unless the operation is
+        committed.
+
+    Raises
+    ------
+    RetryableCommitConflictError
+        If another writer deleted one of the same rows.
+    """
+    updated, emptied = [], set()
+    for own in operation.updated_fragments:
+        before, now = planned_on.fragment(own.id), latest.fragment(own.id)
+        if before is None or now is None:
+            raise RetryableCommitConflictError(
+                f"fragment {own.id} of {root} is gone, in which this {operation.name} changed rows; nothing was"
+                " changed: run it again on the latest version"
+            )
+        if own.files != before.files:  # It replaced columns in place, which nobody else can have done since.
+            updated.append(own)
+            continue
+        counted = dataclasses.replace(now, physical_rows=own.physical_rows)
+        if now.deletion_file == before.deletion_file:
+            updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
+            continue
+        rows = _unite(store, root, operation, (before, own, now), {**planned_on.bases, **latest.bases})
+        if rows.size == own.physical_rows:
+            emptied.add(own.id)
+            continue
+        deletion = write_deleted_rows(store, root, own, rows, read_version=latest.version)
+        files.append(f"{root}/{deletion.path(own.id)}")
+        updated.append(dataclasses.replace(counted, deletion_file=deletion))
+    return _replace(operation, updated, emptied)
+
+
+def _unite(
+    store: ObjectStore,
+    root: str,
+    operation: Delete | Update,
+    fragments: tuple[FragmentMetadata, ...],
+    bases: Mapping[int, str],
+) -> RowOffsets:
+    """Return the rows of a fragment that are deleted once both deletions are."""
+    physical_rows = fragments[1].physical_rows  # Whoever plans deletions counts the rows, if the table does not say.
+    before, own, now = (
+        read_deleted_rows(store, place_of(x.deletion_file, root, bases), x, physical_rows) for x in fragments
+    )
+    affected = np.setdiff1d(own, before, assume_unique=True)
+    both = np.intersect1d(affected, now, assume_unique=True)
+    if both.size:
+        raise RetryableCommitConflictError(
+            f"another writer deleted or replaced row {both[0]} of fragment {fragments[0].id} of {root}"
+            f"{f' and {both.size - 1} more' if both.size > 1 else ''}, as this {operation.name} does; nothing was"
+            " changed: run it again on the latest version"
+        )
+    return np.union1d(affected, now)
+
+
+def _replace(operation: Delete | Update, updated: Sequence[FragmentMetadata], emptied: set[int]) -> Delete | Update:
+    if isinstance(operation, Delete):
+        gone = operation.deleted_fragment_ids | emptied
+        return dataclasses.replace(operation, updated_fragments=tuple(updated), deleted_fragment_ids=gone)
+    gone = operation.removed_fragment_ids | emptied
+    return dataclasses.replace(operation, updated_fragments=tuple(updated), removed_fragment_ids=gone)

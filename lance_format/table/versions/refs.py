@@ -1,0 +1,269 @@
+"""Tags and branches as a table stores them: a JSON file each, below the main branch.
+
+    _refs/tags/<name>.json            which version of which branch a tag names
+    _refs/branches/<name>.json        which version a branch started from; "/" in the name reads %2F
+
+Files are created only if they are absent, so that of two writers of one name one succeeds. A version that gets a tag or
+a branch must not be cleaned up meanwhile: whoever makes a reference looks whether the version is still there after the
+reference is in place, and a cleanup looks for references right before it deletes versions.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+from lance_format.table.format.layout import BRANCHES_DIRECTORY, TAGS_DIRECTORY
+from lance_format.table.format.ref_names import check_branch_name, check_tag_name
+
+_MAX_REF_BYTES = 1 << 24
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What a tag names.
+
+    Parameters
+    ----------
+    branch : str or None
+        None for the main one.
+    version : int
+    manifest_size : int
+        Of the version's manifest, in bytes.
+    created_at, updated_at : str or None
+        Times as RFC 3339 has them, UTC, with nanoseconds; None in tags of early releases.
+    metadata : mapping of str to str
+    """
+
+    branch: str | None
+    version: int
+    manifest_size: int
+    created_at: str | None
+    updated_at: str | None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `Tags.list` says about it; keys and types are those of pylance."""
+        return {
+            "branch": self.branch,
+            "version": self.version,
+            "created_at": _parse_time(self.created_at),
+            "updated_at": _parse_time(self.updated_at),
+            "manifest_size": self.manifest_size,
+            "metadata": dict(self.metadata),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a branch started.
+
+    Parameters
+    ----------
+    parent_branch : str or None
+        None for the main one.
+    parent_version : int
+    identifier : tuple of (int, str)
+        The versions at which its ancestors and it began, with an identity each, oldest first.
+    create_at : int
+        Seconds since the epoch, UTC.
+    manifest_size : int
+        Of the parent's manifest, in bytes.
+    metadata : mapping of str to str
+    """
+
+    parent_branch: str | None
+    parent_version: int
+    identifier: tuple[tuple[int, str], ...]
+    create_at: int
+    manifest_size: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `Branches.list` says about it; keys and types are those of pylance."""
+        return {
+            "parent_branch": self.parent_branch,
+            "branch_identifier": list(self.identifier),
+            "parent_version": self.parent_version,
+            "create_at": self.create_at,
+            "manifest_size": self.manifest_size,
+            "metadata": dict(self.metadata),
+        }
+
+
+Ref = TypeVar("Ref", Tag, Branch)
+
+
+def now() -> str:
+    """Return the time as references store it."""
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    whole = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
+
+
+def list_tags(store: ObjectStore, main: str) -> dict[str, Tag]:
+    """Read all tags of a table, by name; `main` is where its main branch is."""
+    return _list(store, f"{main}/{TAGS_DIRECTORY}", _parse_tag)
+
+
+def list_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
+    """Read all branches of a table but the main one, by name."""
+    return _list(store, f"{main}/{BRANCHES_DIRECTORY}", _parse_branch)
+
+
+def load_tag(store: ObjectStore, main: str, name: str) -> Tag | None:
+    """Read a tag; None if there is none of that name."""
+    return _load(store, _path(main, TAGS_DIRECTORY, check_tag_name(name)), _parse_tag)
+
+
+def load_branch(store: ObjectStore, main: str, name: str) -> Branch | None:
+    """Read where a branch started; None if there is none of that name."""
+    return _load(store, _path(main, BRANCHES_DIRECTORY, check_branch_name(name)), _parse_branch)
+
+
+def create_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
+    """Store a new tag or branch.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is one of that name.
+    """
+    path, content = _ref_path(main, name, ref), _serialize(ref)
+    try:
+        store.put_if_absent(path, content)
+    except ObjectExistsError as error:
+        if store.read(path, _MAX_REF_BYTES) != content:  # It may be this very call's, whose reply was lost.
+            kind = type(ref).__name__.lower()
+            raise InvalidInputError(f"the {kind} {name!r} of {main} exists; choose another name") from error
+
+
+def replace_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
+    """Store a tag or branch in place of one that exists."""
+    store.put(_ref_path(main, name, ref), _serialize(ref))
+
+
+def delete_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
+    """Delete the file of a tag or branch."""
+    store.delete(_ref_path(main, name, ref))
+
+
+def check_metadata(metadata: Any) -> dict[str, str]:
+    """Return the metadata of a reference, once it is shown to be a mapping of strings to strings."""
+    if not isinstance(metadata, Mapping) or not all(isinstance(x, str) for pair in metadata.items() for x in pair):
+        raise InvalidInputError(f"the metadata is {metadata!r}; a mapping of strings to strings is needed")
+    return dict(metadata)
+
+
+def _ref_path(main: str, name: str, ref: Tag | Branch) -> str:
+    return _path(main, TAGS_DIRECTORY if isinstance(ref, Tag) else BRANCHES_DIRECTORY, name)
+
+
+def _path(main: str, directory: str, name: str) -> str:
+    return f"{main}/{directory}/{urllib.parse.quote(name, safe='')}{_SUFFIX}"
+
+
+def _list(store: ObjectStore, directory: str, parse: Callable[[dict[str, Any]], Ref]) -> dict[str, Ref]:
+    found = {}
+    for file in sorted(store.list_names(directory)):
+        # Not those that are being written.
+        if file.endswith(_SUFFIX) and not file.startswith(".tmp_"):
+            ref = _load(store, f"{directory}/{file}", parse)
+            if ref is not None:  # Else it was deleted since it was listed.
+                found[urllib.parse.unquote(file.removesuffix(_SUFFIX))] = ref
+    return dict(sorted(found.items()))
+
+
+def _load(store: ObjectStore, path: str, parse: Callable[[dict[str, Any]], Ref]) -> Ref | None:
+    try:
+        content = store.read(path, _MAX_REF_BYTES)
+    except ObjectNotFoundError:
+        return None
+    try:
+        return parse(json.loads(content))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(f"malformed reference: {type(error).__name__}: {error}", path=path) from error
+
+
+def _parse_tag(stored: dict[str, Any]) -> Tag:
+    tag = Tag(
+        branch=_optional(stored, "branch", str),
+        version=_count(stored, "version"),
+        manifest_size=_count(stored, "manifestSize"),
+        created_at=_optional(stored, "createdAt", str),
+        updated_at=_optional(stored, "updatedAt", str),
+        metadata=_metadata(stored),
+    )
+    tag.describe()
+    if tag.branch is not None:
+        check_branch_name(tag.branch)
+    return tag
+
+
+def _parse_branch(stored: dict[str, Any]) -> Branch:
+    mapping = (stored.get("identifier") or {}).get("version_mapping", [])
+    branch = Branch(
+        parent_branch=_optional(stored, "parentBranch", str),
+        parent_version=_count(stored, "parentVersion"),
+        identifier=tuple((int(version), str(identity)) for version, identity in mapping),
+        create_at=_count(stored, "createAt"),
+        manifest_size=_count(stored, "manifestSize"),
+        metadata=_metadata(stored),
+    )
+    if branch.parent_branch is not None:
+        check_branch_name(branch.parent_branch)
+    return branch
+
+
+def _optional(stored: dict[str, Any], key: str, kind: type[str]) -> str | None:
+    value = stored.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{key} is {value!r}")
+    return value
+
+
+def _count(stored: dict[str, Any], key: str) -> int:
+    value = stored[key]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
+        raise TypeError(f"{key} is {value!r}")
+    return value
+
+
+def _metadata(stored: dict[str, Any]) -> dict[str, str]:
+    metadata = stored.get("metadata") or {}
+    return {str(key): str(value) for key, value in metadata.items()}
+
+
+def _parse_time(text: str | None) -> datetime.datetime | None:
+    return None if text is None else datetime.datetime.fromisoformat(text)
+
+
+def _serialize(ref: Tag | Branch) -> bytes:
+    stored: dict[str, Any]
+    if isinstance(ref, Tag):
+        stored = {
+            "branch": ref.branch,
+            "version": ref.version,
+            "createdAt": ref.created_at,
+            "updatedAt": ref.updated_at,
+            "manifestSize": ref.manifest_size,
+            "metadata": dict(ref.metadata),
+        }
+    else:
+        stored = {
+            "parentBranch": ref.parent_branch,
+            "identifier": {"version_mapping": [list(pair) for pair in ref.identifier]},
+            "parentVersion": ref.parent_version,
+            "createAt": ref.create_at,
+            "manifestSize": ref.manifest_size,
+            "metadata": dict(ref.metadata),
+        }
+    return json.dumps(stored, indent=2).encode()

@@ -1,0 +1,239 @@
+"""One version of a table, as those see it who read it or plan a change of it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Schema
+from lance_format.errors import (
+    CommitStateUnknownError,
+    DatasetNotFoundError,
+    LanceError,
+    RetryableCommitConflictError,
+    StorageError,
+)
+from lance_format.file import SearchCache
+from lance_format.object_store import ObjectStore
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.layout import DATA_DIRECTORY
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.writer import (
+    DEFAULT_MAX_BYTES_PER_FILE,
+    DEFAULT_MAX_ROWS_PER_FILE,
+    FragmentWriter,
+    list_data_files,
+)
+from lance_format.table.transaction.operations import Operation
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
+from lance_format.table.versions.history import History, load_history, load_latest
+from lance_format.version import FileVersion
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a table, and where it is.
+
+    Parameters
+    ----------
+    uri : str
+        Absolute.
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    manifest : Manifest
+    storage_options : mapping of str to str
+    cache : SearchCache
+        Of the table, shared by all of its versions that were made from one.
+    """
+
+    uri: str
+    store: ObjectStore
+    root: str
+    manifest: Manifest
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cache: SearchCache = field(default_factory=SearchCache, repr=False, compare=False)
+
+    def history(self) -> History:
+        """List the versions that the table has now."""
+        return load_history(self.store, self.root)
+
+    def latest(self) -> TableVersion:
+        """Return the latest version."""
+        latest = load_latest(self.store, self.root, self.manifest)
+        return self if latest is self.manifest else dataclasses.replace(self, manifest=latest)
+
+    def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentReader:
+        """Return how some columns of a fragment are read."""
+        return FragmentReader(self.store, self.root, fragment, schema, self.cache, self.manifest.bases)
+
+    def num_rows(self, fragments: Sequence[FragmentMetadata] | None = None) -> npt.NDArray[np.int64]:
+        """Return how many live rows fragments have; files are opened only where the manifest does not say.
+
+        Parameters
+        ----------
+        fragments : sequence of FragmentMetadata, optional
+            Of the table; all if not given.
+
+        Returns
+        -------
+        int64[num_fragments]
+        """
+        counted = self.manifest.fragments if fragments is None else FragmentList.of(fragments)
+        num_rows = counted.columns.num_rows
+        for place in np.flatnonzero(num_rows < 0).tolist():
+            num_rows[place] = self.scan(counted[place], Schema(())).num_rows()
+        return num_rows
+
+    def commit(
+        self,
+        operation: Operation,
+        *,
+        uuid: str | None = None,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        precondition: Precondition | None = None,
+    ) -> TableVersion:
+        """Make an operation, planned on this version, the next one; see `lance_format.table.versions.commit.commit`."""
+        transaction = Transaction(self.manifest.version, operation)
+        if uuid is not None:
+            transaction = dataclasses.replace(transaction, uuid=uuid)
+        return dataclasses.replace(self, manifest=commit(self.store, self.root, transaction, retry, precondition))
+
+    def write_fragments(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        schema: Schema,
+        *,
+        uuid: str,
+        max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
+        max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+        file_version: FileVersion | None = None,
+    ) -> list[FragmentMetadata]:
+        """Write rows into data files, which no reader sees before they are committed.
+
+        Parameters
+        ----------
+        batches : iterable of pa.RecordBatch
+            Consumed one by one.
+        schema : Schema
+            The columns, with the ids of their fields.
+        uuid : str
+            Of the transaction that is to commit them.
+        max_rows_per_file, max_bytes_per_file : int
+            A data file is closed when it reaches either.
+        file_version : FileVersion, optional
+            Of the data files; that of the table if not given.
+
+        Returns
+        -------
+        list of FragmentMetadata
+            Empty if there was no row. After an exception none of the files is left.
+        """
+        version = file_version or self.manifest.file_version
+        version.require_writable()
+        writer = FragmentWriter(
+            self.store,
+            f"{self.root}/{DATA_DIRECTORY}",
+            schema,
+            version,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            job=uuid,
+        )
+        return writer.write_all(batches)
+
+
+_T = TypeVar("_T")
+Attempt = Callable[[TableVersion], tuple[TableVersion, _T]]
+"""A change of a version: it returns the version that it made, and its result."""
+
+
+def change(
+    table: TableVersion, attempt: Attempt[_T], *, max_attempts: int = 10, max_seconds: float = math.inf
+) -> tuple[TableVersion, _T]:
+    """Plan and commit a change, again on the latest version whenever another writer was faster.
+
+    Parameters
+    ----------
+    table : TableVersion
+        What the change is planned on first.
+    attempt : callable
+        Plans the change on a version, commits it, and returns the new version and a result. It leaves no files when it
+        fails.
+    max_attempts : int
+    max_seconds : float
+        No attempt but the first starts later.
+
+    Returns
+    -------
+    TableVersion
+        The version that the attempt made.
+    T
+        The result of the attempt.
+
+    Raises
+    ------
+    LanceError
+        What the last attempt raises.
+    """
+    start = time.monotonic()
+    for _ in range(max_attempts - 1):
+        try:
+            return attempt(table)
+        except RetryableCommitConflictError:
+            if time.monotonic() - start > max_seconds:
+                raise
+            table = table.latest()
+        except DatasetNotFoundError:  # A cleanup removed the version while it was read; pylance its manifest last.
+            latest = table.latest()
+            if latest is table:
+                raise
+            table = latest
+    return attempt(table)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The files of a change that is not committed yet: a context manager that deletes them if it comes to nothing.
+
+    Parameters
+    ----------
+    table : TableVersion
+    uuid : str
+        Of the transaction. The names of its data files carry it.
+    paths : list of str
+        Files of other kinds, in the store.
+    """
+
+    table: TableVersion
+    uuid: str
+    paths: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is not None and not isinstance(error, CommitStateUnknownError):
+            self.discard()
+
+    def discard(self) -> None:
+        """Delete the files, if it is certain that they are not part of the table."""
+        store, root = self.table.store, self.table.root
+        with contextlib.suppress(LanceError):
+            if self.table.history().find_transaction(self.uuid, self.table.manifest.version) is not None:
+                return
+            for path in (*list_data_files(store, root, self.uuid), *self.paths):
+                with contextlib.suppress(StorageError):
+                    store.delete(path)

@@ -1,0 +1,85 @@
+"""Dies in the middle of a change, by SIGKILL: `python -m tests.table.versions.kill_worker OPERATION BASE DIRECTORY`.
+
+The change is made on copies of a table, each in a process of its own, which kills itself before its first, second, …
+system call that changes the storage, or, where that is a write, after half of it. The copies are `DIRECTORY/0`, … .
+What is printed is the number of copies; the last change was not interrupted.
+"""
+
+import itertools
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+import lance_format
+
+OPERATIONS: dict[str, Callable[[str], object]] = {
+    "append": lambda path: lance_format.write_dataset(pa.table({"a": [100], "s": ["new"]}), path, mode="append"),
+    "overwrite": lambda path: lance_format.write_dataset({"z": [1, 2]}, path, mode="overwrite"),
+    "delete": lambda path: lance_format.dataset(path).delete("a % 3 = 0"),
+    "update": lambda path: lance_format.dataset(path).update({"s": "'new'"}, "a % 4 = 0"),
+    "add_columns": lambda path: lance_format.dataset(path).add_columns({"c": "a + 1"}),
+    "compact_files": lambda path: lance_format.dataset(path).optimize.compact_files(),
+    "restore": lambda path: lance_format.dataset(path, 1).restore(),
+}
+_CHANGING = ("open", "write", "link", "unlink", "replace", "mkdir", "rmdir")
+
+
+def die_at(wanted: int) -> None:
+    """Make this process kill itself at a system call; a write counts twice, the second time it is half done."""
+    numbers = itertools.count()
+
+    def watch(name: str) -> None:
+        proper = getattr(os, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            if name == "open" and not arguments[1] & os.O_CREAT:
+                return proper(*arguments, **options)
+            if next(numbers) == wanted:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if name == "write" and next(numbers) == wanted:
+                descriptor, content = arguments
+                proper(descriptor, content[: len(content) // 2])
+                os.kill(os.getpid(), signal.SIGKILL)
+            return proper(*arguments, **options)
+
+        setattr(os, name, call)
+
+    for name in _CHANGING:
+        watch(name)
+
+
+def dies(operation: Callable[[str], object], path: str, wanted: int) -> bool:
+    """Run an operation in a child; return whether it was killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            die_at(wanted)
+            operation(path)
+        except BaseException as error:
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def main(name: str, base: str, directory: str) -> None:
+    warm = f"{directory}/warm"
+    shutil.copytree(base, warm)
+    OPERATIONS[name](warm)  # Children inherit the kernels that are compiled by now.
+    for wanted in itertools.count():
+        path = f"{directory}/{wanted}"
+        shutil.copytree(base, path)
+        if not dies(OPERATIONS[name], path, wanted):
+            print(wanted + 1)
+            return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
