@@ -19,26 +19,28 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS
+from lance_format.packing import PACKED_KEY, PACKED_KEYS, asks_to_pack
 from lance_format.version import FileVersion
 
 BLOB_KEY = b"lance-encoding:blob"
-_PACKED_KEY = b"lance-encoding:packed"
 _EXTENSION_NAME = "lance.blob.v2"
 _BINARY_NAMES = ("large_binary", "binary")
 _V1_FIELDS = ("position", "size")
 _V2_FIELDS = ("kind", "position", "size", "blob_id", "blob_uri")
 _V2_TYPES = ("uint8", "uint64", "uint64", "uint32", "string")
 _GIVEN_FIELDS = ("data", "uri", "position", "size")
+_GIVEN_TYPES = tuple(
+    pa.struct(list(zip(_GIVEN_FIELDS, types, strict=False)))
+    for types in ((pa.large_binary(), pa.string()), (pa.large_binary(), pa.string(), pa.uint64(), pa.uint64()))
+)
 
-DESCRIPTION_KEYS = (BLOB_KEY.decode(), _PACKED_KEY.decode())
-"""The metadata, all of it `true`, by which a data file marks a description of the second format."""
 NUM_DESCRIPTION_PARTS = len(_V2_FIELDS)
 """How many fields such a description has, which the file lists without ids."""
 
@@ -105,12 +107,22 @@ class BlobFormat(enum.Enum):
     V2 = 2
 
 
+def is_marked(metadata: Mapping[bytes, bytes] | None) -> bool:
+    """Return whether metadata makes a field a column of blobs: any value of its key does, `false` too."""
+    return BLOB_KEY in (metadata or {})
+
+
+def marks_description(metadata: Mapping[bytes, bytes]) -> bool:
+    """Return whether metadata in the schema of a data file marks a description of the second format."""
+    return is_marked(metadata) and asks_to_pack(metadata)
+
+
 def format_of(field: Field) -> BlobFormat | None:
     """Return how a field, in any of its forms, stores blobs; None if it is no column of blobs."""
     if field.extension_name == _EXTENSION_NAME:
         is_storage = field.logical_type == "struct" and _is_given(field.children)
         return BlobFormat.V2 if is_storage or holds_bytes(field) else None
-    if field.metadata.get(BLOB_KEY, b"").lower() != b"true":
+    if not is_marked(field.metadata):
         return None
     if field.logical_type in _BINARY_NAMES:
         return BlobFormat.V1
@@ -119,8 +131,7 @@ def format_of(field: Field) -> BlobFormat | None:
     names = tuple(child.name for child in field.children)
     if names == _V1_FIELDS:
         return BlobFormat.V1
-    is_packed = field.metadata.get(_PACKED_KEY, b"").lower() == b"true"
-    return BlobFormat.V2 if is_packed and names in (_V2_FIELDS, ()) else None
+    return BlobFormat.V2 if asks_to_pack(field.metadata) and names in (_V2_FIELDS, ()) else None
 
 
 def _is_given(children: tuple[Field, ...]) -> bool:
@@ -188,15 +199,15 @@ def _described(field: Field, kind: BlobFormat) -> Field:
     if kind is BlobFormat.V1:
         children = tuple(Field(name, "uint64", nullable=True) for name in _V1_FIELDS)
     else:
-        metadata[_PACKED_KEY] = b"true"
+        metadata[PACKED_KEY] = b"true"
         parts = zip(_V2_FIELDS, _V2_TYPES, strict=True)
         children = tuple(Field(name, logical_type, nullable=False) for name, logical_type in parts)
     return dataclasses.replace(field, logical_type="struct", metadata=metadata, children=children, extension_name="")
 
 
 def _with_bytes(field: Field, kind: BlobFormat) -> Field:
-    metadata = {key: value for key, value in field.metadata.items() if key not in (*EXTENSION_KEYS, _PACKED_KEY)}
-    metadata[BLOB_KEY] = b"true"
+    metadata = {key: value for key, value in field.metadata.items() if key not in (*EXTENSION_KEYS, *PACKED_KEYS)}
+    metadata.setdefault(BLOB_KEY, b"true")
     # The name of the extension stays as the mark of the second format; Arrow sees metadata only.
     name = _EXTENSION_NAME if kind is BlobFormat.V2 else ""
     return dataclasses.replace(field, logical_type="large_binary", metadata=metadata, children=(), extension_name=name)
@@ -214,7 +225,9 @@ def _table_field(field: pa.Field, version: FileVersion) -> pa.Field:
     arrow_type = field.type
     metadata = field.metadata or {}
     if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
-        return _table_blob(field, version) if metadata.get(BLOB_KEY, b"").lower() == b"true" else field
+        return _table_blob(field, version) if is_marked(metadata) else field
+    if is_marked(metadata) and version.has_blob_extension and arrow_type in _GIVEN_TYPES:
+        return _table_blob(field, version)
     if pa.types.is_struct(arrow_type) and metadata.get(EXTENSION_KEYS[0]) != _EXTENSION_NAME.encode():
         return field.with_type(pa.struct([_table_field(child, version) for child in arrow_type]))
     if pa.types.is_list(arrow_type):
@@ -229,7 +242,7 @@ def _table_blob(field: pa.Field, version: FileVersion) -> pa.Field:
         return field.with_type(pa.large_binary())
     metadata = {key: value for key, value in field.metadata.items() if key != BLOB_KEY}
     metadata[EXTENSION_KEYS[0]] = _EXTENSION_NAME.encode()
-    storage = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
+    storage = field.type if field.type in _GIVEN_TYPES else _GIVEN_TYPES[0]
     return pa.field(field.name, storage, field.nullable, metadata)
 
 
@@ -246,6 +259,8 @@ def check_storable(field: Field, version: FileVersion) -> None:
     def check(node: Field, path: str, around: frozenset[str]) -> None:
         kind = format_of(node)
         if kind is None:
+            if is_marked(node.metadata):
+                raise InvalidInputError(_marked_by_mistake(node, path))
             for child in node.children:
                 check(child, f"{path}.{child.name}", around | {node.logical_type.split(":")[0]})
             return
@@ -263,6 +278,13 @@ def check_storable(field: Field, version: FileVersion) -> None:
             )
 
     check(field, field.name, frozenset())
+
+
+def _marked_by_mistake(field: Field, path: str) -> str:
+    return (
+        f"column {path!r} is {field.to_arrow_type()}, and the metadata {BLOB_KEY.decode()!r}, whatever its value, makes"
+        " it a column of blobs; store large_binary, or remove the metadata"
+    )
 
 
 def _descriptions_given(path: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS, metadata_of, resolve
+from lance_format.packing import spell_out
 from lance_format.proto import file_pb2
 from lance_format.unenforced_keys import keys_of
 
@@ -173,7 +174,7 @@ class Field:
         if isinstance(arrow_type, pa.BaseExtensionType):
             metadata |= metadata_of(field)
             arrow_type = arrow_type.storage_type
-        metadata = _as_text(metadata, f"column {field.name!r}")
+        metadata = spell_out(_as_text(metadata, f"column {field.name!r}"))
         logical_type = _logical_type(arrow_type, field.name)
         if logical_type in _JSON_STORAGES.get(metadata.get(_EXTENSION_NAME, b""), ()):
             logical_type, metadata = JSON, {**metadata, _EXTENSION_NAME: _JSON_NAME}

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
+from lance_format.metadata_values import is_yes, parse_u32
+
 _PRIMARY = b"lance-schema:unenforced-primary-key"
 _CLUSTERING = b"lance-schema:unenforced-clustering-key"
 _POSITION = b":position"
-_YES = frozenset({b"true", b"1", b"yes", b"y", b"on"})
 
 
 class KeyMembers(TypedDict):
@@ -25,14 +26,9 @@ class KeyMembers(TypedDict):
 
 def keys_of(metadata: Mapping[bytes, bytes]) -> KeyMembers:
     """Return what the metadata of a field says of keys."""
-    position = _position(metadata, _PRIMARY)
+    position = parse_u32(metadata.get(_PRIMARY + _POSITION))
     return {
-        "unenforced_primary_key": position is not None or metadata.get(_PRIMARY, b"").lower() in _YES,
+        "unenforced_primary_key": position is not None or is_yes(metadata.get(_PRIMARY)),
         "primary_key_position": position or 0,
-        "clustering_key_position": _position(metadata, _CLUSTERING) or 0,
+        "clustering_key_position": parse_u32(metadata.get(_CLUSTERING + _POSITION)) or 0,
     }
-
-
-def _position(metadata: Mapping[bytes, bytes], key: bytes) -> int | None:
-    text = metadata.get(key + _POSITION, b"")
-    return int(text) if text.isdigit() and len(text) < 10 else None

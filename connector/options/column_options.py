@@ -142,5 +142,5 @@ def _state(field: pa.Field, name: str) -> str | None:
         return str(field.type.list_size) if pa.types.is_fixed_size_list(field.type) else None
     value: bytes | None = (field.metadata or {}).get(METADATA_KEYS[name].encode())
     if name == ENCODING:
-        return BLOB if value == b"true" else None
+        return None if value is None else BLOB
     return None if value is None else value.decode(errors="replace")

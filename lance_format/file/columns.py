@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from lance_format.blob_fields import is_description
 from lance_format.datatypes import Field, Schema
+from lance_format.errors import InvalidInputError
+from lance_format.packing import asks_to_pack
 
 
 def is_packed(field: Field) -> bool:
     """Return whether a struct is one column, with its fields side by side, as descriptions of blobs are."""
-    if is_description(field):
-        return True
-    asked = field.metadata.get(b"lance-encoding:packed", field.metadata.get(b"packed", b""))
-    return field.logical_type == "struct" and asked.lower() == b"true"
+    return is_description(field) or (field.logical_type == "struct" and asks_to_pack(field.metadata))
+
+
+def check_packing(field: Field) -> None:
+    """Refuse fields that ask to be packed without being structs: pylance gives their leaves one column, not several.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    for node in field.walk():
+        if node.children and node.logical_type != "struct" and asks_to_pack(node.metadata):
+            raise InvalidInputError(
+                f"field {node.name!r} of column {field.name!r} is a {node.logical_type} whose metadata asks to pack it,"
+                " and pylance could not read it back; structs alone are packed: remove the metadata, or give it to the"
+                " struct inside"
+            )
 
 
 def column_indices(schema: Schema) -> dict[int, int]:

@@ -25,7 +25,7 @@ from typing import TypeVar
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
-from lance_format.blob_fields import DESCRIPTION_KEYS, NUM_DESCRIPTION_PARTS
+from lance_format.blob_fields import NUM_DESCRIPTION_PARTS, marks_description
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import UNASSIGNED, Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
@@ -218,8 +218,8 @@ def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.F
         if field.id == UNASSIGNED and parts_left:
             parts_left -= 1
             continue
-        is_description = all(field.metadata.get(key, b"").lower() == b"true" for key in DESCRIPTION_KEYS)
-        parts_left = NUM_DESCRIPTION_PARTS if is_description else 0
+        metadata = {key.encode(): value for key, value in field.metadata.items()}
+        parts_left = NUM_DESCRIPTION_PARTS if marks_description(metadata) else 0
         kept.append(field)
     return kept
 

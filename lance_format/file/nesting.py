@@ -28,7 +28,7 @@ from lance_format.data_block import (
 from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file import array_limits
-from lance_format.file.columns import is_packed
+from lance_format.file.columns import check_packing, is_packed
 from lance_format.file.leaf_arrays import (
     BLOB_SHAPE,
     bitmap,
@@ -171,7 +171,10 @@ def check_writable(field: Field, version: FileVersion) -> None:
     Raises
     ------
     NotSupportedError
+    InvalidInputError
+        If a field asks for what its type cannot be.
     """
+    check_packing(field)
     leaves = leaves_of(field)
     for leaf in leaves:
         kinds = {_kind(part) for part in leaf.path}

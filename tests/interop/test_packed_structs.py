@@ -59,14 +59,6 @@ def test_fields_of_any_length(num_rows: int, tmp_path: Path) -> None:
     _check(_table(_STRINGS, num_rows), "2.2", tmp_path / "p.lance")
 
 
-def test_only_true_packs(tmp_path: Path) -> None:
-    for value, columns in (("TRUE", 3), ("true", 3), ("1", 5), ("yes", 5), ("false", 5)):
-        table = _table(_FIXED, 10, {"lance-encoding:packed": value})
-        with LanceFileWriter(tmp_path / "p.lance", table.schema) as writer:
-            writer.write_batch(table)
-        assert len(LanceFileReader(tmp_path / "p.lance").metadata().columns) == columns
-
-
 @pytest.mark.parametrize("arrow_type", [_FIXED, _STRINGS], ids=["fixed", "strings"])
 def test_tables(arrow_type: pa.StructType, tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")

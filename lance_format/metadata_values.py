@@ -1,0 +1,25 @@
+"""Values of metadata: texts that stand for truth values and numbers, read exactly as the reference reads them.
+
+Readers take from these how a column is laid out, so that reading one more narrowly or more generously than other
+implementations makes its pages unreadable. Spaces are part of a value.
+"""
+
+from __future__ import annotations
+
+_YES = frozenset({b"true", b"1", b"yes", b"y", b"on"})
+_MAX_U32 = 2**32 - 1
+_DIGITS_OF_U32 = 10
+
+
+def is_yes(value: bytes | None) -> bool:
+    """Return whether a value says yes: true, 1, yes, y or on, in any case. A value that is absent does not."""
+    return value is not None and value.lower() in _YES
+
+
+def parse_u32(value: bytes | None) -> int | None:
+    """Return an unsigned number of 32 bits, which may have a plus sign; None for any other text."""
+    digits = (value or b"").removeprefix(b"+")
+    if not digits.isdigit() or len(digits.lstrip(b"0")) > _DIGITS_OF_U32:
+        return None
+    number = int(digits)
+    return number if number <= _MAX_U32 else None

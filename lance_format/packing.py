@@ -1,0 +1,28 @@
+"""Structs that are stored as one column, their fields side by side: what the metadata of a field says of that.
+
+Either of two keys is enough. The reference writes packed structs for every spelling of yes, but its readers know
+`true` alone, in any case: they abort on the other columns that it writes. What is written here says `true`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_format.metadata_values import is_yes
+
+PACKED_KEY = b"lance-encoding:packed"
+PACKED_KEYS = (PACKED_KEY, b"packed")
+_TRUE = b"true"
+
+
+def asks_to_pack(metadata: Mapping[bytes, bytes]) -> bool:
+    """Return whether metadata asks to store a struct as one column."""
+    return any(is_yes(metadata.get(key)) for key in PACKED_KEYS)
+
+
+def spell_out(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return metadata in which `true` stands for every other spelling that asks to pack."""
+    return {
+        key: _TRUE if key in PACKED_KEYS and is_yes(value) and value.lower() != _TRUE else value
+        for key, value in metadata.items()
+    }
