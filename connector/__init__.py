@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # Importing it takes as long as all the rest, on every query 
 
 __all__ = ["LanceDataSource", "register"]
 
-_PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
-
 
 def register(spark: SparkSession) -> None:
     """Make `format("lance")` known to a session, and let Spark push to tables what they can do.
@@ -28,7 +26,6 @@ def register(spark: SparkSession) -> None:
     spark : SparkSession
     """
     spark.dataSource.register(LanceDataSource)
-    spark.conf.set(_PUSHDOWN_SETTING, "true")
     _speed_up(spark)
 
 

@@ -54,7 +54,7 @@ option of a column                       value
 <BLANKLINE>
 
 Spark finds the data source by itself, through the package `pyspark_lance`. `connector.register(spark)` is for sessions
-that cannot look for it, and turns filter pushdown on.
+that cannot look for it, and adds the planner bridge.
 """
 
 from __future__ import annotations

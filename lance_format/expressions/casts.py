@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -59,8 +60,12 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         values = round_decimals(values, to.scale)
     elif pa.types.is_timestamp(to) and pa.types.is_timestamp(source) and to.tz and not source.tz:
         values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
-    elif pa.types.is_timestamp(to) and pa.types.is_string(source):
-        values = _timestamps(values, to)
+    elif (pa.types.is_timestamp(to) or pa.types.is_date(to)) and pa.types.is_string(source):
+        values = _moments(values, to)
+    elif pa.types.is_integer(source) and pa.types.is_temporal(to) and to.bit_width == 32:
+        values = pc.cast(values, pa.int32())
+    elif pa.types.is_time(to) and pa.types.is_string(source):
+        values = pc.cast(pc.binary_join_element_wise("1970-01-01", values, "T"), pa.timestamp("ns"))
     elif pa.types.is_decimal(to) and pa.types.is_integer(source):
         values = pc.cast(values, pa.decimal128(20, 0))  # Arrow asks for room for any integer, not for those there are
         values = pc.cast(values, pa.decimal256(20 + to.scale, to.scale))
@@ -91,6 +96,38 @@ def round_decimals(values: pa.Array | pa.Scalar, scale: int) -> pa.Array | pa.Sc
     return pc.cast(rounded, to, safe=True)
 
 
+_SIGNED_YEAR = re.compile(r"([+-]\d{4,6})(-.*)", re.DOTALL)
+_CYCLE_YEARS = 400
+_CYCLE_DAYS = 146_097
+"""The days of 400 years, after which the Gregorian calendar repeats itself."""
+_DAY_TICKS = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def _moments(texts: pa.Array, to: pa.DataType) -> pa.Array:
+    """Parse dates or timestamps in ISO 8601, in which years outside 0 to 9999 have a sign, which Arrow cannot read.
+
+    Such a text is parsed in a year that has the same calendar, and the years between the two are added.
+    """
+    far = [None if text is None else _SIGNED_YEAR.fullmatch(text) for text in texts.to_pylist()]
+    if not any(far):
+        return _unsigned(texts, to)
+    near, cycles = texts.to_pylist(), [0] * len(far)
+    for index, match in enumerate(far):
+        if match is not None:
+            cycles[index], year = divmod(int(match[1]), _CYCLE_YEARS)
+            cycles[index] -= 5
+            near[index] = f"{year + 5 * _CYCLE_YEARS}{match[2]}"
+    parsed = _unsigned(pa.array(near, pa.string()), to)
+    number = pa.int32() if pa.types.is_date32(parsed.type) else pa.int64()
+    unit_days = 1 if number == pa.int32() else _DAY_TICKS[getattr(parsed.type, "unit", "ms")]
+    days = pc.multiply_checked(pa.array(cycles, number), pa.scalar(_CYCLE_DAYS * unit_days, number))
+    return pc.add_checked(parsed.cast(number), days).cast(parsed.type)
+
+
+def _unsigned(texts: pa.Array, to: pa.DataType) -> pa.Array:
+    return _timestamps(texts, to) if pa.types.is_timestamp(to) else pc.cast(texts, to)
+
+
 def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
     """Parse ISO 8601 with as many digits of a second, and with or without a zone, as the texts have."""
     for unit in (to.unit, "us", "ns"):
@@ -102,8 +139,14 @@ def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
     raise failure
 
 
+_MANY_DIGITS = (r"^(\d{5,}-)", r"+\1")
+"""ISO 8601 wants a sign before a year of more than four digits, and the reference writes it."""
+
+
 def _text(values: pa.Array) -> pa.Array:
     source = values.type
+    if pa.types.is_date(source):
+        return pc.replace_substring_regex(pc.cast(values, pa.string()), *_MANY_DIGITS)
     if pa.types.is_floating(source):
         texts = pc.cast(values, pa.string())
         texts = pc.replace_substring(texts, "nan", "NaN")
@@ -116,6 +159,7 @@ def _text(values: pa.Array) -> pa.Array:
             (r"\.(\d*?)(?:000)*(Z|[+-]\d{4})?$", r".\1\2"),
             (r"\.(Z|[+-]\d{4})?$", r"\1"),
             (r"([+-]\d\d)(\d\d)$", r"\1:\2"),
+            _MANY_DIGITS,
         ):
             texts = pc.replace_substring_regex(texts, pattern, replacement)
         return texts

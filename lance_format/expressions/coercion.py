@@ -10,6 +10,7 @@ integers, so `x < 1000` holds for all of them and `x = 1000` for none.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -25,6 +26,10 @@ Position: TypeAlias = Fraction | float
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_A_DAY = 86_400
+_CLOCK = re.compile(r"[T ].*", re.DOTALL)
+"""What follows the date in a timestamp."""
+_NANOSECONDS = re.compile(r"\.\d{7}")
+_ZONE = re.compile(r"[Zz+-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +137,10 @@ def _number(value: pa.Scalar, *, shortest: bool = False) -> Position | None:
 def _seconds(value: pa.Scalar, zone: str | None) -> Fraction | None:
     """Return the seconds since 1970, of the clock in `zone` if that is given, else of the one on the wall."""
     if is_text(value.type):
-        text = value.as_py()
-        zoned = text.endswith(("Z", "z")) or (len(text) > 10 and any(sign in text[10:] for sign in "+-"))
-        value = cast(value, pa.timestamp("ns", "UTC") if zoned else pa.timestamp("ns"))
+        match = _CLOCK.search(value.as_py())
+        clock = match[0] if match else ""
+        unit = "ns" if _NANOSECONDS.search(clock) else "us"
+        value = cast(value, pa.timestamp(unit, "UTC" if _ZONE.search(clock) else None))
     if pa.types.is_date32(value.type):
         value = cast(value, pa.timestamp("s"))
     elif pa.types.is_date64(value.type):

@@ -17,6 +17,8 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from lance_format.expressions import constants
+
 Path: TypeAlias = tuple[str, ...]
 """The names that lead to a column: its own, and below a struct those of the fields."""
 
@@ -86,6 +88,9 @@ class Literal(Expression):
     """A constant with its type; the scalar of type null is the untyped `NULL`."""
 
     value: pa.Scalar
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_literal, (constants.to_ipc(constants.as_array(self.value)),)
 
     @property
     def is_null(self) -> bool:
@@ -182,6 +187,9 @@ class In(Expression):
     operand: Expression
     values: pa.Array = field(hash=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_in, (self.operand, constants.to_ipc(self.values))
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Like(Expression):
@@ -258,6 +266,14 @@ class GetField(Expression):
 
     operand: Expression
     name: str
+
+
+def _unpickle_literal(data: bytes) -> Literal:
+    return Literal(constants.from_ipc(data)[0])
+
+
+def _unpickle_in(operand: Expression, data: bytes) -> In:
+    return In(operand, constants.from_ipc(data))
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -8,10 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions import nodes
+from lance_format.expressions.constants import as_array
 from lance_format.expressions.nodes import Expression, Path
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_VALUES = 20
+_LONG_YEAR = re.compile(r"^(?=\d{5,}-)")
+_OUT_OF_RANGE = "out of range"
+"""What Arrow says of times that it has no text for."""
+_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 
 _TYPE_NAMES: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -141,18 +146,38 @@ def _literal(scalar: pa.Scalar) -> str:
         return _quoted(scalar.as_py())
     if _is_binary(arrow_type):
         return f"X'{scalar.as_py().hex()}'"
-    if pa.types.is_date(arrow_type):
-        return f"date '{scalar.cast(pa.date32()).cast(pa.string())}'"
-    if pa.types.is_timestamp(arrow_type):
-        naive = pc.local_timestamp(scalar) if arrow_type.tz else scalar
-        return f"{_type_name(naive.type)} '{naive.cast(pa.string())}'"
-    return f"CAST('{scalar.cast(pa.string())}' AS {_type_name(arrow_type)})" if _has_text(arrow_type) else str(scalar)
+    if pa.types.is_temporal(arrow_type):
+        return _temporal(scalar)
+    return str(as_array(scalar))
+
+
+def _temporal(scalar: pa.Scalar) -> str:
+    """Return a date or timestamp as text where that has all of its digits, else as the number that it is stored as."""
+    arrow_type = scalar.type
+    is_timestamp = pa.types.is_timestamp(arrow_type)
+    if is_timestamp and arrow_type.tz:
+        return _temporal(pc.local_timestamp(scalar))
+    if is_timestamp or pa.types.is_date(arrow_type):
+        text = _LONG_YEAR.sub("+", scalar.cast(pa.string()).as_py())
+        if _OUT_OF_RANGE not in text:
+            return f"{_type_name(arrow_type) if is_timestamp else 'date'} '{text}'"
+    if pa.types.is_interval(arrow_type):
+        return str(as_array(scalar))
+    ticks = scalar.cast(pa.int32() if arrow_type.bit_width == 32 else pa.int64()).as_py()
+    return f"arrow_cast({ticks}, '{_arrow_name(arrow_type)}')"
+
+
+def _arrow_name(arrow_type: pa.DataType) -> str:
+    """Return the name of a type of dates or times in the reference."""
+    kinds = ((pa.types.is_timestamp, "Timestamp"), (pa.types.is_duration, "Duration"), (pa.types.is_time, "Time"))
+    for is_kind, name in kinds:
+        if is_kind(arrow_type):
+            width = str(arrow_type.bit_width) if name == "Time" else ""
+            zone = ", None" if name == "Timestamp" else ""
+            return f"{name}{width}({_UNITS[arrow_type.unit]}{zone})"
+    return f"Date{arrow_type.bit_width}"
 
 
 def _is_binary(arrow_type: pa.DataType) -> bool:
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
     return any(check(arrow_type) for check in checks)
-
-
-def _has_text(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_time(arrow_type))

@@ -197,7 +197,8 @@ def _array_of(values: list[Expression], node: exp.Expression) -> Expression:
     if len(types) > 1 and not types <= {pa.int64(), pa.float64(), pa.uint64()}:
         raise InvalidInputError(f"the list {node.sql()} has values of several types; cast them to one")
     arrow_type = pa.null() if not types else types.pop() if len(types) == 1 else pa.float64()
-    return Literal(pa.scalar([scalar.as_py() for scalar in scalars], pa.list_(arrow_type)))
+    items = [cast(scalar, arrow_type) for scalar in scalars]
+    return Literal(pa.scalar(items, pa.list_(arrow_type)))
 
 
 def _chain(node: Any) -> Expression:
@@ -261,8 +262,8 @@ def _in(node: Any) -> Expression:
             terms.append(nodes.Comparison("=", operand, value))
     nulls = by_type.pop(pa.null(), []) if len(by_type) > 1 else []
     for arrow_type, scalars in by_type.items():
-        values = pa.array([scalar.as_py() for scalar in scalars + nulls], arrow_type)
-        terms.append(nodes.In(operand, values))
+        scalars += [pa.scalar(None, arrow_type)] * len(nulls)
+        terms.append(nodes.In(operand, pa.array(scalars, arrow_type)))
     return nodes.disjunction(tuple(terms))
 
 

@@ -95,6 +95,8 @@ def interval_of(node: Any) -> Expression:
     if unit not in _MICROSECONDS or not re.fullmatch(r"[+-]?\d+(\.\d+)?", value):
         raise unsupported("an interval of anything but one number of weeks or smaller units is", node)
     microseconds = Decimal(value) * _MICROSECONDS[unit]
+    if abs(microseconds) > _MOST_INT64:
+        raise unsupported("an interval of more than 292,471 years is", node)
     return Literal(pa.scalar(int(microseconds), pa.duration("us")))
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 import connector
 import connector.source.data_source
 import lance_format
-from tests.spark.conftest import PUSHDOWN, ROOT, append, load, overwrite
+from tests.spark.conftest import ROOT, append, load, overwrite
 
 
 @pytest.fixture
@@ -172,16 +172,6 @@ def test_a_table_with_more_rows_than_a_batch(spark: SparkSession, path: str, pus
         199_999 * 100_000,
         200_000,
     )
-
-
-def test_register_turns_pushdown_on(spark: SparkSession, path: str) -> None:
-    append(spark.range(3), path)
-    connector.register(spark)
-    try:
-        assert spark.conf.get(PUSHDOWN) == "true"
-        assert load(spark, path).where("id = 1").collect() == [(1,)]
-    finally:
-        spark.conf.unset(PUSHDOWN)
 
 
 def test_the_session_in_the_documentation_runs(spark: SparkSession) -> None:

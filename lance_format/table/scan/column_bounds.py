@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.expressions.constants import as_array, from_ipc, to_ipc
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.table.scan.projection import plan_projection
 from lance_format.table.versions.table_version import TableVersion
@@ -28,6 +30,14 @@ class ColumnBounds:
     num_nulls: int
     minimum: pa.Scalar | None
     maximum: pa.Scalar | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [None if value is None else to_ipc(as_array(value)) for value in (self.minimum, self.maximum)]
+        return _unpickle_bounds, (self.num_rows, self.num_nulls, *values)
+
+
+def _unpickle_bounds(num_rows: int, num_nulls: int, *values: bytes | None) -> ColumnBounds:
+    return ColumnBounds(num_rows, num_nulls, *(None if value is None else from_ipc(value)[0] for value in values))
 
 
 def column_bounds(table: TableVersion, columns: Sequence[str]) -> dict[str, ColumnBounds]:

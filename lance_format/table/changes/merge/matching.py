@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
-from lance_format.expressions import BoundExpression, as_expression, filter_mask
+from lance_format.expressions import BoundExpression, as_expression, filter_mask, to_sql
+from lance_format.expressions.nodes import Literal
 from lance_format.table.batches.fitting import Partial, conform_table, plan_append, plan_update
 from lance_format.table.batches.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
 from lance_format.table.batches.partial_structs import find_partial, with_given_fields
@@ -352,4 +353,4 @@ def _ambiguous(keys: pa.Table, row: int) -> InvalidInputError:
 
 def describe_key(keys: pa.Table, row: int) -> str:
     """Return the key of a row for a message."""
-    return ", ".join(f"{name} = {keys.column(name)[row].as_py()!r}" for name in keys.schema.names)
+    return ", ".join(f"{name} = {to_sql(Literal(keys.column(name)[row]))}" for name in keys.schema.names)

@@ -1,0 +1,31 @@
+"""Constants on their way to other processes.
+
+pyarrow pickles a scalar by way of Python's objects, which have neither nanoseconds nor years outside 1 to 9999, and
+prints it in the same way. Therefore constants travel as Arrow IPC, in which every value of every type is exact.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_NAME = "constants"
+
+
+def to_ipc(constants: pa.Array) -> bytes:
+    """Return constants as an Arrow IPC stream of one batch."""
+    batch = pa.record_batch([constants], names=[_NAME])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def from_ipc(data: bytes) -> pa.Array:
+    """Return the constants of an Arrow IPC stream; the inverse of `to_ipc`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch().column(0)
+
+
+def as_array(constant: pa.Scalar) -> pa.Array:
+    """Return an array of one constant."""
+    return pa.repeat(constant, 1) if constant.is_valid else pa.nulls(1, constant.type)
