@@ -20,8 +20,8 @@ from lance_format.table.changes.columns.metadata import (
     update_schema_metadata,
     update_table_metadata,
 )
-from lance_format.table.changes.rows.delete import delete_rows
-from lance_format.table.changes.rows.update import update_rows
+from lance_format.table.changes.rows.delete import DeletePlan, DeleteResult, plan_delete
+from lance_format.table.changes.rows.update import UpdatePlan, UpdateResult, plan_update
 from lance_format.table.changes.write.plan import choose_file_version
 from lance_format.table.changes.write.run import write_data
 from lance_format.table.dataset.merge_builder import MergeInsertBuilder
@@ -30,8 +30,10 @@ from lance_format.table.format.duration import timeout_seconds
 from lance_format.table.indices.building import IndexConfig, create_scalar_index
 from lance_format.table.indices.catalog import describe_index, drop_index
 from lance_format.table.scan.projection import Filter
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.operations import Restore
 from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import run_change
 
 
 class DatasetChanges(OpenTable):
@@ -43,7 +45,7 @@ class DatasetChanges(OpenTable):
         *,
         conflict_retries: int = 10,
         retry_timeout: datetime.timedelta | None = None,
-    ) -> dict[str, int]:
+    ) -> DeleteResult:
         """Delete the rows for which a predicate is true.
 
         Parameters
@@ -56,12 +58,27 @@ class DatasetChanges(OpenTable):
 
         Returns
         -------
-        dict
-            `num_deleted_rows`.
+        DeleteResult
+            Also a mapping, with the key `num_deleted_rows`.
         """
         seconds = timeout_seconds(retry_timeout)
-        num_rows = self._change(lambda table: delete_rows(table, predicate), conflict_retries, seconds)
-        return {"num_deleted_rows": num_rows}
+        return self._change(lambda table: run_change(table, plan_delete(table, predicate)), conflict_retries, seconds)
+
+    def plan_delete(self, predicate: Filter, *, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES) -> DeletePlan:
+        """Plan a delete whose tasks run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        predicate : str or pyarrow.compute.Expression
+        split_size_bytes : int
+            How much of the files a task reads, about.
+
+        Returns
+        -------
+        DeletePlan
+            It deletes rows of the version that this object shows.
+        """
+        return plan_delete(self._table, predicate, split_size_bytes)
 
     def update(
         self,
@@ -70,7 +87,7 @@ class DatasetChanges(OpenTable):
         conflict_retries: int = 10,
         retry_timeout: datetime.timedelta | None = None,
         data_storage_version: str | None = None,
-    ) -> dict[str, int]:
+    ) -> UpdateResult:
         """Change values of the rows for which a predicate is true.
 
         Parameters
@@ -88,15 +105,42 @@ class DatasetChanges(OpenTable):
 
         Returns
         -------
-        dict
-            `num_rows_updated`.
+        UpdateResult
+            Also a mapping, with the key `num_rows_updated`.
         """
         wanted = None
         if data_storage_version is not None:
             wanted = choose_file_version(self._table.manifest, data_storage_version)
         seconds = timeout_seconds(retry_timeout)
-        num_rows = self._change(lambda table: update_rows(table, updates, where, wanted), conflict_retries, seconds)
-        return {"num_rows_updated": num_rows}
+        return self._change(
+            lambda table: run_change(table, plan_update(table, updates, where, wanted)), conflict_retries, seconds
+        )
+
+    def plan_update(
+        self,
+        updates: Mapping[str, str],
+        where: Filter | None = None,
+        *,
+        data_storage_version: str | None = None,
+        split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES,
+    ) -> UpdatePlan:
+        """Plan an update whose tasks run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        updates, where, data_storage_version
+            See `update`.
+        split_size_bytes : int
+            How much of the files a task reads, about.
+
+        Returns
+        -------
+        UpdatePlan
+            It changes rows of the version that this object shows.
+        """
+        version = self._table.manifest
+        wanted = None if data_storage_version is None else choose_file_version(version, data_storage_version)
+        return plan_update(self._table, updates, where, wanted, split_size_bytes)
 
     def add_columns(
         self,

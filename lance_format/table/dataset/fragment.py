@@ -15,8 +15,8 @@ from lance_format.table.batches.given_data import to_table
 from lance_format.table.changes.columns.add import NewColumns, merge_fragment_columns
 from lance_format.table.changes.columns.join import merge_into_fragment
 from lance_format.table.changes.columns.update import update_columns
-from lance_format.table.changes.rows.delete import find_rows
-from lance_format.table.changes.rows.replaced_rows import RowSet, mark_deleted
+from lance_format.table.changes.rows.delete import scan_deleted
+from lance_format.table.changes.rows.replaced_rows import RowSet, gather, mark_deleted
 from lance_format.table.changes.write.adopt_file import adopt_file
 from lance_format.table.dataset.scan_methods import ScanMethods
 from lance_format.table.dataset.schema import LanceSchema
@@ -138,7 +138,7 @@ class LanceFragment(ScanMethods):
         FragmentMetadata or None
             For `LanceOperation.Delete`; None if no row is left.
         """
-        rows, _ = find_rows(self._dataset._table, predicate, [self._metadata])
+        rows = gather(scan_deleted(self._dataset._table, predicate, [self._metadata]).matching_rows())
         return self._mark_deleted(rows)
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:

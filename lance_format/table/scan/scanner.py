@@ -257,10 +257,14 @@ class LanceScanner:
         InvalidInputError
             If the table has no such rows.
         """
+        for batch, _ in self.matching_in(task):
+            yield self._projection.apply(batch)
+
+    def matching_in(self, task: ScanTask) -> Iterator[Rows]:
+        """Do what `matching` does for the rows of a task."""
         window = Window(0, None if self._projection.filter is None else self._limit)
         meter = ScanMeter(Pace.start(self._batch_size, window), len(task.fragment_ids), task.num_rows)
-        for batch, _ in self._read(self._ranges_of(task), window, meter):
-            yield self._projection.apply(batch)
+        yield from self._read(self._ranges_of(task), window, meter)
 
     def _whole(self) -> Iterator[FragmentRanges]:
         """Return the rows that may be wanted of all fragments."""

@@ -4,49 +4,108 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lance_format.errors import InvalidInputError
-from lance_format.table.changes.rows.replaced_rows import RowSet, gather, mark_deleted
+from lance_format.table.changes.rows.replaced_rows import gather, mark_deleted
+from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.projection import Filter
 from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import ScanTask
 from lance_format.table.transaction.operations import Delete
+from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 
-def delete_rows(table: TableVersion, predicate: Filter) -> tuple[TableVersion, int]:
-    """Delete the rows for which a predicate is true, and commit that.
+@dataclass(frozen=True, eq=False)
+class DeleteResult(ChangeResult):
+    """Outcome of a delete.
+
+    Parameters
+    ----------
+    num_deleted_rows : int
+    """
+
+    num_deleted_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTask(ChangeTask[RowChanges]):
+    """Finds the rows of a part of the table that are to be deleted. Writes no file.
+
+    Parameters
+    ----------
+    read_version : int
+    predicate : str, pyarrow.compute.Expression or Expression
+    part : ScanTask, optional
+        The rows to search; all if not given.
+    """
+
+    read_version: int
+    predicate: Filter
+    part: ScanTask | None = None
+
+    def run(self, table: TableVersion) -> RowChanges:
+        """Find the rows; see `execute`."""
+        scanner = scan_deleted(table, self.predicate)
+        return RowChanges(gather(rows for _, rows in rows_of(scanner, self.part)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePlan(ChangePlan[RowChanges, DeleteResult]):
+    """A planned delete. Made by `plan_delete`.
+
+    Parameters
+    ----------
+    read_version : int
+    uuid : str
+    predicate : str
+        As SQL, for the transaction.
+    tasks : tuple of DeleteTask
+    """
+
+    read_version: int
+    uuid: str
+    predicate: str
+    tasks: tuple[DeleteTask, ...]
+
+    def operation(self, draft: Draft, results: Sequence[RowChanges]) -> Delete:
+        """Write deletion files."""
+        marked = mark_deleted(draft, unite(results).removed)
+        return Delete(marked.updated, marked.emptied, self.predicate)
+
+    def outcome(self, results: Sequence[RowChanges]) -> DeleteResult:
+        """Count the rows."""
+        return DeleteResult(sum(len(result.removed) for result in results))
+
+
+def plan_delete(table: TableVersion, predicate: Filter, split_size_bytes: int | None = None) -> DeletePlan:
+    """Plan to delete the rows for which a predicate is true.
 
     Parameters
     ----------
     table : TableVersion
     predicate : str, pyarrow.compute.Expression or Expression
-
-    Returns
-    -------
-    TableVersion
-        The version that it made.
-    int
-        How many rows were deleted.
+    split_size_bytes : int, optional
+        How much of the files a task reads, about. One task reads all if not given.
 
     Raises
     ------
-    RetryableCommitConflictError
-        If another writer changed the same rows meanwhile.
     InvalidInputError
         If the predicate does not fit the table.
     """
-    rows, text = find_rows(table, predicate)
-    with Draft(table, str(uuid.uuid4())) as draft:
-        marked = mark_deleted(draft, rows)
-        operation = Delete(marked.updated, marked.emptied, text)
-        return table.commit(operation, uuid=draft.uuid), len(rows)
+    scanner = scan_deleted(table, predicate)
+    parts = divide(scanner, split_size_bytes)
+    version = table.manifest.version
+    tasks = tuple(DeleteTask(version, predicate, part) for part in parts)
+    return DeletePlan(version, str(uuid.uuid4()), scanner.filter_text, tasks)
 
 
-def find_rows(
+def scan_deleted(
     table: TableVersion, predicate: Filter, fragments: Sequence[FragmentMetadata] | None = None
-) -> tuple[RowSet, str]:
-    """Find the rows that a predicate deletes.
+) -> LanceScanner:
+    """Return the scan that finds the rows that a predicate deletes.
 
     Parameters
     ----------
@@ -54,12 +113,6 @@ def find_rows(
     predicate : str, pyarrow.compute.Expression or Expression
     fragments : sequence of FragmentMetadata, optional
         All if not given.
-
-    Returns
-    -------
-    RowSet
-    str
-        The predicate as SQL.
 
     Raises
     ------
@@ -70,5 +123,4 @@ def find_rows(
         raise InvalidInputError(
             "the predicate is None; SQL text or an expression of pyarrow is needed, or truncate_table() for all rows"
         )
-    scanner = LanceScanner(table, columns=[], filter=predicate, fragments=fragments)
-    return gather(scanner.matching_rows()), scanner.filter_text
+    return LanceScanner(table, columns=[], filter=predicate, fragments=fragments)

@@ -27,6 +27,11 @@ class RowSet:
         """Add rows."""
         self._offsets.setdefault(rows.scan.fragment.id, pyroaring.BitMap()).update(rows.offsets.astype(np.uint32))
 
+    def update(self, other: RowSet) -> None:
+        """Add the rows of another set."""
+        for fragment_id, offsets in other._offsets.items():
+            self._offsets.setdefault(fragment_id, pyroaring.BitMap()).update(offsets)
+
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self._offsets.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -14,20 +15,115 @@ from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, bind, evaluate
 from lance_format.expressions.nodes import Cast, Column, Path
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet, mark_deleted
+from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
 from lance_format.table.scan.projection import Filter
 from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import ScanTask
 from lance_format.table.transaction.operations import Update
+from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import FileVersion
 
 
-def update_rows(
+@dataclass(frozen=True, eq=False)
+class UpdateResult(ChangeResult):
+    """Outcome of an update.
+
+    Parameters
+    ----------
+    num_rows_updated : int
+    """
+
+    num_rows_updated: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTask(ChangeTask[RowChanges]):
+    """Writes the new forms of the rows of a part of the table that are to be changed.
+
+    Parameters
+    ----------
+    read_version : int
+    uuid : str
+        Of the plan; the data files that are written carry it.
+    updates : mapping of str to str
+        SQL expressions over the old values of a row, by the columns that they replace.
+    predicate : str, pyarrow.compute.Expression or Expression, optional
+        The rows to change; all if not given.
+    file_version : FileVersion, optional
+        Of the files that are written; that of the table if not given.
+    part : ScanTask, optional
+        The rows to search; all if not given.
+    """
+
+    read_version: int
+    uuid: str
+    updates: Mapping[str, str]
+    predicate: Filter | None = None
+    file_version: FileVersion | None = None
+    part: ScanTask | None = None
+
+    def run(self, table: TableVersion) -> RowChanges:
+        """Write the rows; see `execute`."""
+        schema = read_schema(table.manifest.schema, BlobHandling.ALL_BINARY)
+        values = _bind_values(schema, self.updates)
+        scanner = LanceScanner(table, filter=self.predicate, blob_handling=BlobHandling.ALL_BINARY.value)
+        replaced, moved = RowSet(), MovedRows()
+
+        def changed() -> Iterator[pa.RecordBatch]:
+            for batch, rows in rows_of(scanner, self.part):
+                replaced.add(rows)
+                moved.add(rows)
+                yield pa.RecordBatch.from_arrays(
+                    [evaluate(values[name], batch) if name in values else batch.column(name) for name in schema.names],
+                    names=schema.names,
+                )
+
+        written = table.write_fragments(
+            changed(), table.manifest.schema, uuid=self.uuid, file_version=self.file_version
+        )
+        return RowChanges(replaced, tuple(moved.name(written)))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePlan(ChangePlan[RowChanges, UpdateResult]):
+    """A planned update. Made by `plan_update`.
+
+    Parameters
+    ----------
+    read_version : int
+    uuid : str
+    columns : tuple of str
+        Those that change.
+    tasks : tuple of UpdateTask
+    """
+
+    read_version: int
+    uuid: str
+    columns: tuple[str, ...]
+    tasks: tuple[UpdateTask, ...]
+
+    def operation(self, draft: Draft, results: Sequence[RowChanges]) -> Update:
+        """Write deletion files for the old forms of the rows."""
+        changes = unite(results)
+        marked = mark_deleted(draft, changes.removed)
+        schema = draft.table.manifest.schema
+        fields = frozenset(node.id for name in self.columns for node in schema.field(name).walk())
+        return Update(marked.emptied, marked.updated, changes.written, fields_rewritten=fields)
+
+    def outcome(self, results: Sequence[RowChanges]) -> UpdateResult:
+        """Count the rows."""
+        return UpdateResult(sum(len(result.removed) for result in results))
+
+
+def plan_update(
     table: TableVersion,
     updates: Mapping[str, str],
     predicate: Filter | None = None,
     file_version: FileVersion | None = None,
-) -> tuple[TableVersion, int]:
-    """Change values of the rows for which a predicate is true, and commit that.
+    split_size_bytes: int | None = None,
+) -> UpdatePlan:
+    """Plan to change values of the rows for which a predicate is true.
 
     Parameters
     ----------
@@ -35,50 +131,34 @@ def update_rows(
     updates : mapping of str to str
         SQL expressions over the old values of a row, by the columns that they replace.
     predicate : str, pyarrow.compute.Expression or Expression, optional
-        Which rows; all if not given.
+        The rows to change; all if not given.
     file_version : FileVersion, optional
         Of the files that are written; that of the table if not given.
-
-    Returns
-    -------
-    TableVersion
-        The version that it made.
-    int
-        How many rows were changed.
+    split_size_bytes : int, optional
+        How much of the files a task reads, about. One task reads all if not given.
 
     Raises
     ------
-    RetryableCommitConflictError
-        If another writer changed the same rows meanwhile.
     SchemaMismatchError
         If a value does not fit its column.
     InvalidInputError
         If an expression does not fit the table.
     """
-    schema = read_schema(table.manifest.schema, BlobHandling.ALL_BINARY)
-    values = {name: _bind_value(schema, name, text) for name, text in updates.items()}
-    if not values:
-        raise InvalidInputError("there is nothing to update: give an expression for one column at least")
+    _bind_values(read_schema(table.manifest.schema, BlobHandling.ALL_BINARY), updates)
     scanner = LanceScanner(table, filter=predicate, blob_handling=BlobHandling.ALL_BINARY.value)
-    replaced, moved = RowSet(), MovedRows()
+    version, identity = table.manifest.version, str(uuid.uuid4())
+    tasks = tuple(
+        UpdateTask(version, identity, dict(updates), predicate, file_version, part)
+        for part in divide(scanner, split_size_bytes)
+    )
+    return UpdatePlan(version, identity, tuple(updates), tasks)
 
-    def changed() -> Iterator[pa.RecordBatch]:
-        for batch, rows in scanner.matching():
-            replaced.add(rows)
-            moved.add(rows)
-            yield pa.RecordBatch.from_arrays(
-                [evaluate(values[name], batch) if name in values else batch.column(name) for name in schema.names],
-                names=schema.names,
-            )
 
-    with Draft(table, str(uuid.uuid4())) as draft:
-        written = moved.name(
-            table.write_fragments(changed(), table.manifest.schema, uuid=draft.uuid, file_version=file_version)
-        )
-        marked = mark_deleted(draft, replaced)
-        fields = frozenset(node.id for name in values for node in table.manifest.schema.field(name).walk())
-        operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
-        return table.commit(operation, uuid=draft.uuid), len(replaced)
+def _bind_values(schema: Schema, updates: Mapping[str, str]) -> dict[str, BoundExpression]:
+    """Fit the new values to the columns that they replace."""
+    if not updates:
+        raise InvalidInputError("there is nothing to update: give an expression for one column at least")
+    return {name: _bind_value(schema, name, text) for name, text in updates.items()}
 
 
 def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:

@@ -1,0 +1,48 @@
+"""Tasks that delete or replace rows: the parts of the table that they search, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lance_format.table.changes.rows.replaced_rows import RowSet
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.scan.scanned_fragment import Rows
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import ScanTask
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Rows that a task replaced or deleted, and the fragments that it wrote. Can be pickled.
+
+    Parameters
+    ----------
+    removed : RowSet
+        Rows of the version that the change was planned on.
+    written : tuple of FragmentMetadata
+        New rows, and the new forms of replaced ones.
+    """
+
+    removed: RowSet = field(default_factory=RowSet)
+    written: tuple[FragmentMetadata, ...] = ()
+
+
+def unite(results: Sequence[RowChanges]) -> RowChanges:
+    """Return the results of several tasks as one."""
+    if len(results) == 1:
+        return results[0]
+    removed = RowSet()
+    for result in results:
+        removed.update(result.removed)
+    return RowChanges(removed, tuple(fragment for result in results for fragment in result.written))
+
+
+def divide(scanner: LanceScanner, split_size_bytes: int | None) -> Sequence[ScanTask | None]:
+    """Return the parts of a scan that tasks search; None stands for all of it, if tasks are of no limited size."""
+    return [None] if split_size_bytes is None else scanner.plan_tasks(split_size_bytes)
+
+
+def rows_of(scanner: LanceScanner, part: ScanTask | None) -> Iterator[Rows]:
+    """Read the rows of a part that pass the filter of a scan."""
+    return scanner.matching() if part is None else scanner.matching_in(part)

@@ -1,0 +1,204 @@
+"""One shape for every change of a table: a plan, its tasks, their results, one commit.
+
+Making a *plan* reads a version of the table and writes nothing. The plan and its *tasks* are values, which can be
+pickled and sent to other processes. A task writes files that no reader sees, and returns a *result*, which is a value
+too. A task may run anywhere, and again if a first run was lost. The *commit* takes the results and makes one version of
+them. So one process, a pool of threads and a cluster run a change alike:
+
+>>> plan = dataset.plan_update({"name": "upper(name)"}, where="id > 5", split_size_bytes=1 << 26)  # doctest: +SKIP
+>>> results = list(pool.map(lambda task: task.execute(dataset), plan.tasks))  # doctest: +SKIP
+>>> plan.commit(dataset, results)  # doctest: +SKIP
+UpdateResult(num_rows_updated=1044)
+
+All files of a plan carry its uuid in their names, or are named in its results. So a commit that fails, and a plan that
+is given up, can delete them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from lance_format.table.transaction.operations import Operation
+from lance_format.table.versions.checkout import check_out
+from lance_format.table.versions.commit import Precondition
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.table_version import Draft, TableVersion
+
+R = TypeVar("R")
+T = TypeVar("T")
+Executor = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""A function like `map`, such as that of a pool of threads."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeResult(Mapping[str, Any]):
+    """The outcome of a change: its fields are attributes, and keys as in the dicts that pylance returns."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in list(self):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (item.name for item in dataclasses.fields(self))
+
+    def __len__(self) -> int:
+        return len(dataclasses.fields(self))
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self.values())))
+
+
+class ChangeTask(ABC, Generic[R]):
+    """A part of a planned change: a value that can be pickled.
+
+    Attributes
+    ----------
+    read_version : int
+        The version that the change was planned on.
+    """
+
+    __slots__ = ()
+    read_version: int
+
+    @abstractmethod
+    def run(self, table: TableVersion) -> R:
+        """Do the work, given the version that the change was planned on."""
+
+    def execute(self, dataset: OpenTable) -> R:
+        """Do the work: write files that no reader sees before the commit, and return the result.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+
+        Raises
+        ------
+        LanceError
+            If the work fails. A file that it has written stays until the plan is committed or aborted.
+        """
+        return self.run(check_out(dataset._table, self.read_version))
+
+
+class ChangePlan(ABC, Generic[R, T]):
+    """A planned change: a value that can be pickled.
+
+    Attributes
+    ----------
+    read_version : int
+        The version that the change was planned on.
+    uuid : str
+        Identifies the transaction, and the files that its tasks write.
+    tasks : sequence of ChangeTask
+        In no order that matters.
+    """
+
+    __slots__ = ()
+    read_version: int
+    uuid: str
+    tasks: Sequence[ChangeTask[R]]
+
+    @abstractmethod
+    def operation(self, draft: Draft, results: Sequence[R]) -> Operation:
+        """Return the operation that the results make, and write files that only the commit can write.
+
+        Parameters
+        ----------
+        draft : Draft
+            Of the version that the change was planned on. It is told the files.
+        results : sequence
+        """
+
+    @abstractmethod
+    def outcome(self, results: Sequence[R]) -> T:
+        """Return the outcome of the change, such as counts of rows."""
+
+    def precondition(self, table: TableVersion, results: Sequence[R]) -> Precondition | None:  # noqa: ARG002
+        """Return the check that runs before each attempt to create the new version; see `commit`."""
+        return None
+
+    def files(self, results: Sequence[R]) -> Iterable[str]:  # noqa: ARG002
+        """Return the paths, relative to the table, of files that tasks wrote and that do not carry the uuid."""
+        return ()
+
+    def commit(self, dataset: OpenTable, results: Iterable[R]) -> T:
+        """Make one version of the results, and move the dataset to it. A second commit changes nothing.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+        results : iterable
+            One of each task.
+
+        Raises
+        ------
+        RetryableCommitConflictError
+            If another writer changed the same rows: plan the change again. The files of the results are deleted.
+        CommitStateUnknownError
+            If it is unclear whether the commit took place. The files stay.
+        """
+        given = list(results)
+        table = check_out(dataset._table, self.read_version)
+        landed = table.history().find_transaction(self.uuid, self.read_version)
+        if landed is not None:
+            dataset._table = dataclasses.replace(table, manifest=landed)
+        else:
+            with Draft(table, self.uuid, self._paths(table, given)) as draft:
+                dataset._table = _land(draft, self, given)
+        return self.outcome(given)
+
+    def abort(self, dataset: OpenTable, results: Iterable[R] = ()) -> None:
+        """Delete the files that tasks have written, unless they are part of the table.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+        results : iterable
+            Those of the tasks that have ended.
+        """
+        table = check_out(dataset._table, self.read_version)
+        Draft(table, self.uuid, self._paths(table, list(results))).discard()
+
+    def _paths(self, table: TableVersion, results: Sequence[R]) -> list[str]:
+        return [f"{table.root}/{path}" for path in self.files(results)]
+
+
+def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor = map) -> tuple[TableVersion, T]:
+    """Run the tasks of a plan, and commit their results.
+
+    Parameters
+    ----------
+    table : TableVersion
+        The version that the change was planned on.
+    plan : ChangePlan
+    executor : callable
+        Runs the tasks.
+
+    Returns
+    -------
+    TableVersion
+        The new version.
+    T
+        The outcome of the change.
+
+    Raises
+    ------
+    LanceError
+        If a task or the commit fails. No file is left, unless it is unclear whether the commit took place.
+    """
+    with Draft(table, plan.uuid) as draft:
+        results = list(executor(lambda task: task.run(table), plan.tasks))
+        draft.paths += plan._paths(table, results)
+        return _land(draft, plan, results), plan.outcome(results)
+
+
+def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion:
+    table = draft.table
+    operation = plan.operation(draft, results)
+    return table.commit(operation, uuid=plan.uuid, precondition=plan.precondition(table, results))
