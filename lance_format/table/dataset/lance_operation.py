@@ -22,9 +22,9 @@ from lance_format.table.changes.write.plan import check_data_files
 from lance_format.table.dataset.schema import LanceSchema, schema_of
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.transaction import operations
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.transaction.operations.update_config import MapUpdate
-from lance_format.table.transaction.transaction import Transaction, operations
 from lance_format.table.versions.commit import RetryPolicy, commit
 from lance_format.table.versions.detached import commit_detached
 from lance_format.table.versions.history import load_history
