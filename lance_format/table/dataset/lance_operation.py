@@ -25,6 +25,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.transaction import operations
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.transaction.operations.update_config import MapUpdate
+from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import RetryPolicy, commit
 from lance_format.table.versions.detached import commit_detached
 from lance_format.table.versions.history import load_history
