@@ -26,11 +26,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyroaring
 
+from lance_format.arrow_ipc import read_file
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.zone_collector import LONGEST_BOUND, LeafZones, is_text, to_arrow
 
 _NULL_ROWS = b"seed_null_bitmap"
+_MAX_EXPANSION = 64
+_LEAST_MAX_BYTES = 1 << 20
+"""What seeds may take once they are expanded: so many times their bytes, or this. The reference does not compress."""
 _COUNTS: Mapping[str, pa.DataType] = {"null_count": pa.uint32(), "nan_count": pa.uint32(), "zone_length": pa.uint64()}
 
 
@@ -117,11 +121,7 @@ def parse_seed(data: bytes, arrow_type: pa.DataType) -> Seed | None:
     CorruptFileError
         If it is malformed.
     """
-    try:
-        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:  # a name may be no text
-        raise CorruptFileError(f"it is no valid Arrow IPC file: {error}") from error
+    table = read_file(data, max(len(data) * _MAX_EXPANSION, _LEAST_MAX_BYTES))
     for name in ("min", "max", *_COUNTS):
         wanted = _COUNTS.get(name)
         if table.schema.names.count(name) != 1 or (wanted and table.schema.field(name).type != wanted):

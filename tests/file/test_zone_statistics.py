@@ -336,10 +336,10 @@ def _seed(**changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no valid Arrow IPC file"),
-        (b"x" * 100, "no valid Arrow IPC file"),
-        (_seed()[:-20], "no valid Arrow IPC file"),
-        (_seed().replace(b"min", b"m\xf8n"), "no valid Arrow IPC file"),
+        (b"", "magic bytes"),
+        (b"x" * 100, "magic bytes"),
+        (_seed()[:-20], "magic bytes"),
+        (_seed().replace(b"min", b"m\xf8n"), "malformed Arrow file"),
         (_seed(min=None), "no column 'min'"),
         (_seed(null_count=pa.array([0, 0])), "no column 'null_count'"),
         (_seed(null_count=pa.array([0, None], pa.uint32())), "'null_count' is null"),

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
+from lance_format.arrow_ipc import read_file
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
@@ -78,12 +79,10 @@ def _max_bytes(physical_rows: int) -> int:
 
 def _parse_arrow(content: bytes, path: str, physical_rows: int) -> RowOffsets:
     try:
-        with pa.ipc.open_file(pa.py_buffer(content)) as file:
-            table = file.read_all()
-        table.validate(full=True)
-        types = table.schema.types
-    except (pa.ArrowException, ValueError, OSError, MemoryError) as error:
-        raise CorruptFileError(f"malformed Arrow file of deleted rows: {error}", path=path) from error
+        table = read_file(content, _max_bytes(physical_rows))
+    except CorruptFileError as error:
+        raise CorruptFileError(f"malformed file of deleted rows: {error}", path=path) from error
+    types = table.schema.types
     if types not in ([pa.uint32()], [pa.int32()]) or table.num_rows > physical_rows or table.column(0).null_count:
         raise CorruptFileError(
             f"at most {physical_rows} uint32 are expected; {table.num_rows} rows of {types} are found", path=path

@@ -98,3 +98,32 @@ def test_live_rows_skip_the_deleted(deleted: set[int]) -> None:
     live = [row for row in range(61) if row not in deleted]
     found = to_physical(np.arange(len(live), dtype=np.int64), np.array(sorted(deleted), dtype=np.int64))
     assert found.tolist() == live
+
+
+def compressed_file(rows: pa.Array, codec: str | None) -> bytes:
+    sink = io.BytesIO()
+    batch = pa.record_batch([rows], names=["row_id"])
+    with pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compressed_arrow_files(tmp_path: Path, codec: str) -> None:
+    rows = list(range(0, 5000, 2))
+    data = compressed_file(pa.array(rows, pa.uint32()), codec)
+    assert read(tmp_path, ARROW, data, 2500, 5000) == rows
+    bomb = compressed_file(pa.array(np.zeros(50_000_000, np.uint32)), codec)
+    assert len(bomb) < 1 << 20
+    with pytest.raises(CorruptFileError, match=r"7-3-99.arrow: .* expands to more than the \d+ bytes that fit"):
+        read(tmp_path, ARROW, bomb, 100)
+
+
+def test_a_batch_that_is_named_again_and_again(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    schema = pa.schema([("row_id", pa.uint32())])
+    with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for _ in range(600):
+            writer.write_batch(pa.record_batch([pa.array(np.zeros(1000, np.uint32))], schema=schema))
+    with pytest.raises(CorruptFileError, match="expands to more than"):
+        read(tmp_path, ARROW, sink.getvalue(), 100)
