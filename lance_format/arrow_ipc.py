@@ -1,7 +1,7 @@
 """Arrow IPC files from untrusted sources: how much memory one takes is found before anything is decompressed.
 
 The bodies of a file's batches may be compressed, each buffer by itself, and PyArrow expands them to whatever size they
-claim. Where batches and buffers are, is written in FlatBuffers, of which this module reads the few fields that it needs.
+claim. Where batches and buffers are is written in FlatBuffers, of which this module reads the few fields it needs.
 
     │ ARROW1, padding │ message │ … │ message │ footer │ i32 bytes of the footer │ ARROW1 │
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_format.compression import byte_codecs
+from lance_format.compression import byte_codecs, fixed_size_list
 from lance_format.compression.byte_codecs import LZ4, ZSTD
 from lance_format.compression.codec import CompressedChunks, Decompressor, PerValueDecompressor
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock, starts_of
@@ -24,6 +24,7 @@ from lance_format.proto import encodings_pb2
 _MIN_BUFFER_BYTES = 4096
 _ALIGNMENT = 8
 _BLOCK_VALUES = 1024
+_MAX_PACKED_BITS = 64
 _MAX_INT32 = 2**31 - 1
 
 
@@ -54,7 +55,8 @@ class GeneralDecompressor:
         """Decompress chunks; see `Decompressor`."""
         limits = None
         if self.max_bits_per_value is not None:
-            limits = (num_values + _BLOCK_VALUES + 1) * self.max_bits_per_value // 8
+            spare = _BLOCK_VALUES + 1 if self.max_bits_per_value <= _MAX_PACKED_BITS else 1
+            limits = (num_values + spare) * self.max_bits_per_value // 8
         expanded = byte_codecs.expand(self.scheme, buffers[0], limits, _ALIGNMENT)
         return self.inner.decompress([expanded, *buffers[1:]], num_values)
 
@@ -102,6 +104,10 @@ def max_bits_per_value(encoding: encodings_pb2.CompressiveEncoding) -> int | Non
         case "rle":
             # the block form has lengths in the same buffer
             return encoding.rle.values.flat.bits_per_value + encoding.rle.run_lengths.flat.bits_per_value
+        case "fixed_size_list":
+            return fixed_size_list.parse_shape(encoding).parts[0]
+        case "packed_struct":
+            return sum(encoding.packed_struct.bits_per_value)
         case "byte_stream_split":
             return encoding.byte_stream_split.values.flat.bits_per_value
         case _:

@@ -47,6 +47,7 @@ from lance_format.version import FileVersion
 _LEVEL_BITS = 16
 _MIN_PACKED_LEVELS = 64
 _SAMPLED_VALUES = 8192
+_SAMPLED_BYTES = 65_536
 # What byte planes have to leave at most of what is smallest without them.
 _MOST_OF_PLAIN = 0.8
 # What a dictionary costs besides its items: a buffer, and its description.
@@ -101,9 +102,9 @@ def compress_page(
     version : FileVersion
     """
     if isinstance(block, FixedSizeListBlock):
-        return CompressedPage(fixed_size_list.compress(block), None)
+        return CompressedPage(_compress_rows(fixed_size_list.compress(block), options), None)
     if isinstance(block, PackedStructBlock):
-        return CompressedPage(packed_struct.compress(block), None)
+        return CompressedPage(_compress_rows(packed_struct.compress(block), options), None)
     if isinstance(block, VariableWidthBlock):
         return _compress_byte_strings(block, options, version)
     if isinstance(block, DictionaryBlock):
@@ -113,6 +114,25 @@ def compress_page(
     if definition is not None:
         block = _fill_nulls(block, definition)
     return _compress_fixed(block, options, version)
+
+
+def _compress_rows(chunks: CompressedChunks, options: CompressionOptions) -> CompressedChunks:
+    """Compress flat rows once more if that is asked for; those with null items stay, since General has one buffer."""
+    if options.general_scheme is None or len(chunks.buffers) > 1:
+        return chunks
+    return general.compress(chunks, options.general_scheme, options.level)
+
+
+def chunks_shrink(block: DataBlock | FixedSizeListBlock, options: CompressionOptions) -> bool:
+    """Return whether zstd or LZ4, if asked for, makes chunks of values of a fixed width smaller; a sample tells."""
+    rows = block.rows if isinstance(block, FixedSizeListBlock) else block
+    if options.general_scheme is None or not isinstance(rows, FixedWidthBlock):
+        return False
+    if isinstance(block, FixedSizeListBlock) and len(block.shape.parts) > 1:
+        return False
+    begin = (rows.num_values - min(rows.num_values, max(_SAMPLED_BYTES // rows.bytes_per_value, 1))) // 2
+    sample = flat.compress(rows.slice(begin, rows.num_values - begin))
+    return general.compress(sample, options.general_scheme, options.level) is not sample
 
 
 def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
@@ -322,8 +342,19 @@ def _with_symbols(chunks: CompressedChunks, table: fsst.SymbolTable) -> Compress
     return CompressedChunks(chunks.buffers, chunks.sizes, chunks.num_values, fsst.describe(chunks.encoding, table))
 
 
-def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerValuePage:
-    """Compress the values of a full-zip page, each by itself; those of a fixed width stay as they are."""
+def compress_per_value(
+    block: ValueBlock, definition: npt.NDArray[np.uint16] | None, options: CompressionOptions
+) -> PerValuePage:
+    """Compress the values of a full-zip page, each by itself; those of a fixed width stay as they are.
+
+    Beside nulls zstd takes the place of LZ4: nulls have no bytes, and pylance expands them like all others, which
+    LZ4 does not allow. It never writes LZ4 here itself.
+
+    Parameters
+    ----------
+    block, definition, options
+        See `compress_page`.
+    """
     if isinstance(block, FixedSizeListBlock):
         return PerValuePage(block.rows, fixed_size_list.describe(block.shape))
     if isinstance(block, PackedStructBlock):
@@ -339,6 +370,7 @@ def compress_per_value(block: ValueBlock, options: CompressionOptions) -> PerVal
     if options.scheme is None and block.longest > _LARGE_VALUE_BYTES:
         scheme = ZSTD
     if scheme is not None:
+        scheme = ZSTD if definition is not None and definition.any() else scheme
         small, encoding = general.compress_values(block, plain, scheme, options.level)
         return PerValuePage(small, encoding) if small.size_bytes < block.size_bytes else PerValuePage(block, plain)
     compressed = fsst.compress(block) if _tries_fsst(block, options) else None

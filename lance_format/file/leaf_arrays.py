@@ -333,12 +333,13 @@ def _lists_of(array: pa.Array, valid: Validity | None) -> FixedSizeListBlock:
         size = array.type.list_size
         array = array.values.slice(array.offset * size, len(array) * size)
         own = validity_of(array)
+        outer = None if valid is None else np.repeat(valid, size)
+        if own is not None and outer is not None and (own | ~outer).all():
+            own = None  # Only items of null lists are null, and nobody sees those.
         levels.append(ListLevel(size, own is not None))
         if own is not None:
             validities.append(np.packbits(own, bitorder="little"))
-        if valid is not None or own is not None:
-            outer = np.ones(len(array), np.bool_) if valid is None else np.repeat(valid, size)
-            valid = outer if own is None else outer & own
+        valid = outer if own is None else own if outer is None else outer & own
     items = values_of(array, valid)
     assert isinstance(items, FixedWidthBlock)
     shape = ListShape(tuple(levels), items.bits_per_value)

@@ -41,7 +41,7 @@ from lance_format.structural.page import (
     merge_extents,
     rows_within_answer,
 )
-from lance_format.structural.rep_def import LevelPair, check_levels, visible
+from lance_format.structural.rep_def import LevelPair, check_levels, visible, visible_definition
 
 _MAX_INT32 = 2**31 - 1
 _MAX_BITS = 16
@@ -255,7 +255,7 @@ def encode(
     num_rows : int
     options : CompressionOptions
     """
-    page = strategy.compress_per_value(values, options)
+    page = strategy.compress_per_value(values, visible_definition(levels, stack), options)
     definition_bits = stack.max_definition.bit_length()
     repetition_bits = stack.max_repetition.bit_length()
     size = control_bytes(definition_bits + repetition_bits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_format.compression.options import CompressionOptions, StructuralEncoding
+from lance_format.compression.strategy import chunks_shrink
 from lance_format.data_block import (
     DataBlock,
     DictionaryBlock,
@@ -99,7 +100,8 @@ def _encode_large_or_small(
     options: CompressionOptions,
 ) -> EncodedPage:
     asked = options.structural_encoding
-    if asked is StructuralEncoding.FULL_ZIP or (asked is None and _has_large_values(values)):
+    large = asked is None and _has_large_values(values) and not chunks_shrink(values, options)
+    if asked is StructuralEncoding.FULL_ZIP or large:
         return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
     try:
         return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)

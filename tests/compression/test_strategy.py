@@ -93,7 +93,7 @@ def test_byte_strings_round_trip(
     block = blocks.byte_strings(count, character, seed, offset_bits)
     page = strategy.compress_page(block, None, CompressionOptions(scheme=scheme), version)
     blocks.assert_same(_read(page), block)
-    values = strategy.compress_per_value(block, CompressionOptions(scheme=scheme))
+    values = strategy.compress_per_value(block, None, CompressionOptions(scheme=scheme))
     back = registry.parse_per_value_decompressor(values.encoding).decompress_values(values.values)
     blocks.assert_same(back, block)
 

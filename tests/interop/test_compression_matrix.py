@@ -1,0 +1,136 @@
+"""General compression of everything that it can be asked for, beside runs of nulls that are longer than a chunk."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lance.file
+import numpy as np
+import pyarrow as pa
+import pytest
+from google.protobuf import any_pb2
+
+from lance_format.file import LanceFileReader, LanceFileWriter
+from lance_format.proto import encodings_pb2, file_pb2
+
+_ROWS = 3000
+_POINT = pa.struct([("x", pa.int32()), ("y", pa.float64())])
+_NAMED = pa.struct([("x", pa.int32()), ("name", pa.string())])
+_PACKED = {"lance-encoding:packed": "true"}
+
+
+def _numbers() -> list[int]:
+    return np.random.default_rng(0).integers(0, 90, _ROWS).tolist()
+
+
+_VALUES: dict[str, tuple[pa.DataType, Callable[[int], object], dict[str, str]]] = {
+    "bool": (pa.bool_(), lambda n: n % 3 == 0, {}),
+    "int64": (pa.int64(), lambda n: n * 10**9, {}),
+    "float": (pa.float32(), lambda n: n / 7, {}),
+    "decimal": (pa.decimal128(38, 2), lambda n: n, {}),
+    "short strings": (pa.string(), lambda n: f"bird {n}" * 3, {}),
+    "equal strings": (pa.string(), lambda _: "abc " * 100, {}),
+    "long strings": (pa.string(), lambda n: f"bird {n} " * 60, {}),
+    "long large strings": (pa.large_string(), lambda n: f"bird {n} " * 60, {}),
+    "empty and long": (pa.binary(), lambda n: b"" if n % 3 else b"%d" % n * 300, {}),
+    "wide": (pa.binary(300), lambda n: b"%03d" % n * 100, {}),
+    "vectors": (pa.list_(pa.float32(), 8), lambda n: [float(n)] * 8, {}),
+    "long vectors": (pa.list_(pa.float64(), 100), lambda n: [float(n), 0.0] * 50, {}),
+    "bits": (pa.list_(pa.bool_(), 8), lambda n: [n % 3 == 0] * 8, {}),
+    "nested vectors": (pa.list_(pa.list_(pa.int16(), 4), 4), lambda n: [[n] * 4] * 4, {}),
+    "packed": (_POINT, lambda n: {"x": n, "y": n / 2}, _PACKED),
+    "packed strings": (_NAMED, lambda n: {"x": n, "name": f"bird {n} " * 5}, _PACKED),
+    "lists": (pa.list_(pa.string()), lambda n: [f"bird {n} " * 40, None, ""], {}),
+    "keys": (pa.dictionary(pa.int32(), pa.string()), lambda n: f"bird {n % 40}" * 3, {}),
+}
+_NULLS: dict[str, Callable[[list[object]], list[object]]] = {
+    "none": lambda values: values,
+    "one": lambda values: [*values, None],
+    "before": lambda values: [None] * 20_000 + values,
+    "between": lambda values: values[:700] + [None] * 20_000 + values[700:],
+    "behind": lambda values: values + [None] * 20_000,
+    "every other": lambda values: [item for value in values for item in (value, None)],
+}
+
+
+def _data(name: str, nulls: str, options: dict[str, str]) -> pa.Table:
+    arrow_type, make, metadata = _VALUES[name]
+    metadata = metadata | {f"lance-encoding:{key}": value for key, value in options.items()}
+    values = _NULLS[nulls]([make(number) for number in _numbers()])
+    return pa.table([pa.array(values, arrow_type)], pa.schema([pa.field("c", arrow_type, metadata=metadata)]))
+
+
+def _looked_up(table: pa.Table) -> pa.ChunkedArray:
+    """Return the column without a dictionary, the order of whose items is the reader's."""
+    column = table.column(0)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _check(data: pa.Table, version: str, path: Path) -> None:
+    with LanceFileWriter(path, data.schema, version=version) as writer:
+        writer.write_batch(data)
+    rows = sorted({0, 699, 700, 701, data.num_rows // 2, data.num_rows - 1})
+    for reader in (LanceFileReader(path), lance.file.LanceFileReader(str(path))):
+        for found, expected in (
+            (reader.read_all(batch_size=1000), data),
+            (reader.take_rows(rows), data.take(rows)),
+        ):
+            table = found.to_table()
+            assert table.schema == expected.schema
+            assert _looked_up(table) == _looked_up(expected)
+
+
+@pytest.mark.parametrize("nulls", _NULLS)
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("scheme", ["none", "lz4", "zstd", "fsst"])
+@pytest.mark.parametrize("name", _VALUES)
+def test_what_is_asked_for_is_read_by_pylance(name: str, scheme: str, version: str, nulls: str, tmp_path: Path) -> None:
+    if (name, version) == ("packed strings", "2.1"):
+        return  # a type that this version has not
+    _check(_data(name, nulls, {"compression": scheme}), version, tmp_path / "f.lance")
+
+
+@pytest.mark.parametrize("nulls", _NULLS)
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("scheme", ["lz4", "zstd"])
+@pytest.mark.parametrize("name", ["short strings", "long strings", "lists", "empty and long"])
+def test_full_zip_pages(name: str, scheme: str, version: str, nulls: str, tmp_path: Path) -> None:
+    options = {"compression": scheme, "structural-encoding": "fullzip", "dict-divisor": "1000000"}
+    _check(_data(name, nulls, options), version, tmp_path / "f.lance")
+
+
+def _value_encodings(path: Path) -> Iterator[encodings_pb2.CompressiveEncoding]:
+    data = path.read_bytes()
+    (column_table,) = struct.unpack("<8xQ24x", data[-40:])
+    offset, size = struct.unpack_from("<QQ", data, column_table)
+    for page in file_pb2.ColumnMetadata.FromString(data[offset : offset + size]).pages:
+        anything = any_pb2.Any.FromString(page.encoding.direct.encoding)
+        yield encodings_pb2.PageLayout.FromString(anything.value).mini_block_layout.value_compression
+
+
+@pytest.mark.parametrize("nulls", ["none", "between"])
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("scheme", ["lz4", "zstd"])
+@pytest.mark.parametrize(
+    ("name", "inner"),
+    [
+        ("vectors", "fixed_size_list"),
+        ("long vectors", "fixed_size_list"),
+        ("nested vectors", "fixed_size_list"),
+        ("packed", "packed_struct"),
+        ("wide", "flat"),
+    ],
+)
+def test_values_of_a_fixed_width_are_compressed(
+    name: str, inner: str, scheme: str, version: str, nulls: str, tmp_path: Path
+) -> None:
+    sizes = []
+    for asked in ("none", scheme):
+        path = tmp_path / f"{asked}.lance"
+        _check(_data(name, nulls, {"compression": asked, "dict-divisor": "1000000"}), version, path)
+        sizes.append(path.stat().st_size)
+    for encoding in _value_encodings(path):
+        assert encoding.general.values.WhichOneof("compression") == inner
+    assert sizes[1] < sizes[0] * 0.6
