@@ -25,12 +25,12 @@ from lance_format.data_block import (
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, storage_of
 from lance_format.file import dictionary_arrays
+from lance_format.file.value_checks import check_read, check_written, is_ascii
 from lance_format.kernels import variable as kernels
 from lance_format.structural.rep_def import Validity
 
 _MAX_INT32 = 2**31 - 1
 _UTF8 = (pa.string(), pa.large_string())
-_FIRST_NOT_ASCII = 0x80
 _SHAPES: dict[pa.DataType, ValueShape] = {
     pa.bool_(): ValueShape(bits_per_value=1),
     pa.string(): ValueShape(bits_per_offset=32),
@@ -124,7 +124,7 @@ def build_array(
     if isinstance(values, FixedWidthBlock):
         array = _build(arrow_type, num_values, validity, [aligned(values.data)])
         if pa.types.is_decimal(arrow_type):
-            _validate(array)
+            check_read(array)
         return array
     return _build_strings(values, validity, arrow_type, shape)
 
@@ -183,7 +183,7 @@ def _build_lists(
     inner = [next(bitmaps) if level.has_validity else None for level in levels]
     array = pa.Array.from_buffers(item_type, items.num_values, [inner[-1], pa.py_buffer(aligned(items.data))])
     if pa.types.is_decimal(item_type):
-        _validate(array)
+        check_read(array)
     for list_type, found in zip(reversed(types), [*reversed(inner[:-1]), bitmap(validity)], strict=True):
         array = pa.Array.from_buffers(list_type, len(array) // list_type.list_size, [found], children=[array])
     return array
@@ -217,8 +217,8 @@ def _build_strings(
 ) -> pa.Array:
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
-        if arrow_type in _UTF8 and int(values.data.max(initial=0)) >= _FIRST_NOT_ASCII:
-            _validate(array)
+        if arrow_type in _UTF8 and not is_ascii(values):
+            check_read(array)
         return array
     if values.size_bytes > _MAX_INT32:
         raise NotSupportedError(f"{values.num_values} values of {arrow_type} have {values.size_bytes} bytes, too many")
@@ -236,14 +236,6 @@ def _build(arrow_type: pa.DataType, num_values: int, validity: Validity | None, 
 def bitmap(validity: Validity | None) -> pa.Buffer | None:
     """Return validity as Arrow has it."""
     return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
-
-
-def _validate(array: pa.Array) -> None:
-    """Refuse strings that are not UTF-8 and decimals of too many digits, which would poison whatever comes next."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise CorruptFileError(f"a value is not of type {array.type}: {error}") from error
 
 
 def as_stored(array: pa.Array) -> pa.Array:
@@ -282,6 +274,11 @@ def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
 
     Those that are not valid become zeros or empty strings, whatever stood in their place. None for types that have no
     values.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is not of its type, such as a string that is no UTF-8.
     """
     if pa.types.is_null(array.type) or is_empty_struct(array.type):
         return None
@@ -355,7 +352,9 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
             data.view(f"<u{width}")[~valid] = 0
         else:
             data.reshape(-1, width)[~valid] = 0
-    return FixedWidthBlock(aligned(data), width * 8, len(array))
+    block = FixedWidthBlock(aligned(data), width * 8, len(array))
+    check_written(block, array.type)
+    return block
 
 
 def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
@@ -365,8 +364,11 @@ def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
         out = np.empty(int(offsets[-1] - offsets[0]), np.uint8)
         out_offsets = np.empty_like(offsets)
         written = kernels.drop_null_bytes(data, offsets, valid, out, out_offsets)
-        return VariableWidthBlock(out[:written], out_offsets)
-    return VariableWidthBlock(data, offsets)
+        block = VariableWidthBlock(out[:written], out_offsets)
+    else:
+        block = VariableWidthBlock(data, offsets)
+    check_written(block, array.type)
+    return block
 
 
 def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> Validity:

@@ -26,7 +26,7 @@ from lance_format.data_block import (
     VariableWidthBlock,
 )
 from lance_format.datatypes import Field
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.file import array_limits
 from lance_format.file.columns import check_packing, is_packed
 from lance_format.file.leaf_arrays import (
@@ -395,6 +395,11 @@ def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, La
         One for each visible entry; None for the null type.
     levels : LevelPair
     stack : LayerStack
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is not of its type.
     """
     num_lists = sum(_kind(field) in (_Kind.LIST, _Kind.MAP) for field in leaf.path)
     builder = LevelBuilder(len(array), num_lists)
@@ -421,7 +426,10 @@ def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, La
             )
         return None, levels, LayerStack((item_layer(nullable=True),))
     definition = visible_definition(levels, stack)
-    values = values_of(array, None if definition is None else definition == 0)
+    try:
+        values = values_of(array, None if definition is None else definition == 0)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"column {leaf.name!r}: {error}") from error
     if leaf.shape is BLOB_SHAPE and isinstance(values, PackedStructBlock):
         values = PackedStructBlock(values.rows, DescriptionCodec())
     return values, levels, stack

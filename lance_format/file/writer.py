@@ -193,7 +193,8 @@ class FileWriter:
         SchemaMismatchError
             If the batch's columns are not those of the schema, or a column that must not be null is.
         InvalidInputError
-            If a text that is to become JSON is none.
+            If a text that is to become JSON is none, or a value is not of its type: a string that is no UTF-8, say.
+            Some are found when their page is written, by a later call or by `finish`.
         """
         if self._finished:
             raise InvalidInputError(f"{self._sink.path} is finished; no more rows can be written")
@@ -243,10 +244,10 @@ class FileWriter:
         arrays, column.arrays = column.arrays, []
         column.buffered_bytes = 0
         for array in _joined(arrays):
-            if column.zones is not None:
-                column.zones.append(array)
             for leaf in column.leaves:
                 self._write_page(leaf, array)
+            if column.zones is not None:
+                column.zones.append(array)
 
     def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
         values, levels, stack = shred(array, leaf.leaf)

@@ -1,0 +1,59 @@
+"""Values that are not of their type: strings that are no UTF-8, and decimals of too many digits.
+
+Arrow arrays can hold them, and Lance pages have no means to tell. They are refused on writing, because readers refuse
+them, and on reading, because they would poison whatever comes next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.data_block import DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.errors import CorruptFileError, InvalidInputError
+
+_FIRST_NOT_ASCII = 0x80
+_UTF8 = (pa.string(), pa.large_string())
+_CURES = {True: "store it as binary", False: "cast it to a decimal of more digits"}
+
+
+def check_read(array: pa.Array) -> None:
+    """Check the values of an array that was read.
+
+    Raises
+    ------
+    CorruptFileError
+    """
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"a value is not of type {array.type}: {error}") from error
+
+
+def check_written(block: DataBlock, arrow_type: pa.DataType) -> None:
+    """Check values that are to be written, of which nulls are zeros and empty strings.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    if isinstance(block, VariableWidthBlock):
+        if arrow_type not in _UTF8 or is_ascii(block):
+            return
+        buffers = [pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
+    elif pa.types.is_decimal(arrow_type):
+        assert isinstance(block, FixedWidthBlock)
+        buffers = [pa.py_buffer(block.data)]
+    else:
+        return
+    try:
+        pa.Array.from_buffers(arrow_type, block.num_values, [None, *buffers]).validate(full=True)
+    except pa.ArrowInvalid as error:
+        what = f"a value is not of type {arrow_type}, and could not be read back: {error}"
+        raise InvalidInputError(f"{what}; {_CURES[arrow_type in _UTF8]}") from error
+
+
+def is_ascii(block: VariableWidthBlock) -> bool:
+    """Return whether all bytes of byte strings are ASCII, which is found faster than whether they are UTF-8."""
+    used = block.data[int(block.offsets[0]) : int(block.offsets[-1])]
+    return int(np.max(used, initial=0)) < _FIRST_NOT_ASCII
