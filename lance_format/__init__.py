@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from lance_format.table.indices.building import IndexConfig
     from lance_format.table.scan.column_bounds import ColumnBounds
     from lance_format.table.scan.metrics import ScanMetrics
-    from lance_format.table.scan.ordered_scan import ColumnOrdering
+    from lance_format.table.scan.options import ColumnOrdering
     from lance_format.table.scan.scanner import LanceScanner
     from lance_format.table.scan.tasks import ScanTask
     from lance_format.table.transaction.transaction import Transaction
@@ -129,7 +129,7 @@ _LAZY = {
     "MergeInsertBuilder": "lance_format.table.dataset.merge_builder",
     "ColumnBounds": "lance_format.table.scan.column_bounds",
     "Compaction": "lance_format.table.dataset.optimize",
-    "ColumnOrdering": "lance_format.table.scan.ordered_scan",
+    "ColumnOrdering": "lance_format.table.scan.options",
     "DatasetDelta": "lance_format.table.dataset.delta",
     "FragmentMetadata": "lance_format.table.format.fragment",
     "IndexConfig": "lance_format.table.indices.building",

@@ -14,10 +14,18 @@ import lance_format
 from lance_format import InvalidInputError, NotSupportedError, RetryableCommitConflictError
 from lance_format.object_store import resolve
 from lance_format.proto import table_pb2
-from lance_format.table.changes.rows.delete import delete_rows
+from lance_format.table.changes.rows.delete import plan_delete
 from lance_format.table.versions.history import load_history
+from lance_format.table.versions.planned_change import run_change
+from lance_format.table.versions.table_version import TableVersion
 from tests.interop.test_table_pylance import assert_same
 from tests.table.builders import changed_manifest
+
+
+def delete_rows(table: TableVersion, predicate: str) -> tuple[TableVersion, int]:
+    """Delete rows, planned on a version that need not be the latest."""
+    made, result = run_change(table, plan_delete(table, predicate))
+    return made, result.num_deleted_rows
 
 
 def people(num_rows: int) -> pa.Table:

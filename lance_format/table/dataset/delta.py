@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.fragments.row_columns import ROW_ID
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.history import load_version
@@ -101,7 +102,7 @@ class DatasetDelta:
     def _read(self, predicate: str) -> pa.RecordBatchReader:
         self._check_stable()
         columns = [*self.end.manifest.schema.names, *_LINEAGE]
-        return LanceScanner(self.end, columns=columns, filter=predicate).to_reader()
+        return LanceScanner(self.end, ScanOptions(columns=columns, filter=predicate)).to_reader()
 
     def _check_stable(self) -> None:
         if not self.end.manifest.stable_row_ids:
@@ -134,6 +135,6 @@ def choose_versions(
 def _ids_beyond(table: TableVersion, other: TableVersion) -> RowIds:
     """Return the ids of the rows of fragments that another version has not, or not in the same form; ascending."""
     fragments = list(table.manifest.fragments.beyond(other.manifest.fragments))
-    scanner = LanceScanner(table, columns=[ROW_ID], fragments=fragments)
+    scanner = LanceScanner(table, ScanOptions(columns=[ROW_ID], fragments=fragments))
     ids = [batch.column(0).to_numpy() for batch in scanner.to_batches()]
     return np.sort(np.concatenate([np.zeros(0, np.uint64), *ids]))

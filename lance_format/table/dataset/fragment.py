@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ID, LiveRows
 from lance_format.table.maintenance.validation import validate_fragment
 from lance_format.table.scan.choose import open_scanner
+from lance_format.table.scan.options import ScanKeywords, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import Indices, as_row_numbers, take_places
@@ -246,9 +247,14 @@ class LanceFragment(ScanMethods):
         made, fields, offsets = update_columns(self._dataset._table, self._metadata, data, left_on, right_on)
         return (made, fields, offsets) if with_offsets else (made, fields)
 
-    def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
+    def scanner(
+        self, columns: Columns | None = None, filter: Filter | None = None, **options: Unpack[ScanKeywords]
+    ) -> LanceScanner:
         """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
-        return open_scanner(self._dataset._table, columns=columns, filter=filter, fragments=[self._metadata], **options)
+        return open_scanner(
+            self._dataset._table,
+            ScanOptions.of({"columns": columns, "filter": filter, **options, "fragments": [self._metadata]}),
+        )
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their place in the fragment; see `LanceDataset.take`."""

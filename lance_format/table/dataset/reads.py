@@ -16,7 +16,7 @@ from lance_format.table.dataset.scan_methods import ScanMethods
 from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.scan.metrics import MetricsCallback
-from lance_format.table.scan.ordered_scan import OrderBy
+from lance_format.table.scan.options import OrderBy, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import Indices, take_places, take_row_ids
@@ -116,11 +116,11 @@ class DatasetReads(OpenTable, ScanMethods):
             **tuning,
         }
         chosen = {name: value for name, value in given.items() if value is not None}
-        return open_scanner(self._table, **{**self._default_scan_options, **chosen})
+        return open_scanner(self._table, ScanOptions.of({**self._default_scan_options, **chosen}))
 
     def count_rows(self, filter: Filter | None = None) -> int:
         """Count the rows, deleted ones not included, that a filter lets pass."""
-        return open_scanner(self._table, columns=[], filter=filter).count_rows()
+        return LanceScanner(self._table, ScanOptions(columns=[], filter=filter)).count_rows()
 
     def __len__(self) -> int:
         """Count the rows, deleted ones not included."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
+from lance_format.table.scan.options import ScanKeywords
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
 
@@ -14,7 +15,9 @@ from lance_format.table.scan.scanner import LanceScanner
 class ScanMethods:
     """What can be read through a scanner. A base of `LanceDataset` and `LanceFragment`, which say what is scanned."""
 
-    def scanner(self, columns: Columns | None = None, filter: Filter | None = None, **options: Any) -> LanceScanner:
+    def scanner(
+        self, columns: Columns | None = None, filter: Filter | None = None, **options: Unpack[ScanKeywords]
+    ) -> LanceScanner:
         """Say which rows and columns to read."""
         raise NotImplementedError
 
@@ -22,7 +25,7 @@ class ScanMethods:
         self,
         columns: Columns | None = None,
         filter: Filter | None = None,
-        **options: Any,
+        **options: Unpack[ScanKeywords],
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in order, as a stream; the arguments are those of `LanceDataset.scanner`."""
         return self.scanner(columns, filter, **options).to_batches()
@@ -31,7 +34,7 @@ class ScanMethods:
         self,
         columns: Columns | None = None,
         filter: Filter | None = None,
-        **options: Any,
+        **options: Unpack[ScanKeywords],
     ) -> pa.Table:
         """Read rows into memory; the arguments are those of `LanceDataset.scanner`."""
         return self.scanner(columns, filter, **options).to_table()
@@ -40,7 +43,7 @@ class ScanMethods:
         self,
         columns: Columns | None = None,
         filter: Filter | None = None,
-        **options: Any,
+        **options: Unpack[ScanKeywords],
     ) -> Any:
         """Read rows into a DataFrame of pandas, which has to be installed; see `to_table`."""
         return self.to_table(columns, filter, **options).to_pandas()
@@ -49,9 +52,10 @@ class ScanMethods:
         """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
         return self.scanner().__arrow_c_stream__(requested_schema)
 
-    def head(self, num_rows: int, columns: Columns | None = None, **options: Any) -> pa.Table:
+    def head(self, num_rows: int, columns: Columns | None = None, **options: Unpack[ScanKeywords]) -> pa.Table:
         """Read the first rows; further arguments are those of `LanceDataset.scanner`."""
-        return self.to_table(columns, limit=num_rows, **options)
+        options["limit"] = num_rows
+        return self.to_table(columns, **options)
 
     def count_rows(self, filter: Filter | None = None) -> int:
         """Count the rows, deleted ones not included, that a filter lets pass."""

@@ -9,7 +9,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.metrics import MetricsCallback
-from lance_format.table.scan.ordered_scan import OrderBy
+from lance_format.table.scan.options import OrderBy, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
 
@@ -142,7 +142,7 @@ class ScannerBuilder:
         InvalidInputError
             If what was set makes no sense.
         """
-        return open_scanner(self._dataset._table, **self._options)
+        return open_scanner(self._dataset._table, ScanOptions.of(self._options))
 
     def _set(self, **option: Any) -> Self:
         self._options |= option

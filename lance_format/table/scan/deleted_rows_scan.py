@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_format.table.scan.metrics import ScanMeter
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanned_fragment import Rows, Window
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import FragmentRanges
@@ -28,9 +27,7 @@ class DeletedRowsScanner(LanceScanner):
     Parameters
     ----------
     table : TableVersion
-    fragments : sequence of FragmentMetadata, optional
-    **options
-        See `LanceScanner`.
+    options : ScanOptions
 
     Raises
     ------
@@ -39,13 +36,11 @@ class DeletedRowsScanner(LanceScanner):
         asked for, which deleted rows do not have.
     """
 
-    def __init__(
-        self, table: TableVersion, *, fragments: Sequence[FragmentMetadata] | None = None, **options: Any
-    ) -> None:
-        found = table.manifest.fragments if fragments is None else fragments
+    def __init__(self, table: TableVersion, options: ScanOptions) -> None:
+        found = table.manifest.fragments if options.fragments is None else options.fragments
         self._stored = {fragment.id: fragment for fragment in found}
         whole = [dataclasses.replace(fragment, deletion_file=None) for fragment in found]
-        super().__init__(table, fragments=whole, **options)
+        super().__init__(table, dataclasses.replace(options, fragments=whole))
         self._named = [name for name in (ROW_ID, ROW_ADDRESS) if name in self._projection.row_columns]
         if ROW_ID not in self._named:
             raise InvalidInputError(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,31 +13,11 @@ import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.fragments.row_columns import ROW_OFFSET
-from lance_format.table.scan.projection import Columns
+from lance_format.table.scan.options import ColumnOrdering, ScanOptions
 from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import find_places, take_found
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.versions.table_version import TableVersion
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnOrdering:
-    """How rows are sorted by one column.
-
-    Parameters
-    ----------
-    column_name : str
-        A column, or a dotted path of a field below structs.
-    ascending : bool
-    nulls_first : bool
-    """
-
-    column_name: str
-    ascending: bool = True
-    nulls_first: bool = False
-
-
-OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 
 
 class OrderedScanner(LanceScanner):
@@ -48,50 +28,36 @@ class OrderedScanner(LanceScanner):
     Parameters
     ----------
     table : TableVersion
-    order_by : sequence of ColumnOrdering or str
-        The first one decides, the others where it leaves rows equal. Rows that are equal in all stay in their order.
-    columns, limit, offset, with_row_id, with_row_address, blob_handling, **options
-        See `LanceScanner`. The window is one of the sorted rows.
+    options : ScanOptions
+        The first ordering decides, the others where it leaves rows equal. Rows that are equal in all stay in their
+        order. The window is one of the sorted rows.
 
     Raises
     ------
     InvalidInputError
-        If an argument makes no sense.
+        If an ordering makes no sense.
     """
 
-    def __init__(
-        self,
-        table: TableVersion,
-        order_by: OrderBy,
-        *,
-        columns: Columns | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        blob_handling: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            table,
-            columns=columns,
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            blob_handling=blob_handling,
-            **options,
-        )
-        self._orderings = [_as_ordering(ordering) for ordering in order_by]
+    def __init__(self, table: TableVersion, options: ScanOptions) -> None:
+        super().__init__(table, options)
+        self._orderings = [_as_ordering(ordering) for ordering in options.order_by]
         names = list(dict.fromkeys(ordering.column_name for ordering in self._orderings))
-        self._keys = LanceScanner(
-            table, columns=[*(name for name in names if name != ROW_OFFSET), ROW_OFFSET], **options
+        keys = dataclasses.replace(
+            options,
+            columns=[*(name for name in names if name != ROW_OFFSET), ROW_OFFSET],
+            limit=None,
+            offset=0,
+            with_row_id=False,
+            with_row_address=False,
+            blob_handling=None,
+            order_by=(),
         )
-        self._rows = plan_output(table, columns, (with_row_id, with_row_address), blob_handling)
+        self._keys = LanceScanner(table, keys)
+        self._rows = plan_output(table, dataclasses.replace(options, filter=None))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in the order that was asked for, as a stream."""
-        yield from self._sorted(self._keys.to_table(), self._offset)
+        yield from self._sorted(self._keys.to_table(), self._options.offset)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts, each of which is sorted for itself; see `LanceScanner.plan_tasks`.
@@ -101,7 +67,7 @@ class OrderedScanner(LanceScanner):
         InvalidInputError
             If an argument makes no sense, or there is an offset: no task can know which rows the others skip.
         """
-        if self._offset:
+        if self._options.offset:
             raise InvalidInputError("sorted rows cannot be skipped by tasks; leave the offset out")
         return self._keys.plan_tasks(split_size_bytes, min_tasks=min_tasks)
 
@@ -113,7 +79,7 @@ class OrderedScanner(LanceScanner):
     def _sorted(self, keys: pa.Table, offset: int) -> Iterator[pa.RecordBatch]:
         self._metrics = self._keys.metrics
         order = np.lexsort([_ranks(keys[ordering.column_name], ordering) for ordering in reversed(self._orderings)])
-        stop = None if self._limit is None else offset + self._limit
+        stop = None if self._options.limit is None else offset + self._options.limit
         places = keys[ROW_OFFSET].to_numpy()[order[offset:stop]]
         found = find_places(self._table, places)
         for start in range(0, places.size, self._batch_size):

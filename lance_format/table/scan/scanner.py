@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobHandling, read_schema
-from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.errors import InvalidInputError
 from lance_format.expressions import to_sql
 from lance_format.file.json_columns import with_text
 from lance_format.table.batches.streams import first_rows, of_equal_size
@@ -23,35 +22,15 @@ from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.scan.index_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.scan.late_materialisation import Pace, Stages, materialise, materialise_together, small_together
-from lance_format.table.scan.metrics import MetricsCallback, ScanMeter, ScanMetrics, describe_plan, report
-from lance_format.table.scan.projection import Columns, Filter, Projection, plan_projection
+from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
+from lance_format.table.scan.options import ScanOptions
+from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, Rows, Window, clip
 from lance_format.table.scan.statistics_pruning import prune, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.table_version import TableVersion
-
-DEFAULT_BATCH_SIZE = 8192
-_BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
-_TUNING = {
-    "batch_size_bytes",
-    "batch_readahead",
-    "fragment_readahead",
-    "scan_in_order",
-    "prefilter",
-    "use_stats",
-    "fast_search",
-    "io_buffer_size",
-    "late_materialization",
-    "disable_scoring_autoprojection",
-}
-_UNSUPPORTED = {
-    "nearest": "vectors cannot be searched",
-    "full_text_query": "text cannot be searched",
-    "index_segments": "all parts of an index are used",
-}
-_MAX_BATCH_SIZE = 2**31 - 1
 
 
 class LanceScanner:
@@ -60,61 +39,17 @@ class LanceScanner:
     Parameters
     ----------
     table : TableVersion
-    columns : sequence of str, or mapping of str to str, optional
-        Names of columns, of fields below them, and of row columns; or SQL expressions by the names of their results.
-        All columns of the table if not given.
-    filter : str, pyarrow.compute.Expression or Expression, optional
-        Which rows: SQL, or an expression of pyarrow.
-    limit, offset : int, optional
-        How many of these rows at most, and how many to skip before.
-    batch_size : int, optional
-        The most rows that a batch has; 8192 if not given.
-    fragments : sequence of FragmentMetadata, optional
-        Of the table; all if not given.
-    with_row_id, with_row_address : bool
-        Whether to add these columns.
-    blob_handling : str, optional
-        What columns of blobs are read as.
-    scan_stats_callback : callable, optional
-        Called with the `ScanMetrics` of every scan when it ends.
-    use_scalar_index : bool
-        Whether to leave out what indices say that the filter does not match.
-    strict_batch_size : bool
-        Whether all batches but the last have `batch_size` rows.
-
-    Raises
-    ------
-    InvalidInputError
-        If an argument makes no sense.
+    options : ScanOptions
     """
 
-    def __init__(
-        self,
-        table: TableVersion,
-        *,
-        columns: Columns | None = None,
-        filter: Filter | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        batch_size: int | None = None,
-        fragments: Sequence[FragmentMetadata] | None = None,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        blob_handling: str | None = None,
-        scan_stats_callback: MetricsCallback | None = None,
-        use_scalar_index: bool = True,
-        strict_batch_size: bool = False,
-    ) -> None:
+    def __init__(self, table: TableVersion, options: ScanOptions) -> None:
         self._table = table
-        self._callback = scan_stats_callback
-        self._strict_batch_size = strict_batch_size
+        self._options = options
+        self._batch_size = options.batch_rows
         self._metrics: ScanMetrics | None = None
-        self._fragments = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
-        self._limit, self._offset, self._batch_size = _check_window(limit, offset, batch_size)
-        row_columns = (with_row_id, with_row_address)
-        self._projection = plan_output(table, columns, row_columns, blob_handling, filter)
+        self._fragments = table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
+        self._projection = plan_output(table, options)
         self._stages = Stages.of(self._projection)
-        self._use_scalar_index = use_scalar_index
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -145,8 +80,10 @@ class LanceScanner:
         verbose : bool
             Whether to add the types of the columns, and to look for the fragments and rows that the filter names.
         """
-        lines = describe_plan(self._stages, self.filter_text, self._limit, self._offset, verbose=verbose)
-        indices = usable_indices(self._table, self._projection.filter) if self._use_scalar_index else []
+        lines = describe_plan(
+            self._stages, self.filter_text, self._options.limit, self._options.offset, verbose=verbose
+        )
+        indices = usable_indices(self._table, self._projection.filter) if self._options.use_scalar_index else []
         if indices:
             lines.append(f"indices: {', '.join(indices)}")
         if verbose:
@@ -165,7 +102,7 @@ class LanceScanner:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in order, as a stream."""
         found = (self._projection.apply(batch) for batch, _ in self.matching())
-        yield from of_equal_size(found, self._batch_size) if self._strict_batch_size else found
+        yield from of_equal_size(found, self._batch_size) if self._options.strict_batch_size else found
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read the rows in order, as a stream that tells its schema."""
@@ -193,8 +130,8 @@ class LanceScanner:
         """Count the rows."""
         if self._projection.filter is not None:
             return sum(batch.num_rows for batch, _ in self.matching())
-        total = max(int(self._table.num_rows(self._fragments).sum()) - self._offset, 0)
-        return total if self._limit is None else min(total, self._limit)
+        total = max(int(self._table.num_rows(self._fragments).sum()) - self._options.offset, 0)
+        return total if self._options.limit is None else min(total, self._options.limit)
 
     def matching_rows(self) -> Iterator[LiveRows]:
         """Find the rows, without their values, fragment by fragment and in order."""
@@ -204,7 +141,7 @@ class LanceScanner:
     def matching(self) -> Iterator[Rows]:
         """Read the rows that pass the filter and the window, with all columns that the result is made of."""
         num_rows = int(self._fragments.columns.physical_rows.sum())
-        window = Window(self._offset, self._limit)
+        window = Window(self._options.offset, self._options.limit)
         meter = ScanMeter(Pace.start(self._batch_size, window), len(self._fragments), num_rows)
         meter.pruned = self._pruned
         yield from self._read(self._whole(), window, meter)
@@ -236,11 +173,11 @@ class LanceScanner:
         for name, value in (("split_size_bytes", split_size_bytes), ("min_tasks", min_tasks)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
-        if self._projection.filter is not None and self._offset:
+        if self._projection.filter is not None and self._options.offset:
             raise InvalidInputError("rows that pass a filter cannot be skipped by tasks; leave the offset out")
         ranges = self._whole()
         if self._projection.filter is None:
-            ranges = self._within(ranges, Window(self._offset, self._limit))
+            ranges = self._within(ranges, Window(self._options.offset, self._options.limit))
         wanted = prune_ahead(self._projection, [found for found in ranges if len(found[1])])
         return plan_tasks(
             [found for found in wanted if len(found[1])], self._projection.source, split_size_bytes, min_tasks
@@ -262,7 +199,7 @@ class LanceScanner:
 
     def matching_in(self, task: ScanTask) -> Iterator[Rows]:
         """Do what `matching` does for the rows of a task."""
-        window = Window(0, None if self._projection.filter is None else self._limit)
+        window = Window(0, None if self._projection.filter is None else self._options.limit)
         meter = ScanMeter(Pace.start(self._batch_size, window), len(task.fragment_ids), task.num_rows)
         yield from self._read(self._ranges_of(task), window, meter)
 
@@ -294,7 +231,7 @@ class LanceScanner:
     @cached_property
     def _pruned(self) -> PrunedFragments:
         """Return what indices say of the filter."""
-        if not self._use_scalar_index or self._projection.filter is None:
+        if not self._options.use_scalar_index or self._projection.filter is None:
             return PrunedFragments()
         return prune_fragments(self._table, self._projection.filter, self._fragments)
 
@@ -317,7 +254,7 @@ class LanceScanner:
             yield from self._read_fragments(fragments, window, meter)
         finally:
             self._metrics = meter.metrics()
-            report(self._table.uri, self._table.manifest.version, self._metrics, self._callback)
+            report(self._table.uri, self._table.manifest.version, self._metrics, self._options.scan_stats_callback)
 
     def _read_fragments(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
         projection = self._projection
@@ -367,58 +304,8 @@ class LanceScanner:
         return self._table.scan(fragment, self._projection.source)
 
 
-def plan_output(
-    table: TableVersion,
-    columns: Columns | None,
-    row_columns: tuple[bool, bool],
-    blob_handling: str | None,
-    filter: Filter | None = None,
-) -> Projection:
-    """Return what has to be read for the result of a scan, and how that is made of it; see `LanceScanner`.
-
-    Parameters
-    ----------
-    table, columns, blob_handling, filter
-    row_columns : tuple of bool
-        Whether to add `_rowid`, and whether `_rowaddr`.
-    """
-    extra = [name for name, wanted in zip((ROW_ID, ROW_ADDRESS), row_columns, strict=True) if wanted]
-    stored = read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
-    return plan_projection(stored, columns, filter, extra=extra)
-
-
-def check_tuning(arguments: Mapping[str, object]) -> None:
-    """Check the arguments that pylance has for its scanner beyond those of ours.
-
-    Raises
-    ------
-    InvalidInputError
-        If it does not have one either.
-    NotSupportedError
-        If one asks for something that ours cannot do.
-    """
-    for name, value in arguments.items():
-        if name not in _TUNING and name not in _UNSUPPORTED:
-            raise InvalidInputError(f"a scanner has no argument {name!r}")
-        if name in _UNSUPPORTED and value is not None and value is not False:
-            raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
-
-
-def _default_batch_size() -> int:
-    text = os.environ.get(_BATCH_SIZE_VARIABLE, str(DEFAULT_BATCH_SIZE))
-    try:
-        return int(text)
-    except ValueError as error:
-        raise InvalidInputError(f"{_BATCH_SIZE_VARIABLE} is {text!r}; a whole number is needed") from error
-
-
-def _check_window(limit: int | None, offset: int | None, batch_size: int | None) -> tuple[int | None, int, int]:
-    """Return limit, offset and batch size once they are shown to make sense, defaults filled in."""
-    batch_size = _default_batch_size() if batch_size is None else batch_size
-    offset = 0 if offset is None else offset
-    for name, value in (("Limit", limit), ("Offset", offset)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise InvalidInputError(f"{name} must be non-negative, and a whole number; it is {value!r}")
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InvalidInputError(f"batch_size is {batch_size!r}; a whole number from 1 on is needed")
-    return limit, offset, min(batch_size, _MAX_BATCH_SIZE)
+def plan_output(table: TableVersion, options: ScanOptions) -> Projection:
+    """Return what has to be read for the result of a scan, and how the result is made of it."""
+    wanted = {ROW_ID: options.with_row_id, ROW_ADDRESS: options.with_row_address}
+    stored = read_schema(table.manifest.schema, BlobHandling.parse(options.blob_handling))
+    return plan_projection(stored, options.columns, options.filter, extra=[name for name in wanted if wanted[name]])

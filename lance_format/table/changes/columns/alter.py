@@ -21,6 +21,7 @@ from lance_format.file.json_columns import has_json
 from lance_format.table.changes.columns.add import ColumnSource, add_data_file
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import without_dropped_files
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.transaction.operations import Merge, Project
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -129,7 +130,7 @@ def _check_cast(table: TableVersion, path: Sequence[Field], wanted: pa.DataType)
 
 
 def _check_no_nulls(table: TableVersion, path: str) -> None:
-    num_nulls = LanceScanner(table, columns=[], filter=f"{path} IS NULL").count_rows()
+    num_nulls = LanceScanner(table, ScanOptions(columns=[], filter=f"{path} IS NULL")).count_rows()
     if num_nulls:
         raise SchemaMismatchError(f"column {path!r} has {num_nulls} nulls, and cannot be made to hold none")
 

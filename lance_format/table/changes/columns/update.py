@@ -15,6 +15,7 @@ from lance_format.table.batches.key_index import index_keys
 from lance_format.table.changes.columns.replace import Rows, replace_values, serialize_offsets
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.versions.table_version import Draft, TableVersion
 
@@ -92,5 +93,5 @@ def _match(table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left
     last_row = np.full(keys.num_keys + 1, -1, np.int64)  # The last one is that of keys which the data lacks.
     last_row[numbers] = np.arange(numbers.size)
     last_row[-1] = -1
-    read = LanceScanner(table, columns=[left_on], fragments=[fragment]).to_table()
+    read = LanceScanner(table, ScanOptions(columns=[left_on], fragments=[fragment])).to_table()
     return last_row[keys.find(read)]

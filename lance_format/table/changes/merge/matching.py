@@ -30,6 +30,7 @@ from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.scan.metrics import ScanMetrics
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import plan_projection, visible_schema
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.versions.table_version import TableVersion
@@ -216,7 +217,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
     terms = bind_terms(table.manifest.schema, merging, with_given_fields(source.table.schema, source.partial))
     if not source.table.num_rows and not merging.deletes_others:
         return found
-    scanner = LanceScanner(table, columns=list(terms.columns))
+    scanner = LanceScanner(table, ScanOptions(columns=list(terms.columns)))
     for batches, pieces in _gathered(scanner.matching(), source.rows_to_search):
         target = pa.Table.from_batches(batches)
         numbers = source.find(target.select(merging.on))

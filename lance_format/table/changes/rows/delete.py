@@ -10,6 +10,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.changes.rows.replaced_rows import gather, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import Filter
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask
@@ -123,4 +124,4 @@ def scan_deleted(
         raise InvalidInputError(
             "the predicate is None; SQL text or an expression of pyarrow is needed, or truncate_table() for all rows"
         )
-    return LanceScanner(table, columns=[], filter=predicate, fragments=fragments)
+    return LanceScanner(table, ScanOptions(columns=[], filter=predicate, fragments=fragments))

@@ -16,6 +16,7 @@ from lance_format.expressions import BoundExpression, as_expression, bind, evalu
 from lance_format.expressions.nodes import Cast, Column, Path
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
+from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import Filter
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask
@@ -67,7 +68,7 @@ class UpdateTask(ChangeTask[RowChanges]):
         """Write the rows; see `execute`."""
         schema = read_schema(table.manifest.schema, BlobHandling.ALL_BINARY)
         values = _bind_values(schema, self.updates)
-        scanner = LanceScanner(table, filter=self.predicate, blob_handling=BlobHandling.ALL_BINARY.value)
+        scanner = _scan_changed(table, self.predicate)
         replaced, moved = RowSet(), MovedRows()
 
         def changed() -> Iterator[pa.RecordBatch]:
@@ -145,13 +146,17 @@ def plan_update(
         If an expression does not fit the table.
     """
     _bind_values(read_schema(table.manifest.schema, BlobHandling.ALL_BINARY), updates)
-    scanner = LanceScanner(table, filter=predicate, blob_handling=BlobHandling.ALL_BINARY.value)
+    scanner = _scan_changed(table, predicate)
     version, identity = table.manifest.version, str(uuid.uuid4())
     tasks = tuple(
         UpdateTask(version, identity, dict(updates), predicate, file_version, part)
         for part in divide(scanner, split_size_bytes)
     )
     return UpdatePlan(version, identity, tuple(updates), tasks)
+
+
+def _scan_changed(table: TableVersion, predicate: Filter | None) -> LanceScanner:
+    return LanceScanner(table, ScanOptions(filter=predicate, blob_handling=BlobHandling.ALL_BINARY.value))
 
 
 def _bind_values(schema: Schema, updates: Mapping[str, str]) -> dict[str, BoundExpression]:

@@ -1,0 +1,204 @@
+"""The options of a scan, as one validated value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypedDict
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.scan.metrics import MetricsCallback
+from lance_format.table.scan.projection import Columns, Filter
+
+DEFAULT_BATCH_SIZE = 8192
+_BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
+_MAX_BATCH_SIZE = 2**31 - 1
+_TUNING = {
+    "batch_size_bytes",
+    "batch_readahead",
+    "fragment_readahead",
+    "scan_in_order",
+    "prefilter",
+    "use_stats",
+    "fast_search",
+    "io_buffer_size",
+    "late_materialization",
+    "disable_scoring_autoprojection",
+}
+_UNSUPPORTED = {
+    "nearest": "vectors cannot be searched",
+    "full_text_query": "text cannot be searched",
+    "index_segments": "all parts of an index are used",
+}
+_SWITCHES = ("with_row_id", "with_row_address", "use_scalar_index", "strict_batch_size", "include_deleted_rows")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrdering:
+    """Order of rows by one column.
+
+    Parameters
+    ----------
+    column_name : str
+        A column, or a dotted path of a field below structs.
+    ascending : bool
+    nulls_first : bool
+    """
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
+
+
+class ScanKeywords(TypedDict, total=False):
+    """Keyword arguments of a scan of a table or a fragment, beside columns and filter; see `LanceDataset.scanner`."""
+
+    limit: int | None
+    offset: int | None
+    batch_size: int | None
+    fragments: Iterable[Any] | None
+    with_row_id: bool | None
+    with_row_address: bool | None
+    blob_handling: str | None
+    order_by: OrderBy | None
+    scan_stats_callback: MetricsCallback | None
+    use_scalar_index: bool | None
+    strict_batch_size: bool | None
+    include_deleted_rows: bool | None
+    batch_size_bytes: int | None
+    batch_readahead: int | None
+    fragment_readahead: int | None
+    scan_in_order: bool | None
+    prefilter: bool | None
+    use_stats: bool | None
+    fast_search: bool | None
+    io_buffer_size: int | None
+    late_materialization: bool | list[str] | None
+    disable_scoring_autoprojection: bool | None
+    nearest: Any
+    full_text_query: Any
+    index_segments: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanOptions:
+    """The rows and columns that a scan reads.
+
+    Parameters
+    ----------
+    columns : sequence of str, mapping of str to str, or pa.Schema, optional
+        Names of columns, of fields below them, and of row columns; or SQL expressions by the names of their results.
+        All columns of the table if not given.
+    filter : str, pyarrow.compute.Expression or Expression, optional
+        The rows to read, as SQL or as an expression of pyarrow; all if not given.
+    limit : int, optional
+        The most rows to read; all if not given.
+    offset : int
+        Number of rows to skip.
+    batch_size : int, optional
+        The most rows of a batch; if not given, the value of the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or
+        8192.
+    fragments : sequence of FragmentMetadata, optional
+        Fragments of the table; all if not given.
+    with_row_id, with_row_address : bool
+        Whether to add the columns `_rowid` and `_rowaddr`.
+    blob_handling : str, optional
+        The form in which columns of blobs are read.
+    order_by : sequence of ColumnOrdering or str
+        The columns that rows are sorted by; none by default.
+    scan_stats_callback : callable, optional
+        Called with the `ScanMetrics` of every scan when it ends.
+    use_scalar_index : bool
+        Whether to leave out rows that cannot match the filter, as indices say.
+    strict_batch_size : bool
+        Whether all batches but the last have `batch_size` rows.
+    include_deleted_rows : bool
+        Whether to return deleted rows among the others.
+
+    Raises
+    ------
+    InvalidInputError
+        If an option makes no sense.
+    NotSupportedError
+        If deleted rows are to be sorted.
+    """
+
+    columns: Columns | None = None
+    filter: Filter | None = None
+    limit: int | None = None
+    offset: int = 0
+    batch_size: int | None = None
+    fragments: Sequence[FragmentMetadata] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    blob_handling: str | None = None
+    order_by: OrderBy = ()
+    scan_stats_callback: MetricsCallback | None = None
+    use_scalar_index: bool = True
+    strict_batch_size: bool = False
+    include_deleted_rows: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("Limit", self.limit), ("Offset", self.offset)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise InvalidInputError(f"{name} must be non-negative, and a whole number; it is {value!r}")
+        size = self.batch_size
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise InvalidInputError(f"batch_size is {size!r}; a whole number from 1 on is needed")
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInputError(f"{name} is {getattr(self, name)!r}; True or False is needed")
+        if self.scan_stats_callback is not None and not callable(self.scan_stats_callback):
+            raise InvalidInputError(f"scan_stats_callback is {self.scan_stats_callback!r}; a function is needed")
+        if self.include_deleted_rows and self.order_by:
+            raise NotSupportedError("include_deleted_rows is not supported with order_by: sort what is read")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ScanOptions:
+        """Return options by their names. None stands for the default.
+
+        Parameters
+        ----------
+        given : mapping of str to object
+            Also the arguments that pylance has for its scanner beyond these options: those that tell it how to read
+            have no effect.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no option of a name, or one makes no sense.
+        NotSupportedError
+            If vectors or full text are to be searched, or deleted rows sorted.
+        """
+        chosen: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in _UNSUPPORTED:
+                if value is not None and value is not False:
+                    raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
+            elif name not in cls.__slots__:
+                if name not in _TUNING:
+                    raise InvalidInputError(f"a scanner has no argument {name!r}")
+            elif value is not None:
+                chosen[name] = value
+        return cls(**chosen)
+
+    @property
+    def batch_rows(self) -> int:
+        """The most rows of a batch, with the default filled in."""
+        return min(_default_batch_size() if self.batch_size is None else self.batch_size, _MAX_BATCH_SIZE)
+
+
+def _default_batch_size() -> int:
+    text = os.environ.get(_BATCH_SIZE_VARIABLE, str(DEFAULT_BATCH_SIZE))
+    try:
+        found = int(text)
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise InvalidInputError(f"{_BATCH_SIZE_VARIABLE} is {text!r}; a whole number from 1 on is needed")
+    return found
