@@ -1,23 +1,29 @@
 # Needs python 3.11 or newer, Java 17 or newer, and make; everything else goes into .venv.
 #
-#   make demo   write, append, query and check the New York flights of 2013
-#   make test   run the tests
-#   make lint   ruff, mypy and the import contracts
+#   make demo    write, append, query and check the New York flights of 2013
+#   make test    run the tests: those of the library, then those of Spark
+#   make lint    ruff, mypy and the import contracts
+#   make matrix  run the tests of Spark on the older releases of Spark that are supported
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV := .venv
 BIN := $(VENV)/bin
 # compat: Spark looks for data sources on sys.path, where the default editable install puts nothing.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat
+PIP := python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat
+INSTALL := $(BIN)/$(PIP)
 NEED_JAVA := Java 17 or newer is needed and was not found: install it (Debian, Ubuntu: apt install default-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME to it
 NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or name it with make PYTHON=...
+
+PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --durations=25
+PYTEST := $(BIN)/python -m pytest $(PARALLEL)
+SPARKS := 4.1 4.2
 
 # Spark's workers have to be the Python of the driver.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help demo test lint java clean
+.PHONY: help demo test lint matrix java clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -25,8 +31,23 @@ help:
 demo: java $(VENV)/.examples
 	$(BIN)/python examples/flights.py $(ARGS)
 
+# Every process of the second stage has one JVM, which its files share. With ARGS pytest runs once, with these.
 test: java $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
+ifdef ARGS
+	$(PYTEST) $(ARGS)
+else
+	$(PYTEST) --ignore=tests/spark
+	$(PYTEST) tests/spark
+endif
+
+# PySpark 4.1 and 4.2 leave sockets open, which Python warns of.
+matrix: java $(SPARKS:%=$(VENV)-spark-%/.test)
+	@set -e; for spark in $(SPARKS); do \
+	  echo "Spark $$spark"; \
+	  export PYSPARK_PYTHON=$(CURDIR)/$(VENV)-spark-$$spark/bin/python; \
+	  export PYSPARK_DRIVER_PYTHON=$$PYSPARK_PYTHON; \
+	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) -W ignore::ResourceWarning $(or $(ARGS),tests/spark); \
+	done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -58,8 +79,14 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the checks need into $(VENV)"
-	@$(INSTALL) --editable '.[examples,test,dev]'
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(VENV)-spark-%/.test: pyproject.toml | $(BIN)/python
+	@echo "Installing the package, Spark $* and what the tests need into $(VENV)-spark-$*"
+	@$(BIN)/python -m venv $(VENV)-spark-$*
+	@$(VENV)-spark-$*/bin/$(PIP) 'pyspark==$*.*' --editable '.[examples,test]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(SPARKS:%=$(VENV)-spark-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
