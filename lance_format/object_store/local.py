@@ -5,7 +5,7 @@ complete or not at all: they are written under an unpredictable temporary name i
 renamed, or linked where an existing object must not be replaced.
 """
 
-# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH116, PTH118, PTH119, PTH120
+# ruff: noqa: PTH103, PTH104, PTH105, PTH106, PTH108, PTH116, PTH118, PTH119, PTH120
 # Paths are strings here, as in every store; descriptors and their flags have no counterpart in pathlib.
 
 from __future__ import annotations
@@ -128,6 +128,27 @@ class LocalStore:
         with contextlib.suppress(ObjectNotFoundError), _StorageErrors("delete", path):
             os.unlink(path)
 
+    def delete_exact(self, path: str, data: bytes) -> bool:
+        """See `ObjectStore`.
+
+        The file is set aside before it is looked at for good: no other can take its place in between.
+        """
+        if not self._holds(path, data):
+            return False
+        aside = _temporary_name(path)
+        try:
+            with _StorageErrors("delete", path):
+                os.rename(path, aside)
+        except ObjectNotFoundError:
+            return False
+        if self._holds(aside, data):
+            self.delete(aside)
+            return True
+        with contextlib.suppress(ObjectExistsError), _StorageErrors("put back", path):
+            os.link(aside, path, follow_symlinks=False)
+        self.delete(aside)
+        return False
+
     def check_writable(self, path: str) -> None:
         """See `ObjectStore`."""
         existing = path
@@ -152,6 +173,13 @@ class LocalStore:
         for directory in directories:
             with contextlib.suppress(OSError):  # Not empty or not there, which is as it should be.
                 os.rmdir(directory)
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        """Return whether there is a file of this content."""
+        try:
+            return self.size(path) == len(data) and self.read(path, len(data)) == data
+        except (ObjectNotFoundError, CorruptFileError):  # It was deleted or replaced in between.
+            return False
 
     def _tree_entries(self, directory: str) -> list[os.DirEntry[str]]:
         """Return files and directories; all at once, since a directory must not stay open while a caller works."""
@@ -246,7 +274,7 @@ class LocalWriter:
         self._replace = replace
         self._durable = durable
         self._position = 0
-        self._temporary = os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
+        self._temporary = _temporary_name(path)
         with _StorageErrors("create", path):
             self._descriptor = _create(self._temporary)
 
@@ -302,6 +330,11 @@ class LocalWriter:
     def _close_descriptor(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
+
+
+def _temporary_name(path: str) -> str:
+    """Return an unpredictable name in the same directory, by whose pattern a cleanup knows what is left over."""
+    return os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
 
 
 def _create(path: str) -> int:

@@ -91,6 +91,15 @@ class MemoryStore:
         with self._lock:
             self._objects.pop(path, None)
 
+    def delete_exact(self, path: str, data: bytes) -> bool:
+        """See `ObjectStore`."""
+        with self._lock:
+            found = self._objects.get(path)
+            if found is None or found.data != data:
+                return False
+            del self._objects[path]
+            return True
+
     def check_writable(self, path: str) -> None:
         """See `ObjectStore`; memory is."""
 

@@ -122,6 +122,9 @@ class ObjectStore(ReadableStore, Protocol):
     def delete(self, path: str) -> None:
         """Delete an object; harmless if there is none."""
 
+    def delete_exact(self, path: str, data: bytes) -> bool:
+        """Delete an object if it has this content, and return whether it had: nobody else's is ever deleted."""
+
     def check_writable(self, path: str) -> None:
         """Raise `StorageError` if objects plainly cannot be created in this directory; writes nothing."""
 

@@ -121,6 +121,15 @@ class ObjectStoreBehaviour:
         store.delete(f"{root}/a")
         assert store.list_names(root) == []
 
+    def test_only_the_exact_content_is_deleted(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", b"one")
+        for other in (b"", b"two", b"one more"):
+            assert not store.delete_exact(f"{root}/a", other)
+        assert store.read(f"{root}/a", 3) == b"one"
+        assert store.delete_exact(f"{root}/a", b"one")
+        assert not store.delete_exact(f"{root}/a", b"one")
+        assert store.list_names(root) == []
+
     def test_looking_whether_a_place_is_writable_writes_nothing(self, store: ObjectStore, root: str) -> None:
         store.check_writable(f"{root}/new/table")
         assert store.list_names(f"{root}/new") == []

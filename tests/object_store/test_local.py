@@ -128,3 +128,21 @@ def test_a_tree_does_not_follow_links(tmp_path: Path) -> None:
     (tmp_path / "tree/dangling").symlink_to(tmp_path / "nothing")
     paths = {info.path for info in LocalStore().list_tree(str(tmp_path / "tree"))}
     assert paths == {str(tmp_path / "tree/directory"), str(tmp_path / "tree/dangling")}
+
+
+def test_what_takes_the_place_of_an_object_that_is_deleted_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at its content and its deletion."""
+    rename = os.rename
+
+    def overtaken(source: str, target: str) -> None:
+        Path(source).write_bytes(b"two")
+        rename(source, target)
+
+    store, path = LocalStore(), f"{tmp_path}/a"
+    store.put(path, b"one")
+    monkeypatch.setattr(os, "rename", overtaken)
+    assert not store.delete_exact(path, b"one")
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+    assert store.read(path, 3) == b"two"

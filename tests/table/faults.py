@@ -38,9 +38,10 @@ class FaultyStore:
             number = self.calls
             self.calls += 1
             self._fail(number, "before", name, path)
-            result = target(path, *arguments, **options)
-            self._fail(number, "after", name, path)
-            return result
+            try:
+                return target(path, *arguments, **options)
+            finally:
+                self._fail(number, "after", name, path)
 
         return call
 

@@ -28,6 +28,7 @@ _DETACHED = 2**63
 _OWN_DATA_FILE = re.compile(r"(?:\.tmp_)?[01]{24}([0-9a-f]{13})[0-9a-f]{13}\.lance")
 _DETACHED_MANIFEST = re.compile(r"d([0-9]{19,20})\.manifest")
 _MANIFEST = re.compile(r"([0-9]{1,20})\.manifest")
+_TRANSACTION_FILE = re.compile(r"[0-9]+-(.+)\.txn")
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}")
 
 
@@ -88,6 +89,12 @@ def main_location(location: str, branch: str | None) -> str:
 def transaction_name(read_version: int, uuid: str) -> str:
     """Return the name of a transaction file, relative to the transactions directory."""
     return f"{read_version}-{uuid}.txn"
+
+
+def parse_transaction_name(name: str) -> str | None:
+    """Return the uuid that the name of a transaction file tells, or None if it tells none."""
+    match = _TRANSACTION_FILE.fullmatch(name)
+    return match[1] if match else None
 
 
 def new_data_file_name(job: str) -> str:

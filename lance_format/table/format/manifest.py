@@ -33,6 +33,7 @@ from lance_format.table.format.fragment_arrays import version_number
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata, parse_index_section, serialize_index_section
 from lance_format.table.format.key_rules import check_primary_key
+from lance_format.table.format.lineage import remember
 from lance_format.version import STABLE, FileVersion
 
 MAX_MANIFEST_BYTES = 1 << 30
@@ -53,6 +54,7 @@ _REBUILT = (
     "index_section",
     "transaction_section",
     "transaction_section_deprecated",
+    "ancestors",
 )
 
 
@@ -86,6 +88,8 @@ class Manifest:
         The name of the transaction that made it; empty if it has no file.
     inline_transaction : bytes, optional
         The same transaction, where the manifest file has a copy.
+    ancestors : bytes
+        Which transactions made the versions before it; see `lance_format.table.format.lineage`.
     message : table_pb2.Manifest
         As stored, but without the fragments. Never changed: successors start from a copy.
     """
@@ -105,6 +109,7 @@ class Manifest:
     bases: Mapping[int, str] = field(default_factory=dict)
     transaction_file: str = ""
     inline_transaction: bytes | None = None
+    ancestors: bytes = b""
     message: table_pb2.Manifest = field(default_factory=table_pb2.Manifest, repr=False, compare=False)
 
     def fragment(self, fragment_id: int) -> FragmentMetadata | None:
@@ -274,6 +279,7 @@ def make_successor(
     message.version = following if version is None else version
     message.timestamp.seconds, message.timestamp.nanos = divmod(now_ns, 10**9)
     message.transaction_file = transaction_file
+    message.ancestors = b"" if previous is None else remember(previous)
     message.writer_version.CopyFrom(
         table_pb2.Manifest.WriterVersion(library=_WRITER_LIBRARY, version=_library_version())
     )
@@ -285,6 +291,7 @@ def make_successor(
         fragments=fragments,
         transaction_file=transaction_file,
         inline_transaction=inline_transaction,
+        ancestors=message.ancestors,
         message=message,
     )
 
@@ -384,6 +391,7 @@ def _from_message(
         bases=bases,
         transaction_file=message.transaction_file,
         inline_transaction=transaction,
+        ancestors=message.ancestors,
         message=message,
     )
 

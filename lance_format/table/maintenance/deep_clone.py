@@ -117,7 +117,8 @@ def _first_manifest(source: TableVersion) -> Manifest:
         message=message,
     )
     identity = str(uuid.uuid4())
-    before = dataclasses.replace(manifest, version=manifest.version - 1)
+    # The numbers go on where it starts; what was before is not its history.
+    before = dataclasses.replace(manifest, version=manifest.version - 1, transaction_file="", ancestors=b"")
     return make_successor(
         before,
         state,

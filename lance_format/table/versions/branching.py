@@ -104,7 +104,8 @@ def _first_manifest(
         bases={**source.bases, base_id: parent_root},
         message=message,
     )
-    before = dataclasses.replace(source, version=source.version - 1)  # The numbers go on where the branch starts.
+    # The numbers go on where it starts; what was before is not its history.
+    before = dataclasses.replace(source, version=source.version - 1, transaction_file="", ancestors=b"")
     return make_successor(
         before,
         state,

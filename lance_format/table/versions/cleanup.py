@@ -278,11 +278,16 @@ class _Cleanup:
         for version, content in contents.items():
             path = history.manifest_path(version)
             if version in named:  # Since it was looked up: it stays, or comes back.
-                with contextlib.suppress(ObjectExistsError):
-                    self._store.put_if_absent(path, content)
+                self._put_back(path, content)
                 self._protect(path, parse_manifest(content, path=path, version=version), self._root)
             else:
                 self._count_version(len(content))
+
+    def _put_back(self, path: str, content: bytes) -> None:
+        try:
+            self._store.put_if_absent(path, content)
+        except ObjectExistsError:  # Another cleanup put it back, or a writer who comes late created a stray.
+            self._store.put(path, content)
 
     def _count_version(self, size_bytes: int) -> None:
         self._counts["old_versions"] += 1

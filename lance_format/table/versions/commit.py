@@ -6,7 +6,9 @@ A version exists once its manifest does, and a manifest is only ever created, ne
    it where both changed the same fragments, or added the same columns;
 2. writes the transaction file, then creates the manifest of the next version;
 3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
-   its work, so that "exists already" may well mean this very commit: only the content tells whose it is.
+   its work, so that "exists already" may well mean this very commit: only the content tells whose it is;
+4. proves that the version is part of the history, and takes it back if it came too late for that; see
+   `lance_format.table.versions.landing`.
 
 A transaction is recognised by its uuid. If it is found among the versions committed since it was planned, it has
 landed before, and committing it again changes nothing.
@@ -19,12 +21,13 @@ import dataclasses
 import enum
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from lance_format.errors import (
     CommitConflictError,
+    CommitError,
     CommitStateUnknownError,
     CorruptFileError,
     DatasetNotFoundError,
@@ -36,6 +39,7 @@ from lance_format.errors import (
 )
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY
+from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
 from lance_format.table.transaction.appended_columns import is_settled_as, settle
 from lance_format.table.transaction.conflicts import check_conflict, check_reuse, dropped_fields
@@ -51,6 +55,7 @@ from lance_format.table.transaction.operations import (
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
 from lance_format.table.versions.cleanup import clean_up_if_due
 from lance_format.table.versions.history import History, load_history, write_hint
+from lance_format.table.versions.landing import Standing, find_standing, prove, take_back
 from lance_format.table.versions.rebase import rebase
 
 
@@ -109,7 +114,7 @@ def commit(
     Returns
     -------
     Manifest
-        The version that it made, now or when it was committed before.
+        The version that it made, now or when it was committed before; the latest one, if a cleanup has removed that.
 
     Raises
     ------
@@ -175,12 +180,13 @@ class _Commit:
         first_attempt_seconds = 0.0
         for attempt in range(self._retry.max_attempts):
             history = load_history(self._store, self._root)
-            landed = self._check_others(history)
+            current = self._load(history, history.latest) if history.names else None
+            landed = self._check_others(history, current)
             if landed is not None:
                 return landed
-            successor = self._apply(history)
+            successor = self._apply(history, current)
             self._write_transaction(successor)
-            outcome = self._create(history.manifest_path(successor.version), successor)
+            outcome = self._create(history, successor, current)
             if outcome is _Outcome.LANDED:
                 write_hint(self._store, self._root, successor.version)
                 return successor
@@ -198,66 +204,101 @@ class _Commit:
             " run it again when fewer write at once"
         )
 
-    def _check_others(self, history: History) -> Manifest | None:
-        """Compare with all that was committed since the last check; return the version that this transaction made."""
+    def _check_others(self, history: History, current: Manifest | None) -> Manifest | None:
+        """Compare with all that was committed since the last check; return the version that this transaction made.
+
+        A version that is gone may be the one that it made. So may one of its number be that the history does not know.
+        """
         if history.latest < self._checked:
             raise CommitConflictError(
                 f"{self._root} had version {self._checked} when this {self._transaction.operation.name} was planned and"
                 f" now ends with {history.latest}: the table was deleted or replaced; run it again"
             )
+        if current is None:
+            return None
+        gone: int | None = None
         for version in range(self._checked + 1, history.latest + 1):
-            try:
-                with self._expecting(version):
-                    committed = history.load_transaction(version)
-            except CorruptFileError as error:
-                raise CommitConflictError(
-                    f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
-                    f" changed ({error}); nothing was changed: run it again on the latest version"
-                ) from error
-            if committed.uuid == self._transaction.uuid:
-                return self._recognise(self._load(history, version), committed)
-            check_conflict(self._transaction, committed, version)
-            check_reuse(self._transaction, committed, version, self._dropped_fields)
-            self._dropped_fields |= dropped_fields(self._transaction, committed)
-            self._checked = version
+            committed = self._load_transaction(history, version)
+            uuid = self._transaction.uuid if committed is None else committed.uuid
+            remembered = is_ancestor(current, version, uuid)
+            if committed is None and remembered:
+                return current
+            if committed is not None and uuid == self._transaction.uuid:
+                landed = self._recognise(history, version, committed)
+                if landed is not None:
+                    return landed
+                remembered = False
+            if committed is None or remembered is False:
+                gone = gone or version
+            elif gone is None:
+                check_conflict(self._transaction, committed, version)
+                check_reuse(self._transaction, committed, version, self._dropped_fields)
+                self._dropped_fields |= dropped_fields(self._transaction, committed)
+                self._checked = version
+        if gone is not None:
+            raise self._gone(gone)
         return None
 
-    def _load(self, history: History, version: int) -> Manifest:
-        with self._expecting(version):
-            return history.load(version)
-
-    @contextlib.contextmanager
-    def _expecting(self, version: int) -> Iterator[None]:
-        """Tell what it means that a version is gone."""
+    def _load_transaction(self, history: History, version: int) -> Transaction | None:
+        """Return what made a version; None if that is gone."""
         try:
-            yield
-        except VersionNotFoundError as error:
-            gone = (
-                f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was"
-                " on its way, so that it cannot be told what has changed since"
-            )
-            if self._num_absent:
-                raise CommitStateUnknownError(
-                    f"{gone}; an earlier attempt, which the storage refused, may have landed all the same; no file was"
-                    " deleted. Look at the latest version before running it again"
-                ) from error
-            raise RetryableCommitConflictError(
-                f"{gone}; nothing was changed: run it again on the latest version"
+            return history.load_transaction(version)
+        except VersionNotFoundError:
+            return None
+        except CorruptFileError as error:
+            raise CommitConflictError(
+                f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
+                f" changed ({error}); nothing was changed: run it again on the latest version"
             ) from error
 
-    def _recognise(self, manifest: Manifest, committed: Transaction) -> Manifest:
-        own = self._transaction
-        if committed.operation.name == own.operation.name and committed.data_files == own.data_files:
-            return manifest
-        if is_settled_as(own.operation, committed.operation):
-            return manifest
-        raise CommitConflictError(
-            f"version {manifest.version} of {self._root} has the uuid {own.uuid} of this transaction but other content;"
-            " nothing was changed: one uuid serves one commit, plan a new one"
-        )
+    def _load(self, history: History, version: int) -> Manifest:
+        try:
+            return history.load(version)
+        except VersionNotFoundError as error:
+            raise self._gone(version) from error
 
-    def _apply(self, history: History) -> Manifest:
-        current = self._load(history, history.latest) if history.names else None
+    def _gone(self, version: int) -> CommitError:
+        """Return an error that tells what it means that a version is gone."""
+        gone = (
+            f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was"
+            " on its way, so that it cannot be told what has changed since"
+        )
+        if self._num_absent:
+            return CommitStateUnknownError(
+                f"{gone}; an earlier attempt, which the storage refused, may have landed all the same; no file was"
+                " deleted. Look at the latest version before running it again"
+            )
+        return RetryableCommitConflictError(f"{gone}; nothing was changed: run it again on the latest version")
+
+    def _recognise(self, history: History, version: int, committed: Transaction) -> Manifest | None:
+        """Return a version that a transaction of this uuid made, or None if it is a stray, which is taken back."""
+        own = self._transaction
+        same = committed.operation.name == own.operation.name and committed.data_files == own.data_files
+        if not same and not is_settled_as(own.operation, committed.operation):
+            raise CommitConflictError(
+                f"version {version} of {self._root} has the uuid {own.uuid} of this transaction but other content;"
+                " nothing was changed: one uuid serves one commit, plan a new one"
+            )
+        found, standing, content = self._load(history, version), Standing.UNKNOWN, b""
+        with contextlib.suppress(LanceError):
+            content = self._store.read(history.manifest_path(version), MAX_MANIFEST_BYTES)
+            before = history.load(version - 1) if version - 1 in history.names else None
+            standing = find_standing(history, own, found, before)
+        return found if self._is_in_history(standing, history, found, content) else None
+
+    def _is_in_history(self, standing: Standing, history: History, made: Manifest, content: bytes) -> bool:
+        """Return whether a version that this transaction made is part of the history; a stray is taken back."""
+        if standing is Standing.UNKNOWN:
+            raise CommitStateUnknownError(
+                f"version {made.version} of {self._root} was created, but others committed later ones, and it cannot be"
+                " told whether these were made of it; no file was deleted. Look at the latest version before running"
+                " this again"
+            )
+        if standing is Standing.STRAY:
+            take_back(self._store, history, made, content)
+        return standing is Standing.HISTORY
+
+    def _apply(self, history: History, current: Manifest | None) -> Manifest:
         if current is not None:
             current.check_writable(f"the table {self._root}")
             if self._precondition is not None:
@@ -305,19 +346,21 @@ class _Commit:
             with contextlib.suppress(StorageError):
                 self._store.delete(path)
 
-    def _create(self, path: str, successor: Manifest) -> _Outcome:
+    def _create(self, history: History, successor: Manifest, current: Manifest | None) -> _Outcome:
         """Create the manifest, and find out whether that worked."""
-        content = serialize_manifest(successor)
+        path, content = history.manifest_path(successor.version), serialize_manifest(successor)
         try:
             self._store.put_if_absent(path, content)
-            return _Outcome.LANDED
         except StorageError as error:
             outcome = self._read_back(path, content, error)
             if outcome is _Outcome.ABSENT:
                 self._num_absent += 1  # Whether it still appears is not known: what it refers to is left alone.
                 if self._num_absent >= self._retry.max_absent:
                     raise
-            return outcome
+            if outcome is not _Outcome.LANDED:
+                return outcome
+        standing = prove(self._store, self._root, self._transaction, successor, current)
+        return _Outcome.LANDED if self._is_in_history(standing, history, successor, content) else _Outcome.FOREIGN
 
     def _read_back(self, path: str, content: bytes, cause: StorageError) -> _Outcome:
         try:

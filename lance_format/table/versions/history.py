@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lance_format.errors import CorruptFileError, DatasetNotFoundError, StorageError, VersionNotFoundError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError, VersionNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.format.layout import (
     TRANSACTIONS_DIRECTORY,
@@ -24,13 +23,15 @@ from lance_format.table.format.layout import (
     is_detached,
     parse_detached_name,
     parse_manifest_name,
+    parse_transaction_name,
 )
+from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
 from lance_format.table.transaction.transaction import Transaction, parse_transaction
 from lance_format.table.versions.listing import ManifestNames
 
 _MAX_TRANSACTION_BYTES = 1 << 30
-_TRANSACTION_FILE = re.compile(r"[0-9]+-(.+)\.txn")
+_MAX_HINT_BYTES = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +114,40 @@ class History:
         except ObjectNotFoundError as error:
             raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
-    def find_transaction(self, uuid: str, after: int) -> Manifest | None:
-        """Return the manifest newer than a version that the transaction of this uuid made, or None if there is none.
+    def find_transaction(self, uuid: str, after: int, *, strays: bool = False) -> Manifest | None:
+        """Return the version newer than another one that the transaction of this uuid made, or None if there is none.
+
+        Parameters
+        ----------
+        uuid : str
+        after : int
+        strays : bool
+            Whether a version counts that is not part of the history, since its writer came too late.
+
+        Returns
+        -------
+        Manifest or None
+            The latest version, if a cleanup has removed the one that it made.
 
         Raises
         ------
         LanceError
-            If that cannot be told, because a manifest or its transaction is gone or unreadable.
+            If that cannot be told, because a version or its transaction is unreadable, or gone and not remembered.
         """
         for version in range(after + 1, self.latest + 1):
-            content, path = self._read(version)
+            try:
+                content, path = self._read(version)
+            except VersionNotFoundError:
+                latest = self.load(self.latest)
+                remembered = is_ancestor(latest, version, uuid)
+                if remembered is None:
+                    raise
+                if remembered:
+                    return latest
+                continue
             file_name, inline = parse_transaction_of(content, path=path, version=version)
-            match = _TRANSACTION_FILE.fullmatch(file_name)
-            found = match[1] if match else self._load_transaction(version, file_name, inline).uuid
-            if found == uuid:
+            found = parse_transaction_name(file_name) or self._load_transaction(version, file_name, inline).uuid
+            if found == uuid and (strays or is_ancestor(self.load(self.latest), version, uuid) is not False):
                 return parse_manifest(content, path=path, version=version)
         return None
 
@@ -188,10 +209,24 @@ def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tu
 
 
 def write_hint(store: ObjectStore, root: str, version: int) -> None:
-    """Tell other readers which version to look for first; they do not rely on it, whatever it holds."""
-    with contextlib.suppress(StorageError):
-        hint = json.dumps({"version": version}, separators=(",", ":")).encode()
-        store.put(f"{root}/{VERSION_HINT}", hint, durable=False)
+    """Tell other readers which version to look for first, unless they are told a later one.
+
+    They do not rely on it, whatever it holds.
+    """
+    path = f"{root}/{VERSION_HINT}"
+    with contextlib.suppress(LanceError):
+        if _read_hint(store, path) < version:
+            hint = json.dumps({"version": version}, separators=(",", ":")).encode()
+            store.put(path, hint, durable=False)
+
+
+def _read_hint(store: ObjectStore, path: str) -> int:
+    """Return the version that is hinted at; 0 if there is no hint, or none that makes sense."""
+    try:
+        hint = json.loads(store.read(path, _MAX_HINT_BYTES))["version"]
+    except (ObjectNotFoundError, CorruptFileError, ValueError, LookupError, TypeError, RecursionError):
+        return 0
+    return hint if isinstance(hint, int) else 0
 
 
 def describe_versions(versions: list[int]) -> str:

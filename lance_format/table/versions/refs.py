@@ -119,6 +119,14 @@ def list_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
     return _list(store, f"{main}/{BRANCHES_DIRECTORY}", _parse_branch)
 
 
+def list_named_versions(store: ObjectStore, main: str, branch: str | None) -> set[int]:
+    """Return the versions of a branch, or of the main one, that have tags or that other branches start from."""
+    tagged = {tag.version for tag in list_tags(store, main).values() if tag.branch == branch}
+    return tagged.union(
+        started.parent_version for started in list_branches(store, main).values() if started.parent_branch == branch
+    )
+
+
 def load_tag(store: ObjectStore, main: str, name: str) -> Tag | None:
     """Read a tag; None if there is none of that name."""
     return _load(store, _path(main, TAGS_DIRECTORY, check_tag_name(name)), _parse_tag)

@@ -232,7 +232,7 @@ class Draft:
         """Delete the files, if it is certain that they are not part of the table."""
         store, root = self.table.store, self.table.root
         with contextlib.suppress(LanceError):
-            if self.table.history().find_transaction(self.uuid, self.table.manifest.version) is not None:
+            if self.table.history().find_transaction(self.uuid, self.table.manifest.version, strays=True):
                 return
             for path in (*list_data_files(store, root, self.uuid), *self.paths):
                 with contextlib.suppress(StorageError):

@@ -1,10 +1,12 @@
 """Changes a table that others change too: `python -m tests.table.versions.race_worker TASK ours|pylance PATH N COUNT`.
 
 Worker N of `appends` adds rows with numbers of its own, worker N of `deletes` removes some of every third row.
+Worker N of `acknowledged` appends as well, COUNT times, and prints as JSON which numbers it was told have been added.
 Worker N of `changes` owns the rows whose `owner` is N: it deletes and updates them, appends more, and in between
 compacts the table or adds a column. What it made of its rows is printed as JSON: the values of `a` and `n`.
 """
 
+import contextlib
 import importlib
 import json
 import random
@@ -21,6 +23,15 @@ _MAX_SECONDS = 100
 def appends(library: Any, path: str, worker: int, count: int) -> None:
     for number in range(count):
         library.write_dataset(pa.table({"a": [1000 * worker + number]}), path, mode="append")
+
+
+def acknowledged(library: Any, path: str, worker: int, count: int) -> None:
+    added = []
+    for number in range(1000 * worker, 1000 * worker + count):
+        with contextlib.suppress(importlib.import_module("lance_format").RetryableCommitConflictError):
+            library.write_dataset(pa.table({"a": [number]}), path, mode="append")
+            added.append(number)
+    print(json.dumps(added))
 
 
 def persist(attempt: Callable[[], object]) -> None:
@@ -76,7 +87,9 @@ def deletes(library: Any, path: str, worker: int, count: int) -> None:
 
 def main(task: str, kind: str, path: str, worker: int, count: int) -> None:
     library = importlib.import_module("lance_format" if kind == "ours" else "lance")
-    {"appends": appends, "changes": changes, "deletes": deletes}[task](library, path, worker, count)
+    {"acknowledged": acknowledged, "appends": appends, "changes": changes, "deletes": deletes}[task](
+        library, path, worker, count
+    )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from tests.table.builders import append, creation, data_files, open_store, rows,
 from tests.table.faults import Crash, FaultyStore, crash_at, error_at
 
 NO_WAIT = RetryPolicy(max_attempts=20, max_seconds=5)
-NUM_CALLS_OF_A_COMMIT = 8
+NUM_CALLS_OF_A_COMMIT = 9
 
 
 def created(path: Path, num_fragments: int = 1) -> None:
@@ -284,3 +284,17 @@ def test_a_broken_hint_is_harmless(tmp_path: Path) -> None:
         latest = load_history(store, root).latest
         assert lance.dataset(root).version == latest  # So that it need not be synced.
         assert commit(store, root, append(latest, some_fragment())).version == latest + 1
+
+
+def test_the_hint_never_goes_down(tmp_path: Path) -> None:
+    created(tmp_path)
+    store, root = open_store(tmp_path)
+    hint = tmp_path / "_versions/latest_version_hint.json"
+    hint.write_text('{"version":7}')
+    commit(store, root, append(1, some_fragment()))
+    assert json.loads(hint.read_text()) == {"version": 7}
+    for senseless in ("[]", '{"version":"9"}', "{", "9" * 5000, "[" * 100_000):
+        hint.write_text(senseless)
+        latest = load_history(store, root).latest
+        commit(store, root, append(latest, some_fragment()))
+        assert json.loads(hint.read_text()) == {"version": latest + 1}

@@ -78,6 +78,19 @@ def test_every_append_lands_once(tmp_path: Path, kinds: list[str], count: int) -
     assert ids == list(range(len(ids)))
 
 
+@pytest.mark.parametrize("count", [20, nightly(NIGHTLY_COUNT)])
+def test_what_was_acknowledged_is_there_whatever_is_cleaned_up(tmp_path: Path, count: int) -> None:
+    """After every commit all other versions go, among them those that other writers are just about to follow."""
+    path = tmp_path / "t"
+    config = {"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.retain_versions": "1"}
+    lance_format.write_dataset(pa.table({"a": [-1]}), path).update_config(config)
+    added = [row for output in race("acknowledged", ["ours"] * 4, str(path), count) for row in json.loads(output)]
+    table = lance_format.dataset(path)
+    assert sorted(table.to_table()["a"].to_pylist()) == [-1, *sorted(added)]
+    assert table.version == 2 + len(added)
+    lance.dataset(path).validate()
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("count", [10, nightly(NIGHTLY_COUNT)])
 def test_everybody_finds_the_rows_as_it_left_them(tmp_path: Path, count: int, stable: bool) -> None:

@@ -201,7 +201,9 @@ class TableWrite:
         deleted = []
         try:
             history = load_history(store, root)
-            if history.latest < self.read_version or history.find_transaction(self.uuid, self.read_version):
+            if history.latest < self.read_version or history.find_transaction(
+                self.uuid, self.read_version, strays=True
+            ):
                 return []
             reported = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
             for path in sorted(reported.union(list_data_files(store, root, self.uuid))):

@@ -1,0 +1,65 @@
+"""What a version remembers of the versions before it: which transactions made them.
+
+A cleanup frees the name of a manifest. A writer that was held up may then create a manifest of that name, as if nobody
+had been faster: a stray, from which no later version was made. What tells a stray from the version that the history had
+under its number is the memory of later versions. Each version of this library names up to 128 ancestors by digests of
+the uuids of their transactions, the latest first:
+
+    version - 1: 8 bytes | version - 2: 8 bytes | …
+
+Eight zeros stand for a version that does not say what made it. Other libraries ignore the field, and leave it out of
+the versions that they make: the memory begins again after them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Protocol
+
+from lance_format.table.format.layout import parse_transaction_name
+
+_MAX_ANCESTORS = 128
+_DIGEST_BYTES = 8
+_UNKNOWN = bytes(_DIGEST_BYTES)
+
+
+class Version(Protocol):
+    """A version as far as its ancestors go; see `Manifest`."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+
+    @property
+    def transaction_file(self) -> str:
+        """The name of the transaction that made it."""
+
+    @property
+    def ancestors(self) -> bytes:
+        """Which transactions made the versions before it."""
+
+
+def identify(uuid: str) -> bytes:
+    """Return the digest by which versions remember the transaction of a uuid."""
+    return hashlib.blake2b(uuid.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def remember(previous: Version) -> bytes:
+    """Return what the version after a version remembers."""
+    uuid = parse_transaction_name(previous.transaction_file)
+    maker = _UNKNOWN if uuid is None else identify(uuid)
+    known = maker + previous.ancestors
+    return known[: _DIGEST_BYTES * _MAX_ANCESTORS] if known != _UNKNOWN else b""
+
+
+def recall(later: Version, version: int) -> bytes | None:
+    """Return which transaction made a version, as a later one remembers it, or None if that does not know."""
+    place = (later.version - 1 - version) * _DIGEST_BYTES
+    digest = later.ancestors[place : place + _DIGEST_BYTES] if place >= 0 else b""
+    return digest if len(digest) == _DIGEST_BYTES and digest != _UNKNOWN else None
+
+
+def is_ancestor(later: Version, version: int, uuid: str) -> bool | None:
+    """Return whether the transaction of a uuid made an ancestor of a version, or None if that is not remembered."""
+    digest = recall(later, version)
+    return None if digest is None else digest == identify(uuid)

@@ -1,0 +1,187 @@
+"""Proof that a manifest which was created is a version of the history, and what is done if it is not.
+
+A writer looks up the latest version N and creates the manifest N + 1. If it is held up in between, others may commit
+N + 1, N + 2 … and a cleanup may remove N + 1: creating it succeeds all the same. Such a stray is a version from which
+no other was made, so that its changes are lost. Since a cleanup never removes the latest version, a later version
+exists then, and stays: a listing after the creation that shows none later is proof enough. That is the common case.
+
+Where the listing shows later versions, others may simply have been fast. Then the lowest of these tells: by what it
+remembers of its ancestors. If another library made it, it tells by a file that only the new version can have given it,
+or by being exactly what its transaction makes of the new version. If none of that tells, the outcome is unknown, and
+nothing is deleted.
+
+A stray is taken back, but never another writer's manifest, nor one that got a tag or a branch in between. A stray whose
+writer died is an old version like others: a cleanup removes it, and no commit relies on it, because the latest version
+remembers another one under its number. The rare other case is a restore that makes a stray the latest version right
+while it is taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+
+from lance_format.errors import CommitStateUnknownError, LanceError, VersionNotFoundError
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY, main_location
+from lance_format.table.format.lineage import is_ancestor
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.operations import OtherOperation, Restore
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.history import History, load_history
+from lance_format.table.versions.named_files import named_files
+from lance_format.table.versions.refs import list_named_versions
+
+_MAX_LISTINGS = 3
+_STATE = (
+    "schema",
+    "file_version",
+    "max_fragment_id",
+    "config",
+    "table_metadata",
+    "stable_row_ids",
+    "next_row_id",
+    "branch",
+    "bases",
+)
+
+
+class Standing(enum.Enum):
+    """The place of a manifest among the versions of its table."""
+
+    HISTORY = enum.auto()
+    STRAY = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+def prove(store: ObjectStore, root: str, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:
+    """Find out whether a manifest that has just been created is part of the history.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+    transaction : Transaction
+        What made it.
+    made : Manifest
+    before : Manifest, optional
+        The version that it was made of; None for the first one.
+    """
+    for _ in range(_MAX_LISTINGS):
+        with contextlib.suppress(LanceError):
+            history = load_history(store, root)
+            if history.latest >= made.version:
+                return find_standing(history, transaction, made, before)
+    return Standing.UNKNOWN
+
+
+def find_standing(history: History, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:
+    """Find out whether a version is part of the history; see `prove`.
+
+    Raises
+    ------
+    LanceError
+        If that cannot be told, because a later version cannot be read, or all of them have gone since the listing.
+    """
+    if history.latest == made.version:
+        return Standing.HISTORY if _stands_on_its_table(history, transaction, made) else Standing.STRAY
+    later = _load_next(history, made.version)
+    remembered = is_ancestor(later, made.version, transaction.uuid)
+    if remembered is not None:
+        return Standing.HISTORY if remembered else Standing.STRAY
+    if _has_files_of(later, made, before, history.root) or _continues(history, later, made):
+        return Standing.HISTORY
+    return Standing.UNKNOWN
+
+
+def take_back(store: ObjectStore, history: History, made: Manifest, content: bytes) -> None:
+    """Delete the manifest of a stray.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    history : History
+        Of its table, at any time.
+    made : Manifest
+    content : bytes
+        Of its file. Another one under its name is left alone.
+
+    Raises
+    ------
+    CommitStateUnknownError
+        If it is still there: it cannot be deleted, or has got a tag or a branch.
+    """
+    path = history.manifest_path(made.version)
+    stray = f"version {made.version} of {history.root} came too late to be part of the history, since others committed"
+    try:
+        if not _is_named(store, history.root, made):
+            store.delete_exact(path, content)
+            if not _is_named(store, history.root, made):
+                return
+            with contextlib.suppress(ObjectExistsError):
+                store.put_if_absent(path, content)
+    except LanceError as error:
+        raise CommitStateUnknownError(
+            f"{stray} later versions, and could not be taken back ({error}); no file was deleted. A cleanup removes it;"
+            " look at the latest version before running this again"
+        ) from error
+    raise CommitStateUnknownError(
+        f"{stray} later versions, and has got a tag or a branch; no file was deleted. Look at the latest version before"
+        " running this again"
+    )
+
+
+def _stands_on_its_table(history: History, transaction: Transaction, made: Manifest) -> bool:
+    """Return whether the latest version belongs to a table that is still there: a drop leaves no transaction file."""
+    if made.version == 1 or made.version - 1 in history.names:
+        return True
+    with contextlib.suppress(ObjectNotFoundError):
+        history.store.size(f"{history.root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}")
+        return True
+    return False
+
+
+def _load_next(history: History, version: int) -> Manifest:
+    """Load the lowest version above another one."""
+    for later in (number for number in history.names if number > version):
+        with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
+            return history.load(later)
+    raise VersionNotFoundError(f"the versions of {history.root} after {version} are gone")
+
+
+def _has_files_of(later: Manifest, made: Manifest, before: Manifest | None, root: str) -> bool:
+    """Return whether a version names a file that another one brought along."""
+    if before is None and made.version > 1:
+        return False
+    known = set() if before is None else _files(before, made, root)
+    return not (_files(made, before, root) - known).isdisjoint(_files(later, before, root))
+
+
+def _files(manifest: Manifest, other: Manifest | None, root: str) -> set[str]:
+    """Return what a version names, but for fragments that another one has in the same form."""
+    fragments = manifest.fragments if other is None else FragmentList(manifest.fragments.beyond(other.fragments))
+    return set(named_files(dataclasses.replace(manifest, fragments=fragments, transaction_file=""), root))
+
+
+def _continues(history: History, later: Manifest, made: Manifest) -> bool:
+    """Return whether a version is what its transaction makes of the one before."""
+    if later.version != made.version + 1:
+        return False
+    try:
+        operation = history.load_transaction(later.version).operation
+        if isinstance(operation, OtherOperation | Restore):
+            return False
+        expected = operation.apply(made)
+    except LanceError:
+        return False
+    return (
+        all(getattr(expected, name) == getattr(later, name) for name in _STATE)
+        and expected.fragments.by_id() == later.fragments.by_id()
+        and {index.uuid for index in expected.indices} == {index.uuid for index in later.indices}
+    )
+
+
+def _is_named(store: ObjectStore, root: str, made: Manifest) -> bool:
+    return made.version in list_named_versions(store, main_location(root, made.branch), made.branch)
