@@ -19,6 +19,7 @@ from lance_format.expressions.binding import bind
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.evaluation import evaluate, filter_mask
 from lance_format.expressions.nodes import Column, Expression, Path, columns_of, conjunction, conjuncts, disjunction
+from lance_format.expressions.plain_sql import parse_plain
 from lance_format.expressions.rendering import to_sql
 
 __all__ = [
@@ -47,7 +48,10 @@ def parse(text: str) -> Expression:
     InvalidInputError
         If the text is no expression, or has something that is not supported.
     """
-    # Importing sqlglot takes 0.12 s, which processes that are given no SQL text need not pay.
+    plain = parse_plain(text)
+    if plain is not None:
+        return plain
+    # Importing sqlglot takes 0.12 s, which processes that are given plain text, or none, need not pay.
     from lance_format.expressions import sql
 
     return sql.parse(text)

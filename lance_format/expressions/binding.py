@@ -28,6 +28,7 @@ from lance_format.expressions.coercion import (
 )
 from lance_format.expressions.evaluation import apply
 from lance_format.expressions.functions import FUNCTIONS
+from lance_format.expressions.lookups import gather_constants
 from lance_format.expressions.nodes import Expression, Literal
 from lance_format.expressions.rendering import name_to_sql, to_sql
 
@@ -90,7 +91,7 @@ class _Binder:
             case nodes.Column(path):
                 return _plain(self._column(path))
             case nodes.And() | nodes.Or():
-                return _connective(node, [self._boolean(child) for child in node.children])
+                return _connective(node, [self._boolean(child) for child in gather_constants(node, self._type_of)])
             case nodes.Not(operand):
                 return _negation(self._boolean(operand))
             case nodes.IsNull(nodes.Call("regexp_match") as call):
@@ -135,6 +136,9 @@ class _Binder:
         for depth, name in enumerate(path[1:], start=1):
             arrow_type = _field_type(arrow_type, name, name_to_sql(path[:depth]))
         return _Typed(nodes.Column((names[index], *path[1:])), _storage_type(arrow_type))
+
+    def _type_of(self, path: nodes.Path) -> pa.DataType:
+        return self._column(path).type
 
     def _field(self, operand: Expression, name: str) -> _Typed:
         if isinstance(operand, nodes.Column):

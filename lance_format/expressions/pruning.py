@@ -27,6 +27,7 @@ from lance_format.expressions.casts import cast, keeps_order
 from lance_format.expressions.nodes import Expression, Path
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.row_numbers import distinct
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -252,7 +253,7 @@ class _Visitor:
             pc.rank(pa.concat_arrays([constants, *bounds]), "ascending", tiebreaker="dense").to_numpy().astype(np.int64)
         )
         places, lower, upper = np.split(ranks, [len(constants), len(constants) + self._num_zones])
-        places = np.unique(places)
+        places = distinct(places)
         lower = np.where(_mask(bounds[0].is_valid()), lower, 0)
         upper = np.where(_mask(bounds[1].is_valid()), upper, len(ranks) + 1)
         first = np.searchsorted(places, lower)  # of the constants that are not below the zone
@@ -349,7 +350,7 @@ def _boundaries(statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> npt
         if (found.num_rows < 0).any() or found.num_rows.sum() != num_rows:
             name = ".".join(path)
             raise InvalidInputError(f"the zones of {name} have {found.num_rows.sum()} rows; there are {num_rows}")
-    return np.unique(np.concatenate(ends))
+    return distinct(np.concatenate(ends))
 
 
 def _on_grid(found: ZoneStatistics, boundaries: npt.NDArray[np.int64]) -> _Values:

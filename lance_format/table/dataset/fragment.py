@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
+from lance_format.row_numbers import distinct
 from lance_format.table.batches.given_data import to_table
 from lance_format.table.changes.columns.add import NewColumns, merge_fragment_columns
 from lance_format.table.changes.columns.join import merge_into_fragment
@@ -151,7 +152,7 @@ class LanceFragment(ScanMethods):
             Places among all rows of the files, deleted ones included.
         """
         scan = self._scan()
-        places = np.unique(as_row_numbers(list(offsets), scan.physical_rows()))
+        places = distinct(as_row_numbers(list(offsets), scan.physical_rows()))
         rows = RowSet()
         rows.add(LiveRows(scan, np.setdiff1d(places, scan.deleted_rows()), np.zeros(0, np.int64)))
         return self._mark_deleted(rows)

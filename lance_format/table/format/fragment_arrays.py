@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lance_format.row_numbers import distinct
 from lance_format.table.format.file_entries import TOMBSTONE
 from lance_format.table.format.fragment import MAX_FRAGMENT_ID, MAX_ROWS, FragmentMetadata, load_fragment
 from lance_format.table.format.protobuf_scan import (
@@ -172,7 +173,7 @@ def _scan_chunk(stored: Sequence[bytes]) -> FragmentColumns:
     has_row_ids = fields.value_of(5, -1) >= 0
     odd = fields.odd | ~_in_range(ids, MAX_FRAGMENT_ID) | ~_in_range(physical_rows, MAX_ROWS)
     bases = np.concatenate([deletion_bases[:, ~odd[deletion_bases[0]]], file_bases[:, ~odd[file_bases[0]]]], axis=1)
-    base_ids = frozenset(np.unique(bases[1, bases[1] >= 0]).tolist())
+    base_ids = frozenset(distinct(bases[1, bases[1] >= 0]).tolist())
     plain = _from_arrays([ids, physical_rows, deletions, *files, has_row_ids], base_ids)
     places = np.flatnonzero(odd)
     return plain.replace(places, columns_of(load_fragment(stored[place]) for place in places.tolist()))

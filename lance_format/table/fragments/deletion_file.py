@@ -17,6 +17,7 @@ import pyroaring
 from lance_format.arrow_ipc import read_file
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.row_numbers import from_bitmap, to_bitmap
 from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
 from lance_format.table.format.fragment import FragmentMetadata
 
@@ -97,7 +98,7 @@ def _parse_bitmap(content: bytes, path: str, physical_rows: int) -> RowOffsets:
         raise CorruptFileError(f"malformed Roaring bitmap of deleted rows: {error}", path=path) from error
     if len(bitmap) > physical_rows:  # A few bytes can stand for billions of rows: count before expanding them.
         raise CorruptFileError(f"at most {physical_rows} rows are expected, {len(bitmap)} are found", path=path)
-    return np.array(bitmap, dtype=np.int64)
+    return from_bitmap(bitmap)
 
 
 _PARSERS: dict[DeletionFileType, Callable[[bytes, str, int], RowOffsets]] = {
@@ -129,12 +130,11 @@ def write_deleted_rows(
 
 
 def _serialize(rows: RowOffsets) -> tuple[DeletionFileType, bytes]:
-    offsets = rows.astype(np.uint32)
     if rows.size > _MAX_ARROW_ROWS:
-        bitmap = pyroaring.BitMap(offsets)
+        bitmap = to_bitmap(rows)
         bitmap.run_optimize()
         return DeletionFileType.BITMAP, bitmap.serialize()
-    batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
+    batch = pa.record_batch([pa.array(rows.astype(np.uint32))], schema=_ARROW_SCHEMA)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _ARROW_SCHEMA) as writer:
         writer.write_batch(batch)

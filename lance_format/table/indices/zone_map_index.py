@@ -21,6 +21,7 @@ from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSuppo
 from lance_format.file import ROWS_PER_ZONE
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.proto import table_pb2
+from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import IndexMetadata, parse_index
 from lance_format.table.format.layout import INDICES_DIRECTORY
 from lance_format.table.indices.zone_map import Zones, fragments_in_order
@@ -144,7 +145,7 @@ class LoadedZones:
         zones = self.zones.of_fragments(columns.ids[places])
         facts = (columns.ids[places], columns.physical_rows[places], columns.num_deleted_rows[places])
         sure = fragments_in_order(zones, *facts, placed=self.placed)
-        num_ignored = np.unique(zones.fragment_ids).size - sure.size
+        num_ignored = distinct(zones.fragment_ids).size - sure.size
         if num_ignored:
             _LOGGER.info("index %r is not used for %d fragments: its zones are not theirs", index.name, num_ignored)
         return zones if sure.size == places.size else zones.of_fragments(sure)

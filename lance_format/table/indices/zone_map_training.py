@@ -15,6 +15,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.extension_types import storage_of
 from lance_format.file import Seed
 from lance_format.file.dictionary_arrays import concat
+from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
@@ -174,7 +175,7 @@ class _Training:
         for values, offsets in rows:
             is_null = pc.is_null(values).to_numpy(zero_copy_only=False) if values.null_count else None
             if is_null is not None:
-                null_rows.update(offsets[is_null].astype(np.uint32))
+                null_rows |= to_bitmap(offsets[is_null])
             if not has_bounds(self._value_type):  # Nothing counts but which are null.
                 values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
             places = np.arange(num_rows, num_rows + len(values))

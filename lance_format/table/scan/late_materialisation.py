@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import NotSupportedError
+from lance_format.expressions import BoundExpression, Expression
+from lance_format.expressions.nodes import In, walk
 from lance_format.file.dictionary_arrays import concat
 from lance_format.table.fragments.column_parts import combine_parts, remainder
 from lance_format.table.fragments.open_files import empty_columns_batch, in_step
@@ -38,6 +40,7 @@ _GROUP_BYTES = 16 * 1024 * 1024
 _TESTED_ROWS = 64 * 1024
 _TESTED_BYTES = 8 * 1024 * 1024
 """How much is tested at once: every call of a kernel costs as much as some thousands of rows."""
+_TESTED_PER_CONSTANT = 16
 _SMALL_ROWS = 1024
 _MAX_FILES_TOGETHER = 64
 """Fragments of so few rows are tested together, as long as they do not have more files, which are all open then."""
@@ -137,6 +140,8 @@ class Pace:
         How many rows are looked at before the other columns of those that are left are read.
     tested_rows : int
         How many of them at once.
+    most_tested_rows : int
+        How many at most, as long as their bytes allow for it.
     together : int
         How many small fragments are tested together.
     at_once : bool
@@ -148,15 +153,17 @@ class Pace:
     batch_size: int
     group_rows: int
     tested_rows: int
+    most_tested_rows: int = _TESTED_ROWS
     together: int = 1
     at_once: bool = False
     num_seen: int = 0
 
     @classmethod
-    def start(cls, batch_size: int, window: Window) -> Pace:
-        """Begin with few rows, and with fewer if few are wanted."""
+    def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None = None) -> Pace:
+        """Begin with few rows, and with fewer if few are wanted; test many at once against long lists of constants."""
         first = _FIRST_GROUP_ROWS if window.left is None else _FIRST_LIMITED_GROUP_ROWS
-        return cls(batch_size, first, batch_size)
+        hashed = 0 if predicate is None else _num_constants(predicate.expression)
+        return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed))
 
     def observe(self, seen: Seen) -> None:
         """Learn from a group of rows."""
@@ -165,10 +172,15 @@ class Pace:
         if not seen.num_rows:
             return
         tested_rows = int(_TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
-        self.tested_rows = max(self.batch_size, min(_TESTED_ROWS, tested_rows))
+        self.tested_rows = max(self.batch_size, min(self.most_tested_rows, tested_rows))
         is_large = seen.late_bytes > _LARGE_ROW_BYTES * seen.num_passed
         share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
         self.at_once = seen.num_passed >= share * seen.num_rows
+
+
+def _num_constants(predicate: Expression) -> int:
+    """Return how many constants there are in lists, which every call of a kernel hashes."""
+    return sum(len(node.values) for node in walk(predicate) if isinstance(node, In))
 
 
 @dataclass(slots=True)

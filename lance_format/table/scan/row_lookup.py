@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_format.expressions import BoundExpression, Expression, conjuncts
 from lance_format.expressions.nodes import Column, Comparison, In, Literal
+from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.reader import FragmentReader, to_physical
@@ -43,7 +44,7 @@ class _Intervals:
     @classmethod
     def of_values(cls, values: U64) -> _Intervals:
         """Return single numbers."""
-        once = np.unique(values)
+        once = distinct(values)
         return cls(once, once)
 
     def within(self, low: int, high: int) -> _Intervals:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.row_numbers import distinct
 from lance_format.structural.row_index import expand_ranges
 
 Bounds = npt.NDArray[np.int64]
@@ -45,7 +46,7 @@ class RowRanges:
     @classmethod
     def of_rows(cls, rows: Bounds) -> RowRanges:
         """Return the ranges of single rows, `int64[num_rows]`, in any order, that may repeat."""
-        once = np.unique(rows)
+        once = distinct(rows)
         breaks = np.flatnonzero(np.diff(once) != 1) + 1
         firsts, lasts = np.append(0, breaks)[: once.size], np.append(breaks, once.size)[: once.size] - 1
         return cls(once[firsts], once[lasts] + 1, np.zeros(min(firsts.size, lasts.size), np.bool_))
@@ -103,7 +104,7 @@ class RowRanges:
         """Return the rows that are in both; certain if they are so in one."""
         if not len(self) or not len(other):
             return self._slice(0, 0)
-        bounds = np.unique(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
+        bounds = distinct(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
         starts, stops = bounds[:-1], bounds[1:]
         mine, theirs = self._covering(starts), other._covering(starts)
         both = (mine >= 0) & (theirs >= 0)

@@ -142,7 +142,7 @@ class LanceScanner:
         """Read the rows that pass the filter and the window, with all columns that the result is made of."""
         num_rows = int(self._fragments.columns.physical_rows.sum())
         window = Window(self._options.offset, self._options.limit)
-        meter = ScanMeter(Pace.start(self._batch_size, window), len(self._fragments), num_rows)
+        meter = ScanMeter(Pace.start(self._batch_size, window, self._projection.filter), len(self._fragments), num_rows)
         meter.pruned = self._pruned
         yield from self._read(self._whole(), window, meter)
 
@@ -200,7 +200,8 @@ class LanceScanner:
     def matching_in(self, task: ScanTask) -> Iterator[Rows]:
         """Do what `matching` does for the rows of a task."""
         window = Window(0, None if self._projection.filter is None else self._options.limit)
-        meter = ScanMeter(Pace.start(self._batch_size, window), len(task.fragment_ids), task.num_rows)
+        pace = Pace.start(self._batch_size, window, self._projection.filter)
+        meter = ScanMeter(pace, len(task.fragment_ids), task.num_rows)
         yield from self._read(self._ranges_of(task), window, meter)
 
     def _whole(self) -> Iterator[FragmentRanges]:

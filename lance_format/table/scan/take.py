@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
+from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -74,7 +75,7 @@ def find_places(
     wanted = as_row_numbers(places, int(ends[-1]))
     owners = np.searchsorted(ends, wanted, side="right") - 1
     offsets = np.empty_like(wanted)
-    for number in np.unique(owners):
+    for number in distinct(owners):
         mine = owners == number
         deleted = table.scan(counted[int(number)], Schema(())).deleted_rows()
         offsets[mine] = to_physical(wanted[mine] - ends[number], deleted)
@@ -135,7 +136,7 @@ def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tu
     """
     fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
     offsets = (addresses & np.uint64(2**32 - 1)).astype(np.int64)
-    for fragment_id in np.unique(fragment_ids):
+    for fragment_id in distinct(fragment_ids):
         mine = fragment_ids == fragment_id
         fragment = table.manifest.fragment(int(fragment_id))
         gone = np.ones(int(mine.sum()), np.bool_)

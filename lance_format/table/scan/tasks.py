@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lance_format.datatypes import Schema
 from lance_format.file import ROWS_PER_ZONE, PageSizes
+from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.row_ranges import RowRanges
@@ -127,13 +128,13 @@ def _cut(scan: FragmentReader, rows: RowRanges, schema: Schema, task_bytes: floa
         if columns:
             widest = max(columns, key=lambda column: int(column.size_bytes.sum()))
             inner = widest.first_rows[(widest.first_rows > start) & (widest.first_rows < stop)]
-            bounds = np.unique(np.concatenate([bounds, inner]))
+            bounds = distinct(np.concatenate([bounds, inner]))
         costs = np.diff(_bytes_before(columns, bounds))
         parts = np.where(costs > _MAX_EXCESS * task_bytes, np.ceil(costs / task_bytes), 1).astype(np.int64)
         cuts = [
             _cuts(int(bounds[index]), int(bounds[index + 1]), int(parts[index])) for index in np.flatnonzero(parts > 1)
         ]
-        bounds = np.unique(np.concatenate([bounds, *cuts]))
+        bounds = distinct(np.concatenate([bounds, *cuts]))
         costs = np.diff(_bytes_before(columns, bounds))
         for begin, end, cost in zip(bounds[:-1].tolist(), bounds[1:].tolist(), costs.tolist(), strict=True):
             pieces.append(_Piece(scan.fragment.id, begin, end, max(cost, 1.0)))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pyroaring
 
 from lance_format.errors import InvalidInputError
+from lance_format.row_numbers import from_bitmap
 from lance_format.table.format.fragment import FragmentMetadata, RowSequence
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence, parse_partial_row_ids, serialize_row_ids
@@ -109,7 +109,7 @@ def _touched(fragment: FragmentMetadata, offsets: bytes, version: int) -> Fragme
     known = RowVersionSequence.constant(1, fragment.physical_rows)
     if fragment.last_updated_at_version_meta is not None:
         known = parse_row_versions(_inline(fragment.last_updated_at_version_meta), fragment.physical_rows)
-    changed = known.replace(np.array(rows, np.int64), version)
+    changed = known.replace(from_bitmap(rows), version)
     return dataclasses.replace(fragment, last_updated_at_version_meta=serialize_row_versions(changed))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from lance_format.errors import RetryableCommitConflictError
 from lance_format.object_store import ObjectStore
+from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata, place_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows, write_deleted_rows
@@ -91,7 +92,7 @@ def _unite(
             f"{f' and {both.size - 1} more' if both.size > 1 else ''}, as this {operation.name} does; nothing was"
             " changed: run it again on the latest version"
         )
-    return np.union1d(affected, now)
+    return distinct(np.concatenate([affected, now]))
 
 
 def _replace(operation: Delete | Update, updated: Sequence[FragmentMetadata], emptied: set[int]) -> Delete | Update:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyroaring
 
 from lance_format.datatypes import Schema
+from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.partial_structs import overlay
 from lance_format.table.changes.columns.add import ColumnSource, add_data_file
 from lance_format.table.format.file_entries import TOMBSTONE
@@ -82,4 +82,4 @@ def replace_values(
 
 def serialize_offsets(offsets: Rows) -> bytes:
     """Return places of rows in the files of a fragment, `int64[n]`, as a portable Roaring bitmap."""
-    return pyroaring.BitMap(offsets.astype(np.uint32)).serialize()
+    return to_bitmap(offsets).serialize()

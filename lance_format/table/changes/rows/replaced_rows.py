@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyroaring
 
+from lance_format.row_numbers import distinct, from_bitmap, to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets, write_deleted_rows
 from lance_format.table.fragments.row_columns import LiveRows, created_at_of, row_ids_of
@@ -25,19 +26,21 @@ class RowSet:
 
     def add(self, rows: LiveRows) -> None:
         """Add rows."""
-        self._offsets.setdefault(rows.scan.fragment.id, pyroaring.BitMap()).update(rows.offsets.astype(np.uint32))
+        known = self._offsets.setdefault(rows.scan.fragment.id, pyroaring.BitMap())
+        known |= to_bitmap(rows.offsets)
 
     def update(self, other: RowSet) -> None:
         """Add the rows of another set."""
         for fragment_id, offsets in other._offsets.items():
-            self._offsets.setdefault(fragment_id, pyroaring.BitMap()).update(offsets)
+            known = self._offsets.setdefault(fragment_id, pyroaring.BitMap())
+            known |= offsets
 
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self._offsets.values())
 
     def offsets(self, fragment_id: int) -> RowOffsets:
         """Return the places of the rows in a fragment, ascending."""
-        return np.array(self._offsets.get(fragment_id, pyroaring.BitMap()), np.int64)
+        return from_bitmap(self._offsets.get(fragment_id, pyroaring.BitMap()))
 
     def fragment_ids(self) -> Iterator[int]:
         """Yield the fragments that rows are in."""
@@ -74,7 +77,7 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
     updated, emptied = [], set()
     for fragment in (fragment for fragment in found if fragment is not None):
         scan = table.scan(fragment, table.manifest.schema.select([]))
-        deleted = np.union1d(scan.deleted_rows(), rows.offsets(fragment.id))
+        deleted = distinct(np.concatenate([scan.deleted_rows(), rows.offsets(fragment.id)]))
         if deleted.size == scan.physical_rows():
             emptied.add(fragment.id)
             continue
