@@ -21,6 +21,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, LanceError, StorageError
 from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, check_ranges
 
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe without a writer would block.
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _MODE = 0o666  # The umask takes away what it must.
 _MAX_IO_BYTES = 1 << 30  # The kernel moves at most 2 GiB - 4 KiB a call.
@@ -32,6 +33,7 @@ _REMEDIES = {
     errno.EDQUOT: "free some of your quota and try again",
     errno.ENOTDIR: "a part of the path is a file; choose another path",
     errno.EISDIR: "it is a directory; give the path of a file",
+    errno.ENXIO: "it is a pipe, a socket or a device; give the path of a file",
     errno.ENAMETOOLONG: "choose a shorter path",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
 }
@@ -208,12 +210,13 @@ class LocalReader:
     def __init__(self, path: str) -> None:
         self._path = path
         with _StorageErrors("open", path):
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = os.open(path, _READ)
         try:
             with _StorageErrors("open", path):
                 found = os.fstat(self._descriptor)
                 if not stat.S_ISREG(found.st_mode):
-                    raise IsADirectoryError(errno.EISDIR, "Not a regular file", path)
+                    kind = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO
+                    raise OSError(kind, "Not a regular file", path)
         except StorageError:
             self.close()
             raise

@@ -53,6 +53,14 @@ class TestLocalStore(ObjectStoreBehaviour):
         with pytest.raises(StorageError, match="directory"):
             store.read(root, 10)
 
+    def test_a_pipe_is_no_object_and_does_not_block(self, store: ObjectStore, root: str) -> None:
+        os.mkfifo(f"{root}/pipe")
+        for read in (lambda: store.read(f"{root}/pipe", 10), lambda: store.open_reader(f"{root}/pipe")):
+            with pytest.raises(StorageError, match="Not a regular file; it is a pipe"):
+                read()
+        with pytest.raises(StorageError, match="it is a pipe, a socket or a device"):
+            store.read("/dev/null", 10)
+
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES])
     @pytest.mark.parametrize("call", ["write", "fsync", "link", "replace"])
     def test_failures_are_named_and_leave_nothing(
