@@ -25,7 +25,7 @@ from lance_format.data_block import (
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, storage_of
 from lance_format.file import dictionary_arrays
-from lance_format.file.value_checks import check_read, check_written, is_ascii
+from lance_format.file.value_checks import check_read, check_written, is_utf8
 from lance_format.kernels import variable as kernels
 from lance_format.structural.rep_def import Validity
 
@@ -217,7 +217,7 @@ def _build_strings(
 ) -> pa.Array:
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
-        if arrow_type in _UTF8 and not is_ascii(values):
+        if arrow_type in _UTF8 and not is_utf8(values):
             check_read(array)
         return array
     if values.size_bytes > _MAX_INT32:

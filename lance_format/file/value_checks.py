@@ -13,6 +13,7 @@ from lance_format.data_block import DataBlock, FixedWidthBlock, VariableWidthBlo
 from lance_format.errors import CorruptFileError, InvalidInputError
 
 _FIRST_NOT_ASCII = 0x80
+_KIND_OF_BYTE, _CONTINUATION_BYTE = 0xC0, 0x80
 _UTF8 = (pa.string(), pa.large_string())
 _CURES = {True: "store it as binary", False: "cast it to a decimal of more digits"}
 
@@ -38,7 +39,7 @@ def check_written(block: DataBlock, arrow_type: pa.DataType) -> None:
     InvalidInputError
     """
     if isinstance(block, VariableWidthBlock):
-        if arrow_type not in _UTF8 or is_ascii(block):
+        if arrow_type not in _UTF8 or is_utf8(block):
             return
         buffers = [pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
     elif pa.types.is_decimal(arrow_type):
@@ -53,7 +54,21 @@ def check_written(block: DataBlock, arrow_type: pa.DataType) -> None:
         raise InvalidInputError(f"{what}; {_CURES[arrow_type in _UTF8]}") from error
 
 
-def is_ascii(block: VariableWidthBlock) -> bool:
-    """Return whether all bytes of byte strings are ASCII, which is found faster than whether they are UTF-8."""
-    used = block.data[int(block.offsets[0]) : int(block.offsets[-1])]
-    return int(np.max(used, initial=0)) < _FIRST_NOT_ASCII
+def is_utf8(block: VariableWidthBlock) -> bool:
+    """Return whether byte strings are UTF-8.
+
+    All of them are looked at as one, which is faster: they are if that is, and none begins within a character.
+    """
+    begin, end = int(block.offsets[0]), int(block.offsets[-1])
+    used = block.data[begin:end]
+    if int(np.max(used, initial=0)) < _FIRST_NOT_ASCII:
+        return True
+    starts = block.offsets[:-1]
+    if ((block.data[starts[starts < end]] & _KIND_OF_BYTE) == _CONTINUATION_BYTE).any():
+        return False
+    whole = pa.py_buffer(np.array([0, end - begin], np.int64))
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, whole, pa.py_buffer(used)]).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
