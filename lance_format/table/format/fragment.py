@@ -175,9 +175,10 @@ def _from_message(message: table_pb2.DataFragment, origin: bytes) -> FragmentMet
     if not message.files:
         raise CorruptFileError(f"{where} has no data file")
     files = [parse_data_file(file, where) for file in message.files]
-    live = [field for file in files for field in file.fields if field >= 0]
-    if len(live) != len(set(live)):
-        raise CorruptFileError(f"{where} has a field in two data files")
+    for file in files:
+        live = [field for field in file.fields if field >= 0]
+        if len(live) != len(set(live)):
+            raise CorruptFileError(f"{where} has a field twice in the data file {file.path}")
     deletion = None
     if message.HasField("deletion_file"):
         deletion = _parse_deletion_file(message.deletion_file, message.physical_rows, where)

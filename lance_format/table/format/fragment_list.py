@@ -48,17 +48,12 @@ class FragmentList(Sequence[FragmentMetadata]):
         Raises
         ------
         CorruptFileError
-            If one is malformed, or two have the same id.
+            If one is malformed.
         NotSupportedError
             If one has a file of an unknown kind.
         """
         few = len(stored) <= _FEW
-        made = cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
-        ids = np.sort(made.columns.ids)
-        twice = ids[1:][ids[1:] == ids[:-1]]
-        if twice.size:
-            raise CorruptFileError(f"fragment {twice[0]} is listed twice")
-        return made
+        return cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
 
     @classmethod
     def _of(cls, entries: list[_Entry], columns: FragmentColumns) -> FragmentList:
@@ -77,6 +72,12 @@ class FragmentList(Sequence[FragmentMetadata]):
     def ids(self) -> frozenset[int]:
         """The ids of all fragments."""
         return frozenset(self.columns.ids.tolist())
+
+    @property
+    def repeated_ids(self) -> frozenset[int]:
+        """The ids that several fragments have, which writers of early releases let happen."""
+        ids = np.sort(self.columns.ids)
+        return frozenset(ids[1:][ids[1:] == ids[:-1]].tolist())
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -135,9 +136,20 @@ class FragmentList(Sequence[FragmentMetadata]):
             Those of ids that are not in the list, or are removed, are left out.
         removed : set of int
             Ids.
+
+        Raises
+        ------
+        CorruptFileError
+            If two fragments have one of these ids.
         """
         ids, entries = self.columns.ids, list(self._entries)
         after = {fragment.id: fragment for fragment in updated}
+        ambiguous = self.repeated_ids & (after.keys() | removed)
+        if ambiguous:
+            raise CorruptFileError(
+                f"fragment {min(ambiguous)} is listed twice, so that it can be read, but not changed; overwrite the"
+                " table, or restore a version without that"
+            )
         replaced = np.flatnonzero(np.isin(ids, _as_ids(after)))
         new = [after[fragment_id] for fragment_id in ids[replaced].tolist()]
         for place, fragment in zip(replaced.tolist(), new, strict=True):

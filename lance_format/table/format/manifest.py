@@ -328,8 +328,6 @@ def _parse(data: bytes, path: str, version: int) -> Manifest:
     check_known_fields(message)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
     bases = parse_base_paths(message, path.rsplit("/", 2)[0])
-    if message.blob_dataset_version:
-        raise NotSupportedError(f"{path}: the table keeps blobs in a second table (blob_dataset_version)")
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))

@@ -91,8 +91,12 @@ def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
 
 def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> ColumnParts:
     held = {}
+    known = frozenset({UNASSIGNED})
     for place, (fields, columns) in enumerate(files):
-        ids = frozenset(fields) - {UNASSIGNED}
+        ids = (
+            frozenset(fields) - known
+        )  # Early releases gave ids anew; the reference reads the first file that has one.
+        known |= ids
         numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
         found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
         if found:

@@ -135,11 +135,11 @@ class _Layout:
 
     @classmethod
     def of(cls, fragments: FragmentList) -> _Layout:
-        """Lay out fragments; those of early releases, which do not say how large they are, are left out."""
+        """Lay out fragments, but for those of early releases that share an id or do not say how large they are."""
         columns = fragments.columns
-        ids, places = np.unique(columns.ids, return_index=True)
+        ids, places, counts = np.unique(columns.ids, return_index=True, return_counts=True)
         physical_rows = columns.physical_rows[places]
-        known = physical_rows > 0
+        known = (physical_rows > 0) & (counts == 1)
         return cls(ids[known], np.append(0, np.cumsum(physical_rows[known])))
 
     @property

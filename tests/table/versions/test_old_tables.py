@@ -1,14 +1,18 @@
 """Tables of early releases: their manifests open; their data files are of versions that cannot be read yet."""
 
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import DatasetNotFoundError, NotSupportedError
-from tests.table.builders import rows
+from lance_format import CorruptFileError, DatasetNotFoundError, NotSupportedError, StorageError
+from lance_format.proto import table_pb2
+from tests.table.builders import changed_manifest, rows
 
 TABLES = Path(__file__).parents[2] / "data" / "old_tables"
 
@@ -72,3 +76,86 @@ def test_an_append_to_a_table_of_the_first_file_format_is_refused(tmp_path: Path
         lance_format.write_dataset(
             table.schema.empty_table(), tmp_path / "t", mode="append", data_storage_version="2.2"
         )
+
+
+def _change_latest(path: Path, change: Callable[[table_pb2.Manifest], object]) -> None:
+    latest = min(path.glob("_versions/*.manifest"))  # Of names that count down.
+    latest.write_bytes(changed_manifest(latest.read_bytes(), change))
+
+
+def _three_fragments(path: Path) -> None:
+    for first in (0, 10, 20):
+        lance_format.write_dataset(rows(first, first + 10), path, mode="append")
+
+
+def test_fragments_that_share_an_id_are_read_as_by_pylance(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    _three_fragments(path)
+    lance_format.dataset(path).create_scalar_index("a", "ZONEMAP")
+    _change_latest(path, lambda message: setattr(message.fragments[2], "id", 1))
+    ours, reference = lance_format.dataset(path), lance.dataset(str(path))
+    assert [fragment.fragment_id for fragment in ours.get_fragments()] == [0, 1, 1]
+    options = {"with_row_id": True, "with_row_address": True}
+    assert ours.to_table(**options).equals(reference.to_table(**options))
+    assert ours.to_table(filter="a >= 15").equals(rows(15, 30))
+    assert ours.count_rows() == reference.count_rows() == 30
+    for change in (lambda: ours.delete("a = 12"), lambda: ours.update({"a": "0"}, where="a = 22")):
+        with pytest.raises(
+            CorruptFileError, match="fragment 1 is listed twice, so that it can be read, but not changed"
+        ):
+            change()
+    ours.delete("a = 3")
+    ours.insert(rows(30, 33))
+    expected = pa.concat_tables([rows(0, 3), rows(4, 33)])
+    assert lance_format.dataset(path).to_table().equals(expected)
+    assert lance.dataset(str(path)).to_table().equals(expected)
+    lance_format.write_dataset(rows(0, 5), path, mode="overwrite")
+    lance_format.dataset(path).delete("a = 1")
+    lance.dataset(str(path)).validate()
+
+
+def test_of_a_field_in_two_data_files_the_first_is_read_as_by_pylance(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    _three_fragments(path)
+    table = lance_format.dataset(path)
+    table.add_columns({"z": "a * 3"})
+    table.add_columns({"b": "a * 4"})
+
+    def give_the_id_anew(message: table_pb2.Manifest) -> None:
+        z, b = (next(field for field in message.fields if field.name == name) for name in "zb")
+        for fragment in message.fragments:
+            fragment.files[2].fields[0] = z.id
+        b.id = z.id
+        message.fields.remove(z)
+
+    _change_latest(path, give_the_id_anew)
+    ours, reference = lance_format.dataset(path), lance.dataset(str(path))
+    assert ours.to_table()["b"].to_pylist() == [3 * number for number in range(30)]
+    assert ours.to_table().equals(reference.to_table())
+    assert ours.take([25, 3]).equals(reference.take([25, 3]))
+    ours.delete("b = 9")
+    ours.update({"b": "1"}, where="a = 20")
+    ours.optimize.compact_files()
+    expected = [1 if number == 20 else 3 * number for number in range(30) if number != 3]
+    for found in (lance_format.dataset(path), lance.dataset(str(path))):
+        assert sorted(found.to_table()["b"].to_pylist()) == sorted(expected)
+    lance.dataset(str(path)).validate()
+
+
+def test_a_version_of_the_blobs_is_ignored_as_by_pylance(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    _three_fragments(path)
+    _change_latest(path, lambda message: setattr(message, "blob_dataset_version", 7))
+    assert lance_format.dataset(path).to_table().equals(lance.dataset(str(path)).to_table())
+    lance_format.dataset(path).insert(rows(30, 31))
+    assert lance.dataset(str(path)).count_rows() == lance_format.dataset(path).count_rows() == 31
+
+
+@pytest.mark.parametrize("directory", ["data", "_versions"])
+def test_a_pipe_in_the_place_of_a_file_is_an_error(directory: str, tmp_path: Path) -> None:
+    _three_fragments(tmp_path / "t")
+    file = sorted((tmp_path / "t" / directory).glob("*.[lm]a*"))[0]
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(StorageError, match="it is a pipe"):
+        lance_format.dataset(tmp_path / "t").to_table()
