@@ -1,4 +1,4 @@
-"""Which daemon Python workers are forked from: `connector.daemon`, where that cannot go wrong.
+"""Choice of the daemon that Python workers are forked from: `connector.daemon`, if nothing speaks against it.
 
 That is in local mode, where Spark's Python is this one and finds the package too. On a cluster, whose executors are
 started with their settings, it is the user's to set.
@@ -51,12 +51,12 @@ def fork_prepared(spark: SparkSession) -> bool:
 
 
 def _is_local(master: str) -> bool:
-    """Whether tasks run in the driver's process, and so by its settings."""
+    """Tell whether tasks run in the driver's process, and so by its settings."""
     return master == "local" or master.startswith("local[")
 
 
 def _finds_this(python: str) -> bool:
-    """Whether workers find this package: their Python is this one, and it is installed or on the path that they get."""
+    """Tell whether workers find this package: their Python is this one, and it is installed or on their path."""
     if shutil.which(python) != sys.executable:
         return False
     root = Path(__file__).parents[1]

@@ -78,7 +78,7 @@ def blob_array(values: Iterable[bytes | bytearray | memoryview | None]) -> pa.La
 
 
 class BlobHandling(enum.Enum):
-    """What reads return for columns of blobs; the last two are the same."""
+    """Form in which reads return columns of blobs; the last two are the same."""
 
     ALL_BINARY = "all_binary"
     BLOBS_DESCRIPTIONS = "blobs_descriptions"

@@ -1,4 +1,4 @@
-"""Who can hand out bytes, and who can take them: the two protocols between a file and its storage."""
+"""Protocols between a file and its storage: for reading and for writing bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RangeReader(Protocol):
 
     @property
     def path(self) -> str:
-        """What error messages call the file."""
+        """Name of the file in error messages."""
 
     @property
     def size_bytes(self) -> int:
@@ -51,11 +51,11 @@ class RangeWriter(Protocol):
 
     @property
     def path(self) -> str:
-        """What error messages call the file."""
+        """Name of the file in error messages."""
 
     @property
     def position(self) -> int:
-        """How many bytes have been written."""
+        """Number of bytes that have been written."""
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes.

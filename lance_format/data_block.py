@@ -163,7 +163,7 @@ class ListLevel:
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """What a row consists of.
+    """Shape of a row: a value, or a list of values.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ def _shown(text: str) -> str:
 
 
 class _DuplicateKeyError(Exception):
-    """What the parser is stopped by; its argument is the key."""
+    """Signal that stops the parser; its argument is the key."""
 
 
 def _encode_object(members: list[tuple[str, Any]]) -> bytes:

@@ -17,7 +17,7 @@ _POSITION = b":position"
 
 
 class KeyMembers(TypedDict):
-    """What a field says of keys; positions are 0 if it does not say."""
+    """Roles of a field in keys; positions are 0 if it has none."""
 
     unenforced_primary_key: bool
     primary_key_position: int

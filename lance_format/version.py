@@ -62,37 +62,37 @@ class FileVersion(enum.Enum):
 
     @property
     def has_large_chunks(self) -> bool:
-        """Whether mini-block chunk words and buffer sizes are 32 bits wide instead of 16."""
+        """True if mini-block chunk words and buffer sizes are 32 bits wide instead of 16."""
         return self.value.large_chunks
 
     @property
     def has_constant_values(self) -> bool:
-        """Whether a constant page may hold a value, instead of nulls only."""
+        """True if a constant page may hold a value, instead of nulls only."""
         return self.value.inline_constants
 
     @property
     def has_maps(self) -> bool:
-        """Whether files may hold maps, fixed-size lists of structs, and packed structs with strings."""
+        """True if files may hold maps, fixed-size lists of structs, and packed structs with strings."""
         return self.value.maps
 
     @property
     def has_compressed_dictionaries(self) -> bool:
-        """Whether the dictionary of a page may be compressed by zstd or LZ4."""
+        """True if the dictionary of a page may be compressed by zstd or LZ4."""
         return self.value.compressed_dictionaries
 
     @property
     def has_compressed_null_levels(self) -> bool:
-        """Whether the levels of a page of nulls may be compressed."""
+        """True if the levels of a page of nulls may be compressed."""
         return self.value.compressed_null_levels
 
     @property
     def has_run_length_levels(self) -> bool:
-        """Whether levels may be run-length encoded."""
+        """True if levels may be run-length encoded."""
         return self.value.run_length_levels
 
     @property
     def has_blob_extension(self) -> bool:
-        """Whether tables have an extension type for blobs, instead of byte strings that are marked."""
+        """True if tables have an extension type for blobs, instead of byte strings that are marked."""
         return self.value.blob_extension
 
     @classmethod

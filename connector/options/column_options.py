@@ -57,7 +57,7 @@ class ColumnOption:
 
     @property
     def full_name(self) -> str:
-        """What the user wrote, in lower case."""
+        """Name of the option as the user wrote it, in lower case."""
         return f"{self.column}.{self.name}"
 
 

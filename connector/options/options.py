@@ -38,7 +38,7 @@ _DIGITS = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True)
 class LanceOptions:
-    """What a user asked of one read or write.
+    """Options of one read or write, as the user gave them.
 
     Parameters
     ----------

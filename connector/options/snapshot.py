@@ -1,4 +1,4 @@
-"""Which version of a table is read: a number, a tag, a branch, a time, or the latest."""
+"""Choosing the version of a table that a read shows: by number, tag, branch or time, or the latest."""
 
 from __future__ import annotations
 

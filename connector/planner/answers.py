@@ -1,4 +1,4 @@
-"""What Python answers to the planner bridge: of a table as a whole, and of one scan.
+"""Answers of Python to the planner bridge: about a table as a whole, and about one scan.
 
 The same answers reach it in two ways. In the driver's own Python process `Answers` is called back through py4j, which
 takes a millisecond. Where that is out of reach, Spark forks a worker, as it does to infer the schema of any Python data
@@ -178,7 +178,7 @@ class Answers:
         return json.dumps(found)
 
     class Java:
-        """What py4j wants to know."""
+        """Interface that py4j offers to Java."""
 
         implements = ["java.util.function.Function"]
 

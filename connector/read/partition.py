@@ -1,4 +1,4 @@
-"""What one read task is given: some ranges of rows of some fragments."""
+"""Partition of a read: the ranges of rows of fragments that one task reads."""
 
 from __future__ import annotations
 

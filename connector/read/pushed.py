@@ -14,7 +14,7 @@ from lance_format.expressions import Expression, conjunction
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What Spark has pushed to one scan.
+    """Part of a query that Spark has pushed to one scan.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
 
 
 class LanceDataSource(DataSource):
-    """What `format("lance")` stands for: reads and writes tables.
+    """Data source behind `format("lance")`: reads and writes tables.
 
     Save modes are `append` and `overwrite`; the planner bridge adds `errorifexists` and `ignore`.
 

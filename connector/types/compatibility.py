@@ -1,4 +1,4 @@
-"""Whether the columns of a DataFrame and those of a table hold the same values.
+"""Checks that the columns of a DataFrame and those of a table hold the same values.
 
 What no value depends on may differ: the order of columns and of the fields of structs, nullability, metadata, the
 length of a varchar, a collation, whether values are of a user-defined type or of what that is made of. Times and

@@ -1,4 +1,4 @@
-"""What a write task tells the driver: its partition and the fragments it wrote, as text.
+"""Message of a write task to the driver: its partition and the fragments that it wrote, as text.
 
 Spark pickles commit messages; this one carries nothing but a string of JSON, which the driver checks like any other
 input, so that no object of an executor's making ever takes part in the commit.

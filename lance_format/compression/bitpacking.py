@@ -45,7 +45,7 @@ class InlineBitpackingDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 1
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
@@ -69,7 +69,7 @@ class OutOfLineBitpackingDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 1
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:

@@ -33,7 +33,7 @@ class ByteStreamSplitDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 1
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:

@@ -1,4 +1,4 @@
-"""What a compression is: something that maps blocks of values to buffers, in one of three contexts."""
+"""Interface of compressions, which map blocks of values to buffers in one of three contexts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_format.proto import encodings_pb2
 
 
 class Context(enum.Enum):
-    """Where in a page a compression stands; some lay out their buffers differently."""
+    """Place of a compression in a page; some lay out their buffers differently."""
 
     MINI_BLOCK = "mini-block values"
     BLOCK = "a block of levels or dictionary items"
@@ -24,7 +24,7 @@ class Decompressor(Protocol):
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> ValueBlock:
         """Decompress chunks; the values of all chunks stand one after the other in the result.

@@ -1,4 +1,4 @@
-"""What a writer is asked of the compression of all columns, or of single ones, where their fields say nothing.
+"""Compression that a writer is asked for, of all columns or single ones; metadata of fields overrides it.
 
 The metadata of a field, and of those it stands in, goes before what a writer is asked for that column, which goes
 before what it is asked for all. Names are those of `options.py`, without their prefix.

@@ -51,7 +51,7 @@ class FixedSizeListDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return len(self.shape.parts)
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedSizeListBlock:

@@ -121,7 +121,7 @@ class FsstDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return self.inner.num_buffers
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> DataBlock:

@@ -1,4 +1,4 @@
-"""What a user may ask of the compression of a column, from the metadata of its field.
+"""Options of the compression of a column, from the metadata of its field.
 
     ┌──────────────────────────────────────────┬─────────────────────────┬─────────────────────────────────────────────┐
     │ lance-encoding:compression               │ none, zstd, lz4, fsst   │ none: values as they are                    │
@@ -49,7 +49,7 @@ _Choice = TypeVar("_Choice", bound=enum.Enum)
 
 
 class Scheme(enum.Enum):
-    """What a column's values are to be compressed with."""
+    """Compression of a column's values."""
 
     NONE = "none"
     ZSTD = "zstd"
@@ -63,7 +63,7 @@ class Scheme(enum.Enum):
 
 
 class ByteStreamSplitMode(enum.Enum):
-    """Whether bytes are split before general compression."""
+    """Splitting of bytes before general compression."""
 
     OFF = "off"
     ON = "on"
@@ -71,7 +71,7 @@ class ByteStreamSplitMode(enum.Enum):
 
 
 class StructuralEncoding(enum.Enum):
-    """Which page layout a column is to have."""
+    """Page layout of a column."""
 
     MINI_BLOCK = "miniblock"
     FULL_ZIP = "fullzip"
@@ -79,7 +79,7 @@ class StructuralEncoding(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class CompressionOptions:
-    """How a column is to be compressed; the defaults are those of a field without metadata.
+    """Options of the compression of a column; the defaults are those of a field without metadata.
 
     Parameters
     ----------

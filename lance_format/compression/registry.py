@@ -1,4 +1,4 @@
-"""Which compression reads which encoding in which context: two tables, and one of what is not read, with reasons."""
+"""Compressions by encoding and context: two tables, and one of the encodings that are not read, with reasons."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class RleDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 2
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
@@ -61,7 +61,7 @@ class BlockRleDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 1
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:

@@ -1,4 +1,4 @@
-"""Which compression a page gets when it is written.
+"""Choice of the compression of a page when it is written.
 
 Encoding strategy document, "Compression". Statistics over the page say what each compression would take, and the
 smallest is chosen: for values of a fixed width flat, bit packing, runs or a dictionary; for byte strings variable, FSST

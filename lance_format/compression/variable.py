@@ -41,7 +41,7 @@ class VariableDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 1
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> VariableWidthBlock:
@@ -71,7 +71,7 @@ class BlockVariableDecompressor:
 
     @property
     def num_buffers(self) -> int:
-        """How many buffers a chunk has."""
+        """Number of buffers of a chunk."""
         return 1
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> VariableWidthBlock:

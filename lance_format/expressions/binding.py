@@ -303,7 +303,7 @@ def _meet(left: _Typed, right: _Typed, operator: str) -> tuple[_Typed, _Typed]:
 
 
 def _fits_float(value: pa.Scalar, arrow_type: pa.DataType) -> bool:
-    """Whether a constant stays finite as a float of the type."""
+    """Tell whether a constant stays finite as a float of the type."""
     number = float(value.as_py())
     return arrow_type == pa.float64() or not abs(number) > 3.4028235677973366e38 or abs(number) == float("inf")
 

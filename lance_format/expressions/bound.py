@@ -13,7 +13,7 @@ from lance_format.expressions.rendering import to_sql
 
 @dataclass(frozen=True, slots=True)
 class BoundExpression:
-    """What `bind` returns and `evaluate` takes.
+    """Expression that fits a schema: the result of `bind`, and the argument of `evaluate`.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class BoundExpression:
 
     @property
     def is_predicate(self) -> bool:
-        """Whether the result is boolean."""
+        """True if the result is boolean."""
         return bool(pa.types.is_boolean(self.type))
 
     def require_predicate(self) -> BoundExpression:

@@ -1,4 +1,4 @@
-"""Which types meet in which, and where a constant lies among the values of a type.
+"""Common types of operands, and the place of a constant among the values of a type.
 
 A comparison of a column with a constant never converts the column if that can be avoided: conversions cost time, lose
 digits, and hide the column from whoever prunes by statistics. Rather the constant is placed on the axis of the column's
@@ -160,14 +160,14 @@ def _ticks(value: pa.Scalar) -> int:
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
-    """Whether values of a type are strings."""
+    """Tell whether values of a type are strings."""
     return bool(
         pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type)
     )
 
 
 def is_bytes(arrow_type: pa.DataType) -> bool:
-    """Whether values of a type are byte strings, of whatever length."""
+    """Tell whether values of a type are byte strings, of whatever length."""
     checks = (
         pa.types.is_binary,
         pa.types.is_large_binary,
@@ -178,7 +178,7 @@ def is_bytes(arrow_type: pa.DataType) -> bool:
 
 
 def is_number(arrow_type: pa.DataType) -> bool:
-    """Whether values of a type are numbers."""
+    """Tell whether values of a type are numbers."""
     checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(check(arrow_type) for check in checks)
 

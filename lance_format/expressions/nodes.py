@@ -48,7 +48,7 @@ NEGATED: dict[ComparisonOperator, ComparisonOperator] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Expression:
-    """What all nodes have in common."""
+    """Base of all nodes."""
 
     _operands: ClassVar[tuple[str, ...]] = ()
     """The attributes that hold the nodes below this one: an expression each, or a tuple of them."""
@@ -94,7 +94,7 @@ class Literal(Expression):
 
     @property
     def is_null(self) -> bool:
-        """Whether the constant is NULL, typed or not."""
+        """True if the constant is NULL, typed or not."""
         return not self.value.is_valid
 
 
@@ -112,7 +112,7 @@ class Not(_Unary):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IsNull(_Unary):
-    """Whether a value is null; never null itself. NaN is a value."""
+    """Test for null; never null itself. NaN is a value."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -171,7 +171,7 @@ class Or(_Connective):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class In(Expression):
-    """Whether a value is among constants.
+    """Test for membership among constants.
 
     A null value gives null, and so does a value that is not found if one of the constants is null.
 
@@ -193,7 +193,7 @@ class In(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Like(Expression):
-    r"""Whether a string matches a pattern as a whole, in which `%` stands for any characters and `_` for one.
+    r"""Match of a whole string with a pattern, in which `%` stands for any characters and `_` for one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which zones of rows can hold a row that a predicate matches, by the statistics of its columns.
+"""Finding the zones of rows in which a predicate may match, by the statistics of its columns.
 
 Every node answers for all zones at once. A *predicate* says for each zone whether some row may make it true, false, or
 unknown: three separate questions, since a zone has many rows. So `NOT` swaps the first two, and what is false and
@@ -47,7 +47,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneVerdicts:
-    """What statistics say of the rows of a file.
+    """Verdicts of statistics on the rows of a file.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def classify(predicate: BoundExpression, statistics: Mapping[Path, ZoneStatistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Truth:
-    """Whether some row of each zone may make a predicate true, false, null."""
+    """Possible truth values of a predicate in each zone: true, false, null."""
 
     may_be_true: Mask
     may_be_false: Mask
@@ -102,7 +102,7 @@ class _Truth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Values:
-    """What the rows of each zone may be: a value between two bounds, where null is unknown, and null."""
+    """Possible values of the rows of each zone: between two bounds, of which null is unknown, and null."""
 
     lower: pa.Array | pa.Scalar
     upper: pa.Array | pa.Scalar

@@ -1,4 +1,4 @@
-"""What is known of the values of a column in each zone, a run of consecutive rows."""
+"""Statistics of a column per zone, a run of consecutive rows."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class ZoneStatistics:
 
     @property
     def num_zones(self) -> int:
-        """How many zones there are."""
+        """Number of zones."""
         return len(self.num_rows)

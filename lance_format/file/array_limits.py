@@ -1,4 +1,4 @@
-"""How many rows one array can hold: as many as its 32-bit offsets reach, and as the keys of its dictionaries number."""
+"""Limits of the rows of one array: the reach of its 32-bit offsets, and the number of its dictionary's keys."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Replace: TypeAlias = Callable[[pa.Array, Field], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """Where the payloads of some rows are.
+    """Places of the payloads of rows.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class StoredBlobs:
 
 @dataclass(frozen=True, slots=True)
 class BlobLocation:
-    """Where a payload is: a range of what `open` opens."""
+    """Place of a payload: a range of what `open` opens."""
 
     open: Callable[[], RangeReader]
     extent: ByteRange

@@ -49,7 +49,7 @@ class ColumnPages:
 
     @cached_property
     def size_bytes(self) -> Counts:
-        """What the buffers of each page take in the file, `int64[num_pages]`."""
+        """Size of the buffers of each page in the file, `int64[num_pages]`."""
         return np.array([sum(buffer.size for buffer in page.buffers) for page in self.metadata], np.int64)
 
     def memory_bytes(self, serialized_bytes: int) -> int:

@@ -50,5 +50,5 @@ class ColumnProjection:
 
     @cached_property
     def arrow_field(self) -> pa.Field:
-        """What is returned, as an Arrow field."""
+        """Arrow field of the values that are returned."""
         return self.field.to_arrow()

@@ -48,7 +48,7 @@ class PlannedRows:
 
 @dataclass(frozen=True, slots=True)
 class PageSizes:
-    """What the pages of a leaf column take in the file.
+    """Sizes of the pages of a leaf column in the file.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ class ColumnReader:
 
     @cached_property
     def row_bytes(self) -> npt.NDArray[np.float64]:
-        """What a row of each page takes in memory, about, `float64[num_pages]`."""
+        """Approximate size of a row of each page in memory, `float64[num_pages]`."""
         return np.maximum(self._pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), self.leaf.slot_bytes)
 
     @property
     def page_sizes(self) -> PageSizes:
-        """What the pages take."""
+        """Sizes of the pages."""
         return PageSizes(self.first_rows, self._pages.size_bytes)
 
     def _rows_at_once(self, page: Page) -> int:

@@ -1,4 +1,4 @@
-"""Which columns of a file hold which fields of its schema."""
+"""Columns of a file by the fields of its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many threads decode pages."""
+"""Number of threads that decode pages."""
 
 from __future__ import annotations
 

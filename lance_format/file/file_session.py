@@ -17,7 +17,7 @@ from lance_format.object_store import CHUNK_BYTES, ObjectNotFoundError, read_chu
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """What a directory has.
+    """Content of a directory.
 
     Parameters
     ----------

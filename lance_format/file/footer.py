@@ -84,7 +84,7 @@ class RangeTable:
 
 @dataclass(frozen=True, slots=True)
 class FileMetadata:
-    """What the end of a file says.
+    """Content of the end of a file.
 
     Parameters
     ----------

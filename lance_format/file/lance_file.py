@@ -37,7 +37,7 @@ def stable_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class LanceBufferDescriptor:
-    """Where a buffer is, in bytes."""
+    """Place of a buffer, in bytes."""
 
     position: int
     size: int
@@ -62,7 +62,7 @@ class LanceColumnMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LanceColumnStatistics:
-    """What a column takes: pages, and bytes of their buffers."""
+    """Size of a column: its pages, and the bytes of their buffers."""
 
     num_pages: int
     size_bytes: int
@@ -70,14 +70,14 @@ class LanceColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class LanceFileStatistics:
-    """What the columns of a file take."""
+    """Sizes of the columns of a file."""
 
     columns: list[LanceColumnStatistics]
 
 
 @dataclass(frozen=True, slots=True)
 class LanceFileMetadata:
-    """What a file says of itself."""
+    """Metadata of a file."""
 
     schema: pa.Schema
     num_rows: int

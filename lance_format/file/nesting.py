@@ -106,7 +106,7 @@ class Leaf:
 
     @cached_property
     def lists(self) -> tuple[int, ...]:
-        """Which layers, counted from the innermost, are lists."""
+        """Layers that are lists, counted from the innermost."""
         kinds = [_kind(field) for field in reversed(self.path)]
         return tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
 
@@ -120,7 +120,7 @@ class Leaf:
 
     @cached_property
     def items_per_row(self) -> int:
-        """How many of a page's items are a row: fixed-size lists of structs outside of all lists multiply them."""
+        """Items of a page per row: fixed-size lists of structs outside of all lists multiply them."""
         items = 1
         for field in self.path:
             if _kind(field) in (_Kind.LIST, _Kind.MAP):
@@ -131,7 +131,7 @@ class Leaf:
 
     @cached_property
     def slot_bytes(self) -> float:
-        """What a row of the leaf's array takes, null or not; of byte strings, the offset."""
+        """Size of a row of the leaf's array, null or not; of byte strings, the size of the offset."""
         return self.items_per_row * bytes_per_slot(self.arrow_type)
 
 

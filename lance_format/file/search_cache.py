@@ -1,4 +1,4 @@
-"""What random access looks up again and again: ends of files, metadata of columns, chunk tables, dictionaries, indices.
+"""Cache of what random access needs repeatedly: ends of files, metadata of columns, chunk tables, dictionaries.
 
 Encoding strategy document, "Search Cache". One cache serves all files of a table, and all readers of them; a file that
 is opened by itself has one to itself. That lets a table that is asked for a few rows time and again find where they are
@@ -59,7 +59,7 @@ class SearchCache:
 
     @property
     def size_bytes(self) -> int:
-        """What the entries take."""
+        """Size of the entries."""
         return self._size_bytes
 
     def clear_after_fork(self) -> None:

@@ -44,7 +44,7 @@ _PADDING = b"\0" * ALIGNMENT
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """What a finished file holds, as a manifest wants to know it.
+    """Content of a finished file, as manifests record it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the rows of a file are like, zone by zone: collected while it is written.
+"""Statistics per zone of the rows of a file, collected while it is written.
 
 Zones have the same number of rows, the last may have fewer. Columns have them if their values have an order, and each
 row has one value at most: columns at the top, and fields of structs below these, but not the items of lists and maps.

@@ -1,4 +1,4 @@
-"""Where a file says that its zones are: entries of the metadata of its schema, which hold for that file alone."""
+"""Places of zones, as a file states them: entries of the metadata of its schema, which hold for that file alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACE = re.compile(rb"(\d{1,9}):(\d{1,15})")
 
 @dataclass(frozen=True, slots=True)
 class ZonesPlace:
-    """Where zones are stored.
+    """Place where zones are stored.
 
     Parameters
     ----------

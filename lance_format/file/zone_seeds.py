@@ -40,7 +40,7 @@ _COUNTS: Mapping[str, pa.DataType] = {"null_count": pa.uint32(), "nan_count": pa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seed:
-    """What a seed says.
+    """Content of a seed.
 
     Parameters
     ----------

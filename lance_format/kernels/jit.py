@@ -1,4 +1,4 @@
-"""How kernels are compiled.
+"""Compilation of kernels.
 
 A kernel is a function over NumPy arrays and numbers: `(source, …, out) -> count`. The caller allocates the output and
 checks bounds and sizes first, or the kernel reports what it found wrong through its count. Compiled code is cached
@@ -56,7 +56,7 @@ class _Intrinsic(_Kernel[P, R]):
 
     @functools.cached_property
     def compiled(self) -> Callable[P, R]:
-        """What numba makes of it."""
+        """The function that numba compiled."""
         from numba.extending import intrinsic
 
         return cast("Callable[P, R]", intrinsic(self._function))

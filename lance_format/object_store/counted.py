@@ -11,7 +11,7 @@ from lance_format.object_store.store import ReadableStore
 
 @dataclass(slots=True)
 class ReadCounter:
-    """What has been read.
+    """Counter of reads.
 
     Parameters
     ----------

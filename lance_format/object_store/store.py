@@ -1,4 +1,4 @@
-"""What the table layer asks of a storage: the protocol that every object store implements."""
+"""Protocol that every object store implements for the table layer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ObjectInfo:
 
 
 class ReadableStore(Protocol):
-    """What hands out objects for reading; see `ObjectStore`."""
+    """Storage that hands out objects for reading; see `ObjectStore`."""
 
     def open_reader(self, path: str, size_bytes: int | None = None) -> RangeReader:
         """Open an object for reading.
@@ -63,7 +63,7 @@ class ObjectStore(ReadableStore, Protocol):
 
     @property
     def atomic_put_if_absent(self) -> bool:
-        """Whether of several concurrent `put_if_absent` of one path exactly one succeeds."""
+        """True if exactly one of several concurrent `put_if_absent` of one path succeeds."""
 
     def open_writer(self, path: str) -> RangeWriter:
         """Start an object, which exists from the writer's `close` on; parents are made as needed."""

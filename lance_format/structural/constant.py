@@ -61,7 +61,7 @@ class _Parts:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory they take."""
+        """Size in memory."""
         return sum(part.nbytes for part in (self.value, self.repetition, self.definition) if part is not None)
 
 

@@ -1,4 +1,4 @@
-"""What the layers of a column mean for its repetition and definition levels.
+"""Meaning of the layers of a column for its repetition and definition levels.
 
 Encoding strategy document, "Repetition and definition levels". A leaf column has one layer for itself and one for each
 struct and list above it, listed innermost first. Definition levels number, in that order, what can be missing:

@@ -68,7 +68,7 @@ _MAX_DICTIONARY_ITEMS = 2**32
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTable:
-    """Where the chunks are and what they hold.
+    """Places and contents of the chunks.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ class _ChunkTable:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What every read of a page needs: where its chunks are, and its dictionary if it has one."""
+    """Parts of a page that every read needs: the places of its chunks, and its dictionary if it has one."""
 
     table: _ChunkTable
     dictionary: DataBlock | None
 
     @property
     def size_bytes(self) -> int:
-        """How much memory it takes."""
+        """Size in memory."""
         table = self.table
         counts = (table.offsets, table.num_values, table.first_rows, table.ended_rows)
         return sum(part.nbytes for part in counts) + (0 if self.dictionary is None else memory_bytes(self.dictionary))

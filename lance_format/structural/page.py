@@ -1,4 +1,4 @@
-"""What all page layouts share: how a page is described, asked for rows, and what it answers.
+"""Interface of page layouts: the description of a page, requests for rows, and answers.
 
 A layout does no I/O. It answers with a *plan*: a generator that yields the byte ranges it wants next, is sent their
 bytes, and in the end returns the rows. Whoever runs plans may fetch the ranges of many pages at once, and keeps for
@@ -51,7 +51,7 @@ SEEK_BYTES = 8 * 1024
 
 
 class PageCache(Protocol):
-    """Where a page leaves what it needs for every read, such as chunk tables, dictionaries and indices.
+    """Storage for the parts of a page that every read needs, such as chunk tables, dictionaries and indices.
 
     A page must do without: what it leaves there may be gone the next time.
     """
@@ -79,7 +79,7 @@ NO_CACHE = _NoCache()
 
 @dataclass(frozen=True, slots=True)
 class PageDescription:
-    """Where a page is and how many rows it has.
+    """Place and number of rows of a page.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Page(Protocol):
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows to ask for at most, so that an answer stays within some tens of MiB."""
+        """Most rows to ask for at once, so that an answer stays within some tens of MiB."""
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows, which lie within the page; at least one."""

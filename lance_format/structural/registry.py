@@ -1,4 +1,4 @@
-"""Which layout reads which page: one table, and one of what is not read, with reasons."""
+"""Layouts by the message of a page: one table, and one of the layouts that are not read, with reasons."""
 
 from __future__ import annotations
 

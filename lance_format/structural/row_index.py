@@ -1,4 +1,4 @@
-"""Which rows a range of levels holds.
+"""Rows in a range of levels.
 
 Without lists every row is one entry. With lists a row starts wherever the repetition level is the highest, and a chunk
 may start within a row that began before it.

@@ -1,4 +1,4 @@
-"""Which layout a page gets when it is written."""
+"""Choice of the layout of a page when it is written."""
 
 from __future__ import annotations
 

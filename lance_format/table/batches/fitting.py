@@ -1,4 +1,4 @@
-"""Which columns a write stores, and how batches are brought into their shape."""
+"""Choosing the columns that a write stores, and bringing batches into their shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXT_NAMES = ("string", "large_string")
 
 
 class Partial(enum.Enum):
-    """Which structs of data may lack fields that those of the table have."""
+    """Structs of data that may lack fields of the table's structs."""
 
     NONE = "none"
     NOT_IN_LISTS = "not in lists"

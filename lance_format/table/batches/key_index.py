@@ -93,7 +93,7 @@ class KeyIndex:
 
     @property
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return int(self.pairs[-1].size) if self.pairs else len(self.leaves[0])
 
     def find(self, rows: pa.Table) -> Numbers:

@@ -1,4 +1,4 @@
-"""What `LanceDataset.branches` offers, and how a branch is made.
+"""Branches of a table, as `LanceDataset.branches` offers them.
 
 A branch is a table of its own below `tree` in the directory of the main branch. Its first version has the number of the
 version that it starts from, and refers to that one's files where they are; all it writes itself goes into its own

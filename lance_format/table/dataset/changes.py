@@ -37,7 +37,7 @@ from lance_format.table.versions.planned_change import run_change
 
 
 class DatasetChanges(OpenTable):
-    """What changes a table, and moves the object to the version that this makes. Part of `LanceDataset`."""
+    """Methods that change a table, and move the object to the version that they make. Part of `LanceDataset`."""
 
     def delete(
         self,
@@ -239,7 +239,7 @@ pa.RecordBatch
 
     @property
     def has_index(self) -> bool:
-        """Whether it has any index."""
+        """True if the table has any index."""
         return any(not index.is_system for index in self._table.manifest.indices)
 
     def create_scalar_index(

@@ -242,7 +242,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when an update or a compaction moves them."""
+        """True if rows keep their ids when an update or a compaction moves them."""
         return self._table.manifest.stable_row_ids
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What has changed from one version of a table to another: rows, and the transactions that did it."""
+"""Changes from one version of a table to another: rows, and the transactions that changed them."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class LanceFragment(ScanMethods):
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """What the manifest says about it."""
+        """Entry of the manifest about the fragment."""
         return self._metadata
 
     @property
@@ -75,12 +75,12 @@ class LanceFragment(ScanMethods):
 
     @property
     def physical_rows(self) -> int:
-        """How many rows its files have, deleted ones included."""
+        """Number of rows in its files, deleted ones included."""
         return self._scan().physical_rows()
 
     @property
     def num_deletions(self) -> int:
-        """How many of them are deleted."""
+        """Number of deleted rows."""
         return self._scan().num_deletions()
 
     def deletion_file(self) -> str | None:

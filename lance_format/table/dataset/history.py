@@ -21,7 +21,7 @@ from lance_format.table.versions.open_table import OpenTable
 
 
 class DatasetHistory(OpenTable):
-    """What knows of versions and files. Part of `LanceDataset`."""
+    """Methods about versions and files. Part of `LanceDataset`."""
 
     @property
     def version(self) -> int:

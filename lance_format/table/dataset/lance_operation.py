@@ -55,7 +55,7 @@ def _makes(kind: type) -> Callable[[Callable[Arguments, Made]], _Maker[Arguments
 
 
 class LanceOperation:
-    """What `LanceDataset.commit` takes; `isinstance` tells which one a transaction has."""
+    """Operations that `LanceDataset.commit` takes; `isinstance` tells which one a transaction has."""
 
     @_makes(operations.Append)
     @staticmethod

@@ -1,4 +1,4 @@
-"""What `LanceDataset.optimize` offers."""
+"""Optimization of tables, as `LanceDataset.optimize` offers it."""
 
 from __future__ import annotations
 

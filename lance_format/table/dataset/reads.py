@@ -26,7 +26,7 @@ from lance_format.table.versions.open_table import OpenTable
 
 
 class DatasetReads(OpenTable, ScanMethods):
-    """What reads a version of a table. Part of `LanceDataset`."""
+    """Methods that read a version of a table. Part of `LanceDataset`."""
 
     _default_scan_options: Mapping[str, Any]
 

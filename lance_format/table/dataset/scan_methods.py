@@ -13,7 +13,7 @@ from lance_format.table.scan.scanner import LanceScanner
 
 
 class ScanMethods:
-    """What can be read through a scanner. A base of `LanceDataset` and `LanceFragment`, which say what is scanned."""
+    """Reads through a scanner. A base of `LanceDataset` and `LanceFragment`, which define the scanner."""
 
     def scanner(
         self, columns: Columns | None = None, filter: Filter | None = None, **options: Unpack[ScanKeywords]

@@ -1,4 +1,4 @@
-"""What `LanceDataset.stats` offers: how much of what a version of a table has."""
+"""Statistics of a version of a table, as `LanceDataset.stats` offers them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 @dataclass(frozen=True, slots=True)
 class FieldStatistics:
-    """What a field takes.
+    """Size of a field.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class FieldStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DataStatistics:
-    """What all fields take.
+    """Sizes of all fields.
 
     Parameters
     ----------

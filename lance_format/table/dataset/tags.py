@@ -1,4 +1,4 @@
-"""What `LanceDataset.tags` offers: names for versions, which also keep them from being cleaned up."""
+"""Tags, as `LanceDataset.tags` offers them: names for versions, which also keep these from being cleaned up."""
 
 from __future__ import annotations
 

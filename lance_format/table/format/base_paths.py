@@ -1,4 +1,4 @@
-"""Where a branch finds the files that its parents wrote.
+"""Places of the files that the parents of a branch wrote.
 
 A manifest lists directories outside of the table's own, each under a number that its files refer to. Branches need
 them: a branch is a table of its own below `tree`, and shares the files of the versions it grew from. A path in a

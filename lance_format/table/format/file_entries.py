@@ -16,7 +16,7 @@ TOMBSTONE = -2
 
 
 class DeletionFileType(enum.StrEnum):
-    """How a deletion file lists rows."""
+    """Form in which a deletion file lists rows."""
 
     ARROW_ARRAY = "array"
     BITMAP = "bitmap"
@@ -92,7 +92,7 @@ class DeletionFile:
 
 
 class DescribesFiles(Protocol):
-    """What knows how a table describes a data file: a `LanceDataset`."""
+    """Object that knows how a table describes a data file: a `LanceDataset`."""
 
     def _describe_file(self, name: str, base_id: int | None) -> DataFile: ...
 
@@ -157,7 +157,7 @@ class DataFile:
 
     @property
     def is_dead(self) -> bool:
-        """Whether every field that it holds has since been replaced."""
+        """True if every field that the file holds has since been replaced."""
         return 0 < len(self.fields) == self.fields.count(TOMBSTONE)
 
     @property

@@ -28,7 +28,7 @@ RowSequence: TypeAlias = bytes | ExternalFile
 
 @dataclass(frozen=True, slots=True)
 class FragmentMetadata:
-    """What a manifest says about one fragment.
+    """Entry of a manifest about one fragment.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class FragmentMetadata:
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows are left; None if the table does not say."""
+        """Number of live rows; None if the table does not say."""
         deleted = 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
         if self.physical_rows == 0 or (self.deletion_file is not None and deleted == 0):
             return None
@@ -86,7 +86,7 @@ class FragmentMetadata:
 
     @property
     def num_deletions(self) -> int:
-        """How many rows are deleted; 0 also if the table does not say."""
+        """Number of deleted rows; 0 also if the table does not say."""
         return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
 
     def to_json(self) -> dict[str, Any]:

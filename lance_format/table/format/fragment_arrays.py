@@ -1,4 +1,4 @@
-"""What a manifest says of its fragments, as arrays.
+"""Entries of a manifest about its fragments, as arrays.
 
 A table may have ten thousand fragments, of which a query or a commit looks at few, if only it knows how many rows each
 has. An object a fragment takes some microseconds to make; the arrays are found on the bytes, for all fragments at once.
@@ -51,7 +51,7 @@ _MAX_NAME_BYTES = 255
 
 @dataclass(frozen=True, slots=True)
 class FragmentColumns:
-    """What is known of fragments, in their order.
+    """Properties of fragments, in their order.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class FragmentColumns:
 
     @property
     def num_rows(self) -> Integers:
-        """How many rows are left; -1 where the table does not say: int64[num_fragments]."""
+        """Number of live rows; -1 where the table does not say: int64[num_fragments]."""
         unknown = (self.physical_rows == 0) | (self.num_deleted_rows < 0)
         return np.where(unknown, -1, self.physical_rows - self.num_deleted_rows)
 

@@ -63,7 +63,7 @@ class FragmentList(Sequence[FragmentMetadata]):
 
     @property
     def columns(self) -> FragmentColumns:
-        """What is known of all fragments, as arrays."""
+        """Properties of all fragments, as arrays."""
         if self._columns is None:
             self._columns = columns_of(self)
         return self._columns

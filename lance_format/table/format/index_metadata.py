@@ -1,4 +1,4 @@
-"""What a manifest says about the indices of a table.
+"""Entries of a manifest about the indices of a table.
 
 Indices are built and read elsewhere; every operation has to know which of them it makes incomplete or useless. An index
 covers the fragments of its bitmap; the bitmap may name fragments that no longer exist.
@@ -61,12 +61,12 @@ class IndexMetadata:
 
     @property
     def base_id(self) -> int | None:
-        """Where its files lie, by `Manifest.bases`; None if in the table itself."""
+        """Key of the place of its files in `Manifest.bases`; None if they are in the table itself."""
         return self.message.base_id if self.message.HasField("base_id") else None
 
     @property
     def is_system(self) -> bool:
-        """Whether it is about the table rather than a column."""
+        """True if the index is about the table rather than a column."""
         return self.name in SYSTEM_INDICES
 
     def covered_ids(self) -> npt.NDArray[np.int64]:
@@ -74,7 +74,7 @@ class IndexMetadata:
         return np.array(() if self.fragment_ids is None else self.fragment_ids.to_array(), np.int64)
 
     def covers_any(self, fragment_ids: Iterable[int]) -> bool:
-        """Whether it covers one of some fragments; so far as it does not say, it may."""
+        """Tell whether the index covers one of some fragments; where it does not say, it may."""
         covered = self.fragment_ids
         return covered is None or any(fragment_id in covered for fragment_id in fragment_ids)
 

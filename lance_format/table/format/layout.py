@@ -1,4 +1,4 @@
-"""How the files of a table are called.
+"""Names of the files of a table.
 
 Manifests of version `v` are called `{v}.manifest` (scheme V1) or `{2**64 - 1 - v:020}.manifest` (V2), so that the
 latest comes first in a listing. A table keeps to one of them. Detached manifests, `d{v}.manifest`, are not part of the

@@ -118,7 +118,7 @@ class Manifest:
 
     @property
     def stores_transaction(self) -> bool:
-        """Whether its file holds the transaction that made it, as all do but for very large ones."""
+        """True if its file holds the transaction that made it, as all files do except very large ones."""
         return self.inline_transaction is not None and len(self.inline_transaction) <= _MAX_INLINE_TRANSACTION_BYTES
 
     @property

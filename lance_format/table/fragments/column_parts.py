@@ -1,4 +1,4 @@
-"""Where the parts of a column are: in one data file of a fragment, in several, or, for what was added later, in none.
+"""Places of the parts of a column: one data file of a fragment, several, or none if the column was added later.
 
 Structs are columns by their fields, which may have been written at different times. What no file holds is null.
 """
@@ -22,7 +22,7 @@ _Piece = tuple[int, int, Field, pa.DataType]
 
 
 class ColumnParts:
-    """Which data files of a fragment hold which parts of some columns; see `column_parts`.
+    """Data files of a fragment that hold the parts of some columns; see `column_parts`.
 
     Parameters
     ----------

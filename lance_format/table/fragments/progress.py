@@ -8,7 +8,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 
 
 class FragmentWriteProgress(abc.ABC):
-    """What is told of a write. What its methods raise ends the write."""
+    """Observer of a write. An exception of its methods ends the write."""
 
     @abc.abstractmethod
     def begin(self, fragment: FragmentMetadata) -> None:

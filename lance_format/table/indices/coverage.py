@@ -1,4 +1,4 @@
-"""What an index covers, as users see it."""
+"""Coverage of an index, as users see it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _SPARE_ZONES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class ZoneMapDetails:
-    """How an index was asked for.
+    """Parameters of an index.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def new_index(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedZones:
-    """What the file of a part of an index has.
+    """Content of the file of a part of an index.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _AGGREGATES = {
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the seeds of one fragment say.
+    """Seeds of one fragment.
 
     Parameters
     ----------

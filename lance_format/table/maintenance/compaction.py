@@ -36,7 +36,7 @@ _OF_PYLANCE = uuid.UUID("5a1f0c6e-6d5e-4d8b-9a53-0c1d6f0b7e11")
 
 @dataclass(frozen=True, slots=True)
 class CompactionMetrics:
-    """What a compaction did: fragments and files that went and came."""
+    """Numbers of fragments and files that a compaction removed and added."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
@@ -59,7 +59,7 @@ class CompactionMetrics:
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """What a task has written: a value that can be pickled.
+    """Fragments that a task has written: a value that can be pickled.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class RewriteResult:
 
     @property
     def metrics(self) -> CompactionMetrics:
-        """How many there are."""
+        """Numbers of the fragments and files."""
         return CompactionMetrics.of([self.group])
 
     def json(self) -> str:
@@ -203,7 +203,7 @@ class CompactionTask:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What a compaction is to do; see `plan_compaction`.
+    """Plan of a compaction; see `plan_compaction`.
 
     Parameters
     ----------

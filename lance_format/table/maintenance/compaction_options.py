@@ -1,4 +1,4 @@
-"""What a compaction is asked to do: options, given or of the table's configuration, and as JSON."""
+"""Options of a compaction: given, or of the table's configuration, and as JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """What to rewrite, and into what.
+    """Choice of the fragments to rewrite, and the form of the new ones.
 
     Parameters
     ----------

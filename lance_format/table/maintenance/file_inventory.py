@@ -1,4 +1,4 @@
-"""Which files there are below the directory of a table, and which of them its versions name; as streams of Arrow."""
+"""Files below the directory of a table, and files that its versions name, as streams of Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the rows of a table are that have certain ids.
+"""Finding rows of a table by their ids.
 
 The live rows of all fragments are kept as runs of consecutive ids at consecutive addresses, by ascending id. A fragment
 that was appended is one run, whatever its size, and every deleted row cuts a run in two; so memory depends on how often

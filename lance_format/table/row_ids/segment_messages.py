@@ -1,4 +1,4 @@
-"""How segments are stored: their protobufs, which are validated before anything of them expands."""
+"""Protobuf messages of segments, which are validated before anything of them expands."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class U64Segment(ABC):
     @property
     @abstractmethod
     def num_values(self) -> int:
-        """How many integers there are."""
+        """Number of integers."""
 
     @abstractmethod
     def runs(self) -> Runs:

@@ -17,7 +17,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """What is known of a column without having read it.
+    """Bounds and counts of a column, known without reading it.
 
     Parameters
     ----------

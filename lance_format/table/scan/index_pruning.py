@@ -1,4 +1,4 @@
-"""Which fragments a filter has to look at, and which of their rows, by the ZONEMAP indices of the table.
+"""Finding the fragments and rows that a filter has to look at, by the ZONEMAP indices of the table.
 
 All fragments are laid out one after another, so that one look at the zones of each column decides for all of them. An
 index errs on the side of "may match": rows that were deleted since are in its zones, and what it does not cover is
@@ -31,7 +31,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PrunedFragments:
-    """What indices say of a filter.
+    """Fragments and rows that indices leave for a filter.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class _Layout:
 
     @property
     def num_rows(self) -> int:
-        """How many rows they have."""
+        """Number of rows of the fragments."""
         return int(self.first_rows[-1])
 
     def split(self, verdicts: ZoneVerdicts) -> tuple[frozenset[int], dict[int, RowRanges]]:

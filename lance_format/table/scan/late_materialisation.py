@@ -52,7 +52,7 @@ _DENSE_SHARE_OF_LARGE_ROWS = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What is read in which order.
+    """Order in which columns are read.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Stages:
 
 @dataclass(slots=True)
 class Pace:
-    """How a scan goes on, by what it has seen.
+    """State of a scan that decides how it goes on.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def _num_constants(predicate: Expression) -> int:
 
 @dataclass(slots=True)
 class Seen:
-    """What a group of rows was found to be: how many rows were tested and passed, and what their columns took."""
+    """Observations on a group of rows: how many were tested and passed, and the sizes of their columns."""
 
     num_rows: int = 0
     num_passed: int = 0

@@ -1,4 +1,4 @@
-"""What a scan has read and skipped, and what it is going to do, as text."""
+"""Texts and counts about a scan: what it is going to do, and what it has read and skipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOGGER = logging.getLogger("lance_format.scan")
 
 @dataclass(frozen=True, slots=True)
 class ScanMetrics:
-    """What a scan has done. `iops` to `index_comparisons` are named as in pylance.
+    """Counts of a scan. `iops` to `index_comparisons` are named as in pylance.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class ScanMetrics:
 
     @property
     def fragments_skipped(self) -> int:
-        """How many fragments were not looked at."""
+        """Number of fragments that were not looked at."""
         return self.fragments - self.fragments_scanned
 
     @property
     def rows_skipped(self) -> int:
-        """How many rows were not looked at."""
+        """Number of rows that were not looked at."""
         return self.rows - self.rows_scanned
 
     @property

@@ -72,7 +72,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Projection:
-    """What is to be returned; see `plan_projection`.
+    """Columns of the result of a scan; see `plan_projection`.
 
     Parameters
     ----------

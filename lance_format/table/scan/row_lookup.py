@@ -1,4 +1,4 @@
-"""Which rows a filter can only mean: those whose ids, addresses, places or fragments it names.
+"""Finding the only rows that a filter can mean: those whose ids, addresses, offsets or fragments it names.
 
 Terms that all must hold and compare one row column with constants (`_rowid = 5`, `_rowaddr IN (…)`, `_fragid = 2`,
 `_rowoffset BETWEEN 10 AND 20`) select rows before anything is read. The filter as a whole is computed over these rows

@@ -56,7 +56,7 @@ class RowRanges:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(np.add.reduce(self.stops - self.starts))
 
     def pairs(self) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ Rows = tuple[pa.RecordBatch, LiveRows]
 
 @dataclass(slots=True)
 class Window:
-    """Which of the rows that pass are wanted: so many once so many are skipped. It moves with every row that passes.
+    """Window of the rows that pass: how many to skip, and how many to return. It moves with every row that passes.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Window:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further row is wanted."""
+        """True if no further row is wanted."""
         return self.left == 0
 
     @property
     def is_open(self) -> bool:
-        """Whether all rows are wanted."""
+        """True if all rows are wanted."""
         return self.left is None and not self.to_skip
 
     def pass_rows(self, num_rows: int) -> tuple[int, int]:

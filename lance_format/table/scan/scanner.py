@@ -69,7 +69,7 @@ class LanceScanner:
 
     @property
     def metrics(self) -> ScanMetrics | None:
-        """What the last scan that ended, or was given up, has read and skipped."""
+        """Counts of the last scan that ended, or was given up."""
         return self._metrics
 
     def explain_plan(self, verbose: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Which rows of a fragment a filter can match, by the statistics of zones of rows that its data files have.
+"""Finding the rows of a fragment that a filter can match, by the statistics of zones in its data files.
 
 Statistics are of physical rows, deleted ones included: these may keep a zone from being left out, and never cause it.
 """

@@ -50,18 +50,18 @@ class ScanTask:
 
     @property
     def num_rows(self) -> int:
-        """How many physical rows are looked at."""
+        """Number of physical rows that the task looks at."""
         return sum(stop - start for _, start, stop in self.ranges)
 
     @property
     def fragment_ids(self) -> set[int]:
-        """Which fragments they are of."""
+        """Ids of the fragments that the task reads."""
         return {fragment_id for fragment_id, _, _ in self.ranges}
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What is read by one task as a whole."""
+    """Rows that one task reads as a whole."""
 
     fragment_id: int
     start: int

@@ -1,4 +1,4 @@
-"""What may follow what: whether an operation planned on one version can land on top of others committed since.
+"""Rules of conflict: whether an operation planned on one version can land after others committed since.
 
 The matrix is data. Its rows are the operations that this library commits, its columns those that any writer may have
 committed meanwhile, under their names in the format. Where the answer depends on what the two changed, the entry is a
@@ -31,7 +31,7 @@ from lance_format.table.transaction.transaction import Transaction
 
 
 class Verdict(enum.Enum):
-    """What a committed operation means for one that is still to be committed."""
+    """Meaning of a committed operation for one that is still to be committed."""
 
     COMPATIBLE = "may follow"
     RETRYABLE = "must be planned again"

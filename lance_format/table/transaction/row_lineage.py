@@ -1,4 +1,4 @@
-"""What tables with stable row ids know of every row: its id, and the versions that made and last changed it.
+"""Row ids, and the versions that created and last changed each row, in tables with stable row ids.
 
 New rows get the ids that follow the last one given out. A row that an update moves to another fragment keeps its id and
 the version that made it. Ids and versions are settled by the commit, since other writers may have given out ids since

@@ -1,4 +1,4 @@
-"""Which version of a table a reference means: a number, a tag, or a version of a branch."""
+"""Resolving references to versions: a number, a tag, or a version of a branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cleanup is asked to do, and what it tells of that; the names are those of pylance."""
+"""Policy and results of a cleanup; the names are those of pylance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_AGE = datetime.timedelta(days=14)
 
 @dataclass(frozen=True, slots=True)
 class CleanupPolicy:
-    """What a cleanup removes. A version goes if all conditions hold that are given.
+    """Versions that a cleanup removes. A version goes if all given conditions hold.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class CleanupPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CleanupStats:
-    """What a cleanup did, or would do.
+    """Counts of what a cleanup removed, or would remove.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class CleanupReferencedBranch:
 
 @dataclass(frozen=True, slots=True)
 class CleanupExplanation:
-    """What a cleanup would do.
+    """Preview of a cleanup.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ from lance_format.table.versions.rebase import rebase
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a commit keeps trying.
+    """Limits of the retries of a commit.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ _MAX_HINT_BYTES = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Which versions a table has, at the moment of a listing.
+    """Versions that a table has at the moment of a listing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which versions a listing shows, told from thousands of names without a look at each."""
+"""Finding versions in a listing of thousands of names without parsing each."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _TEMPORARY = ".tmp"
 
 
 class FileKind(enum.Enum):
-    """What a file of a table is."""
+    """Kind of a file of a table."""
 
     DATA = "data"
     DELETION = "deletion"

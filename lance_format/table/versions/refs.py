@@ -29,7 +29,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What a tag names.
+    """Version that a tag names.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a branch started.
+    """Version that a branch started from.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _BATCH_ROWS = 8192
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """Where new columns come from.
+    """Source of new columns.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a merge by key is to do, as its clauses say."""
+"""Clauses of a merge by key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_format.version import FileVersion
 
 
 class WhenMatched(enum.Enum):
-    """What becomes of a row of the target whose key the source has."""
+    """Effect on a target row if the source has its key."""
 
     KEEP = "keep"
     UPDATE = "update"
@@ -19,7 +19,7 @@ class WhenMatched(enum.Enum):
 
 
 class WriteMode(enum.StrEnum):
-    """How rows that are updated are written: into new fragments, or as new files of columns where they are."""
+    """Way to write updated rows: into new fragments, or as new files of columns where they are."""
 
     AUTO = "auto"
     REWRITE_ROWS = "rewrite_rows"
@@ -28,7 +28,7 @@ class WriteMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """What a merge is to do.
+    """Description of a merge.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ class Merging:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether no row can change, nor the merge fail."""
+        """True if no row can change, and the merge cannot fail."""
         return self.matched is WhenMatched.KEEP and not self.inserts and not self.deletes_others
 
     @property
     def takes_values(self) -> bool:
-        """Whether rows of the source come into the table, and not only their keys matter."""
+        """True if rows of the source come into the table; otherwise only their keys matter."""
         return self.inserts or self.matched is WhenMatched.UPDATE

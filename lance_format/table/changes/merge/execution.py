@@ -40,7 +40,7 @@ _BATCH_ROWS = 8192
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """How many rows a merge changed.
+    """Numbers of rows that a merge changed.
 
     Parameters
     ----------

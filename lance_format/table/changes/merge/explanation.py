@@ -1,4 +1,4 @@
-"""What a merge by key is going to do, and what it has cost, as text for people."""
+"""Texts for people: what a merge by key is going to do, and what it has cost."""
 
 from __future__ import annotations
 

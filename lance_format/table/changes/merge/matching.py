@@ -155,7 +155,7 @@ class MergeTerms:
 
 @dataclass(slots=True)
 class FragmentUpdate:
-    """Which rows of a fragment are replaced by which of the source."""
+    """Rows of a fragment that are replaced, and the source rows that replace them."""
 
     scan: FragmentReader
     rows: list[LiveRows] = field(default_factory=list)
@@ -173,7 +173,7 @@ class FragmentUpdate:
 
 @dataclass(slots=True)
 class Matches:
-    """What a merge does to the rows of the target.
+    """Effects of a merge on the target rows.
 
     Parameters
     ----------

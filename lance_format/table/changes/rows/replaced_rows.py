@@ -49,7 +49,7 @@ class RowSet:
 
 @dataclass(frozen=True, slots=True)
 class MarkedRows:
-    """What marking rows as deleted makes of their fragments.
+    """Fragments whose rows were marked as deleted.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
 
 @dataclass(slots=True)
 class MovedRows:
-    """What rows that are written anew take along, in a table with stable row ids: their ids, and what made them."""
+    """Ids and versions that rewritten rows keep in a table with stable row ids."""
 
     _ids: list[RowIdSequence] = field(default_factory=list)
     _created_at: list[RowVersionSequence] = field(default_factory=list)

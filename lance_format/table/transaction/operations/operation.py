@@ -1,4 +1,4 @@
-"""What all operations have in common."""
+"""Base of all operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_format.table.format.manifest import Manifest
 
 
 class Operation(Protocol):
-    """What a transaction does to a table. A value; `apply` is pure."""
+    """Effect of a transaction on a table. A value; `apply` is pure."""
 
     name: ClassVar[str]
     """The member of the protobuf oneof."""
@@ -51,7 +51,7 @@ class Operation(Protocol):
 
 
 class FragmentDefaults:
-    """What an operation says of fragments unless it says otherwise: it changes none, and adds none."""
+    """Defaults of an operation: it changes no fragment, and adds none."""
 
     __slots__ = ()
 
