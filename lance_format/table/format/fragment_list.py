@@ -48,12 +48,14 @@ class FragmentList(Sequence[FragmentMetadata]):
         Raises
         ------
         CorruptFileError
-            If one is malformed.
+            If one is malformed, or two share their id and a data file.
         NotSupportedError
             If one has a file of an unknown kind.
         """
         few = len(stored) <= _FEW
-        return cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
+        made = cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
+        made._check_repeated()
+        return made
 
     @classmethod
     def _of(cls, entries: list[_Entry], columns: FragmentColumns) -> FragmentList:
@@ -72,6 +74,15 @@ class FragmentList(Sequence[FragmentMetadata]):
     def ids(self) -> frozenset[int]:
         """The ids of all fragments."""
         return frozenset(self.columns.ids.tolist())
+
+    def _check_repeated(self) -> None:
+        repeated, seen = self.repeated_ids, set()
+        for place in np.flatnonzero(np.isin(self.columns.ids, _as_ids(repeated))).tolist() if repeated else ():
+            for file in self[place].files:
+                key = (self[place].id, file.base_id, file.path)
+                if key in seen:
+                    raise CorruptFileError(f"fragment {key[0]} is listed twice, with the data file {file.path}")
+                seen.add(key)
 
     @property
     def repeated_ids(self) -> frozenset[int]:
