@@ -1,16 +1,19 @@
-"""Choice of the daemon that Python workers are forked from: `connector.daemon`, if nothing speaks against it.
+"""The Python processes that Spark reads and writes tables in: if they find this package, and what forks them.
 
-That is in local mode, where Spark's Python is this one and finds the package too. On a cluster, whose executors are
-started with their settings, it is the user's to set.
+Which Python that is, and where it looks for modules, is settled when the JVM starts: by the environment that it had
+then, and by its working directory. Both may differ from those of the driver, so the JVM is asked for them, and that
+Python is asked which files it would load.
+
+Workers are forked from `connector.daemon` where that cannot go wrong: in local mode, if they find this package. On a
+cluster, whose executors are started with their settings, it is the user's to set.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
+import json
 import logging
 import os
-import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +23,37 @@ if TYPE_CHECKING:
 
 MODULE = "connector.daemon"
 SETTING = "spark.python.daemon.module"
-_DISTRIBUTION = "pyspark-lance"
+_PACKAGES = ("pyspark_lance", "lance_format", "connector")
+"""What has to come from one directory: a module of one of these names that goes before ours hides it."""
+_DEPENDENCIES = ("numba", "pyarrow")
+_PROBE = """
+import importlib.util, json, sys
+found = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}
+print(json.dumps({name: spec and spec.origin for name, spec in found.items()}))
+"""
+_PROBE_SECONDS = 60
 
 _log = logging.getLogger(__name__)
+
+
+def find_problem(spark: SparkSession) -> str | None:
+    """Say what keeps the workers that read and write tables from loading this package, if anything does.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        One whose driver is in this process.
+
+    Returns
+    -------
+    str or None
+        What is wrong, and what to do about it.
+    """
+    try:
+        return _find_problem(_python_of_data_sources(spark), *_surroundings(spark))
+    except Exception as error:  # of py4j, or because a session has no JVM: what is wrong, a worker will say
+        _log.info("it cannot be told whether Python workers find this package: %s", error)
+        return None
 
 
 def fork_prepared(spark: SparkSession) -> bool:
@@ -39,7 +70,9 @@ def fork_prepared(spark: SparkSession) -> bool:
     """
     try:
         context: Any = spark.sparkContext
-        if not _is_local(context.master) or not _finds_this(context.pythonExec):
+        pythons = {context.pythonExec, _python_of_data_sources(spark)}
+        surroundings = _surroundings(spark)
+        if not _is_local(context.master) or any(_find_problem(python, *surroundings) for python in pythons):
             return False
         settings = context._jsc.sc().conf()  # that of the running context, not a copy
         if not settings.contains(SETTING):
@@ -55,14 +88,52 @@ def _is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _finds_this(python: str) -> bool:
-    """Tell whether workers find this package: their Python is this one, and it is installed or on their path."""
-    if shutil.which(python) != sys.executable:
-        return False
-    root = Path(__file__).parents[1]
-    if any(Path(entry) == root for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry):
-        return True
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        importlib.metadata.distribution(_DISTRIBUTION)
-        return True
-    return False
+def _python_of_data_sources(spark: SparkSession) -> str:
+    """Return the Python that Spark runs data sources with: `PYSPARK_DRIVER_PYTHON`, else `PYSPARK_PYTHON`."""
+    jvm: Any = spark.sparkContext._jvm
+    return str(getattr(getattr(jvm.org.apache.spark.api.python, "PythonUtils$"), "MODULE$").defaultPythonExec())
+
+
+def _surroundings(spark: SparkSession) -> tuple[str, str]:
+    """Return the working directory of workers, and the `PYTHONPATH` that stands for where they look for modules."""
+    from pyspark import SparkFiles
+
+    context: Any = spark.sparkContext
+    system = context._jvm.java.lang.System
+    shipped = SparkFiles.getRootDirectory()
+    entries = [shipped, *(os.path.join(shipped, name) for name in context._python_includes)]  # noqa: PTH118
+    return str(system.getProperty("user.dir")), os.pathsep.join([*entries, system.getenv("PYTHONPATH") or ""])
+
+
+def _find_problem(python: str, directory: str, python_path: str) -> str | None:
+    cure = (
+        f"set the environment variable PYSPARK_PYTHON, and PYSPARK_DRIVER_PYTHON if you use it, to {sys.executable}"
+        " before the session starts"
+    )
+    try:
+        found = _probe(python, directory, python_path)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return f"Spark's workers run {python!r}, which is no Python that works ({error}); {cure}"
+    missing = [name for name, origin in found.items() if origin is None]
+    if missing:
+        return f"Spark's workers run {python!r}, which does not find the package {missing[0]!r}; {cure}"
+    home = Path(found[_PACKAGES[0]] or "").parent.parent
+    for name in _PACKAGES:
+        origin = Path(found[name] or "")
+        if origin.parent.parent != home:
+            return (
+                f"Spark's workers, which start in {directory}, take {origin} for the package {name!r} of pyspark-lance"
+                f" in {home}; rename that file, or start Spark from another directory"
+            )
+    return None
+
+
+def _probe(python: str, directory: str, python_path: str) -> dict[str, str | None]:
+    """Return the file that a Python process would load for each package, None where it finds none."""
+    command = [python, "-c", _PROBE, *_PACKAGES, *_DEPENDENCIES]
+    environment = {**os.environ, "PYTHONPATH": python_path}
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=directory, env=environment, timeout=_PROBE_SECONDS, check=True
+    )
+    found: dict[str, str | None] = json.loads(done.stdout.strip().rpartition("\n")[2])
+    return found

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
-from connector import speed_up_here
 from connector.planner import answers, install
 from connector.source.data_source import LanceDataSource
 from tests.spark.conftest import PLANNER, append, load, overwrite
@@ -497,11 +496,6 @@ def test_what_stands_in_the_way_is_logged(
         "Spark plans Lance tables without pushdown"
     ] * 2
     assert load(spark, path).where("id = 1").collect() == [(1,)]
-
-
-def test_a_program_with_a_session_gets_it_by_an_import(planner: SparkSession, table: str) -> None:
-    speed_up_here()
-    assert load(planner, table).count() == 1000
 
 
 def plainly(spark: SparkSession) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -66,12 +65,19 @@ def test_only_where_tasks_run_in_the_driver_process(master: str, local: bool) ->
     assert workers._is_local(master) is local
 
 
-def test_only_with_a_python_that_finds_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(ROOT)]))
-    assert workers._finds_this(sys.executable)
-    other = tmp_path / "python3"
-    shutil.copy("/bin/sh", other)
-    assert not workers._finds_this(str(other))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(workers, "_DISTRIBUTION", "not-installed-anywhere")
-    assert not workers._finds_this(sys.executable)
+def test_only_with_a_python_that_finds_the_package(tmp_path: Path) -> None:
+    assert workers._find_problem(sys.executable, str(tmp_path), str(ROOT)) is None
+    for python in (str(tmp_path / "python3"), "/bin/cat"):
+        problem = workers._find_problem(python, str(tmp_path), str(ROOT))
+        assert problem is not None
+        assert problem.startswith(f"Spark's workers run {python!r}, which is no Python that works")
+
+
+def test_a_package_that_is_shipped_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """What `addPyFile` brings is found by workers before what is installed, and hides it."""
+    assert workers.find_problem(spark) is None
+    module = tmp_path / "lance_format.py"
+    module.write_text("")
+    problem = workers._find_problem(sys.executable, "/", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    assert problem is not None
+    assert f"take {module} for the package 'lance_format' of pyspark-lance in {ROOT}" in problem

@@ -1,0 +1,109 @@
+"""Preparing the sessions of this process: the planner bridge, and workers that start with all they need.
+
+A session that is registered is prepared. So is every other one of a process that imports `pyspark_lance`, be it before
+the session is made or after. Spark has no hook for that, so `follow_sessions` wraps the constructor through which every
+session with a driver in this process goes. Workers import the same package, but make no sessions.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from connector.planner import install
+from connector.source.data_source import LanceDataSource
+from lance_format import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
+
+_REMOTE_CLASSES = "pyspark.sql.connect."
+_SERVES_CONNECT = "SPARK_LOCAL_REMOTE"
+"""Set where the session that is made is the server of a Spark Connect session in the same process."""
+_FOLLOWED = "_is_followed_by_lance"
+
+_log = logging.getLogger(__name__)
+_prepared: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The Spark contexts whose first session has been prepared."""
+
+
+def register(spark: SparkSession, source: type[DataSource] = LanceDataSource) -> None:
+    """Make `format("lance")` known to a session, and let Spark push to tables what they can do.
+
+    `docs/pushdown.md` says what that is. Sessions of a process that has imported `pyspark_lance` do not need this.
+    Others find the data source by themselves, but then every query reads all rows of all columns, `append` and
+    `overwrite` are the only save modes, and catalogs have no tables. The same holds for Spark Connect, which has no
+    driver in this process, and where `spark.lance.planner.enabled` is `false`. In local mode, Python workers also start
+    faster; see `connector.daemon`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    source : type of DataSource, optional
+        The class that workers load.
+
+    Raises
+    ------
+    InvalidInputError
+        If Spark's workers cannot load this package, because their Python does not have it, or finds another module
+        under one of its names.
+    """
+    if _is_remote(spark):
+        _log.warning("Spark Connect plans Lance tables without pushdown: the driver is not in this process")
+    else:
+        problem = _prepare(spark)
+        if problem is not None:
+            raise InvalidInputError(problem)
+    spark.dataSource.register(source)
+
+
+def follow_sessions() -> None:
+    """Prepare the session of this process, if there is one, and those that will be made."""
+    from pyspark.sql import SparkSession
+
+    made: Any = SparkSession.__init__
+    if hasattr(made, _FOLLOWED):
+        return
+
+    @functools.wraps(made)
+    def prepared(self: SparkSession, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        _prepare_first(self)
+
+    setattr(prepared, _FOLLOWED, True)
+    SparkSession.__init__ = prepared  # type: ignore[method-assign]
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _prepare_first(active)
+
+
+def _prepare_first(spark: SparkSession) -> None:
+    """Prepare the first session of its context; Spark makes others from it all the time."""
+    if _is_remote(spark) or _SERVES_CONNECT in os.environ:
+        return
+    context = spark.sparkContext
+    if context in _prepared:
+        return
+    problem = _prepare(spark)
+    if problem is not None:
+        _log.warning("Lance tables cannot be read or written: %s", problem)
+
+
+def _prepare(spark: SparkSession) -> str | None:
+    """Let Spark push what it can; return what keeps workers from loading this package, if anything does."""
+    from connector.workers import find_problem, fork_prepared  # what it imports is of no use in workers
+
+    _prepared.add(spark.sparkContext)
+    problem = find_problem(spark)
+    install(spark, LanceDataSource)
+    if problem is None:
+        fork_prepared(spark)
+    return problem
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith(_REMOTE_CLASSES)

@@ -1,0 +1,67 @@
+"""Programs as users write them: each in a process of its own, whose session is its first."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.spark.conftest import ROOT
+
+_BEGINNING = """
+import json, os, sys
+from pyspark.sql import SparkSession
+
+def session():
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2")
+    return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+
+def error_of(call):
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+"""
+
+
+def run(program: str, directory: Path, *arguments: str, **variables: str) -> Any:
+    """Run a program that lies in a directory of its own and is started in another, and return the JSON that it prints.
+
+    Parameters
+    ----------
+    program : str
+        What comes after `session()`, which makes a session, and `error_of(call)`, which returns what it raises.
+    directory : Path
+        Where it is started.
+    *arguments : str
+    **variables : str
+        Of the environment.
+    """
+    place = directory / "programs"
+    place.mkdir(exist_ok=True)
+    script = place / "program.py"
+    script.write_text(_BEGINNING + program)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        **variables,
+    }
+    environment.pop("PYSPARK_DRIVER_PYTHON", None)
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.strip().rpartition("\n")[2])

@@ -1,0 +1,83 @@
+"""What a user meets on the first day, in programs with sessions of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.spark.programs import run
+
+_IMPORT_ALONE = """
+import pyspark_lance
+
+path = sys.argv[1]
+found = {}
+for name in ("first", "second"):
+    spark = session()
+    table = f"{path}/{name}.lance"
+    spark.range(10).write.format("lance").save(table)
+    df = spark.read.format("lance").load(table).where("id > 7")
+    found[name] = {
+        "ids": sorted(row.id for row in df.collect()),
+        "plan": df._jdf.queryExecution().executedPlan().toString(),
+        "again": error_of(lambda: spark.range(10).write.format("lance").save(table)),
+    }
+    spark.range(3).write.format("lance").option("path", f"{path}/{name}-named.lance").saveAsTable(name)
+    found[name]["named"] = spark.table(name).count()
+    found[name]["daemon"] = spark.sparkContext.getConf().get("spark.python.daemon.module")
+    spark.stop()
+print(json.dumps(found))
+"""
+
+
+def test_an_import_before_the_session_is_all_it_takes(tmp_path: Path) -> None:
+    found = run(_IMPORT_ALONE, tmp_path, str(tmp_path))
+    assert set(found) == {"first", "second"}
+    for answers in found.values():
+        assert answers["ids"] == [8, 9]
+        assert "id > 7" in answers["plan"]
+        assert "PATH_ALREADY_EXISTS" in answers["again"]
+        assert answers["named"] == 3
+        assert answers["daemon"] == "connector.daemon"
+
+
+_WRONG_PYTHON = """
+spark = session()
+read = error_of(lambda: spark.read.format("lance").load(sys.argv[1]))
+import pyspark_lance
+registered = error_of(lambda: pyspark_lance.register(spark))
+print(json.dumps({"read": read, "registered": registered}))
+"""
+
+
+def test_a_python_of_the_workers_that_lacks_what_is_needed(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    python = str(bare / "bin" / "python")
+    found = run(_WRONG_PYTHON, tmp_path, str(tmp_path), PYSPARK_PYTHON=python)
+    assert f"{python}, cannot load pyspark-lance: No module named 'pyarrow'" in found["read"]
+    assert "PYSPARK_PYTHON" in found["read"]
+    assert found["registered"] == (
+        f"InvalidInputError: Spark's workers run {python!r}, which does not find the package 'numba'; set the"
+        " environment variable PYSPARK_PYTHON, and PYSPARK_DRIVER_PYTHON if you use it, to"
+        f" {sys.executable} before the session starts"
+    )
+
+
+def test_a_module_where_spark_starts_that_is_named_like_a_package(tmp_path: Path) -> None:
+    module = tmp_path / "connector.py"
+    module.write_text("raise SystemExit('this is a program')")
+    found = run(_WRONG_PYTHON, tmp_path, str(tmp_path))
+    assert f"{module} hides the package 'connector' of pyspark-lance" in found["read"]
+    assert f"take {module} for the package 'connector'" in found["registered"]
+    assert "rename that file" in found["registered"]
+
+
+def test_a_module_beside_the_program_that_is_named_like_a_package(tmp_path: Path) -> None:
+    module = tmp_path / "programs" / "connector.py"
+    module.parent.mkdir()
+    module.write_text("raise SystemExit('this is a program')")
+    found = run("import pyspark_lance; print(json.dumps(error_of(lambda: pyspark_lance.register(None))))", tmp_path)
+    assert f"{module} hides the package 'connector' of pyspark-lance" in found
+    assert found.startswith("HiddenError")
