@@ -26,6 +26,12 @@ from lance_format import InvalidInputError
 _SPARK_INTERNAL_PREFIX = "__"
 _TIMESTAMP = "timestamp"
 _SEVERAL_PATHS = "paths"
+_CATALOG_PROPERTIES = ("provider", "owner")
+"""Of tables that CREATE TABLE and saveAsTable make; they reach a data source where Spark plans without the bridge."""
+_NEEDS_PLANNER = (
+    "(CREATE TABLE … USING lance, saveAsTable) takes the planner: import pyspark_lance in the program that makes the"
+    " session, or call pyspark_lance.register(spark); it is not there through Spark Connect"
+)
 _MAX_ROWS_PER_FILE = 2**31 - 1
 _MAX_BATCH_ROWS = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
@@ -119,6 +125,9 @@ class LanceOptions:
             raise InvalidInputError(
                 f"one path is expected, not several: {given[_SEVERAL_PATHS]}; union the tables instead"
             )
+        is_planned = TIME_ZONE in given
+        if not is_planned and any(name in given for name in _CATALOG_PROPERTIES):
+            raise InvalidInputError(f"a table of a catalog {_NEEDS_PLANNER}")
         parsed: dict[str, Any] = {}
         column_options = []
         for name, value in given.items():
@@ -135,7 +144,8 @@ class LanceOptions:
             else:
                 raise InvalidInputError(_unknown_name(name))
         if "path" not in parsed:
-            raise InvalidInputError("no path is given: use .load(path), .save(path) or the option 'path'")
+            hint = "" if is_planned else f"; a table of a catalog, which has one of its own, {_NEEDS_PLANNER}"
+            raise InvalidInputError(f"no path is given: use .load(path), .save(path) or the option 'path'{hint}")
         _check_one_version(parsed)
         return cls(**parsed, column_options=tuple(column_options))
 

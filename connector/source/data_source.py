@@ -53,8 +53,8 @@ option of a column                       value
 +---+----+
 <BLANKLINE>
 
-Spark finds the data source by itself, through the package `pyspark_lance`. `connector.register(spark)` is for sessions
-that cannot look for it, and adds the planner bridge.
+Spark finds the data source by itself, through the package `pyspark_lance`. A program that imports that package, or
+calls `pyspark_lance.register(spark)`, lets Spark push to tables what they can do.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import MutableMapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
@@ -78,7 +78,7 @@ from connector.read.reader import create_reader
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
 from connector.write.writer import LanceWriter
-from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, NotSupportedError
 
 
 class LanceDataSource(DataSource):
@@ -160,6 +160,16 @@ class LanceDataSource(DataSource):
         """Plan a write; whatever can be refused is refused here, before a task runs."""
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
         return LanceWriter(self._parsed_options, schema, mode)
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
+        """Refuse to be read as a stream."""
+        raise NotSupportedError("Lance tables cannot be read as streams yet; read them in batches, by spark.read")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
+        """Refuse to be written by a stream."""
+        raise NotSupportedError(
+            "Lance tables cannot be written by streams yet; write each batch by df.write, in writeStream.foreachBatch"
+        )
 
     def _seen(self, pushed: Pushed) -> tuple[str, int]:
         """Return the version that Spark has seen, or settle it now."""

@@ -81,3 +81,62 @@ def test_a_module_beside_the_program_that_is_named_like_a_package(tmp_path: Path
     found = run("import pyspark_lance; print(json.dumps(error_of(lambda: pyspark_lance.register(None))))", tmp_path)
     assert f"{module} hides the package 'connector' of pyspark-lance" in found
     assert found.startswith("HiddenError")
+
+
+_UNPREPARED = """
+import lance_format
+
+spark = session()
+path = sys.argv[1]
+df = spark.range(5)
+df.write.mode("append").parquet(f"{path}/parquet")
+lance_format.write_dataset({"id": [1]}, f"{path}/tables/one.lance")
+
+def stream():
+    query = spark.readStream.format("lance").load(f"{path}/tables/one.lance").writeStream.format("noop").start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+def stream_into():
+    rows = spark.readStream.format("rate").load()
+    query = rows.writeStream.format("lance").option("checkpointLocation", f"{path}/c").start(f"{path}/s.lance")
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+def attempts():
+    return {
+        "save": error_of(lambda: df.write.format("lance").save(f"{path}/saved.lance")),
+        "create": error_of(lambda: spark.sql(f"CREATE TABLE one USING lance LOCATION '{path}/tables/one.lance'")),
+        "ctas": error_of(lambda: spark.sql("CREATE TABLE two USING lance AS SELECT 1 AS id")),
+        "named": error_of(lambda: df.write.format("lance").saveAsTable("three")),
+        "parquet": error_of(lambda: spark.read.format("lance").load(f"{path}/parquet")),
+        "above": error_of(lambda: spark.read.format("lance").load(f"{path}/tables")),
+        "stream": error_of(stream),
+        "stream_into": error_of(stream_into),
+    }
+
+before = attempts()
+import pyspark_lance
+print(json.dumps({"before": before, "after": attempts()}))
+"""
+
+
+def test_errors_name_the_cure(tmp_path: Path) -> None:
+    found = run(_UNPREPARED, tmp_path, str(tmp_path))
+    before, after = found["before"], found["after"]
+    assert "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in before["save"]  # Spark's own; the documentation has it
+    for name in ("create", "ctas", "named"):
+        assert "a table of a catalog" in before[name]
+        assert "import pyspark_lance" in before[name]
+    for found in (before, after):
+        assert f"there is no Lance table at {tmp_path}/parquet, which holds Parquet files" in found["parquet"]
+        assert f"but there is one at {tmp_path}/tables/one.lance; give the path" in found["above"]
+    assert "cannot be read as streams yet; read them in batches" in before["stream"]
+    assert "cannot be written by streams yet" in before["stream_into"]
+    assert [name for name in ("save", "create", "ctas", "named") if after[name] is not None] == []
+    assert "does not support streamed reading" in after["stream"]
+    assert "does not support streamed writing" in after["stream_into"]

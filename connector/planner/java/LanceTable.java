@@ -38,11 +38,10 @@ final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMe
   public String name() { return Python.NAME; }
   public StructType schema() { return schema; }
 
-  /** Those of Spark's PythonTable. */
+  /** Those of Spark's PythonTable, except streams. */
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
-        TableCapability.BATCH_WRITE, TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE,
-        TableCapability.TRUNCATE}));
+        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
     return all;
   }

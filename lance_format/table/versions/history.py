@@ -28,6 +28,7 @@ from lance_format.table.format.layout import (
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
 from lance_format.table.transaction.transaction import Transaction, parse_transaction
+from lance_format.table.versions.absence import describe_absence
 from lance_format.table.versions.listing import ManifestNames
 
 _MAX_TRANSACTION_BYTES = 1 << 30
@@ -93,7 +94,7 @@ class History:
     def _read(self, version: int) -> tuple[bytes, str]:
         """Return the content and the path of the manifest of a version."""
         if not self.names:
-            raise DatasetNotFoundError(f"there is no Lance table at {self.root}; check the path, or write one first")
+            raise DatasetNotFoundError(describe_absence(self.store, self.root))
         path = self.manifest_path(version)
         if version in self.names or is_detached(version):
             with contextlib.suppress(ObjectNotFoundError):  # A cleanup came in between.

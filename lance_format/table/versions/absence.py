@@ -1,0 +1,53 @@
+"""Description of what a directory holds that is no table, for the error that says so."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+from lance_format.errors import StorageError
+from lance_format.object_store import ObjectStore
+from lance_format.table.format.layout import VERSIONS_DIRECTORY
+
+_MAX_FILES = 200
+"""The error is not worth a longer listing."""
+_BY_PART = {"/_delta_log/": "a Delta table", ".metadata.json": "an Iceberg table", "/.hoodie/": "a Hudi table"}
+_BY_ENDING = {
+    ".parquet": "Parquet files",
+    ".orc": "ORC files",
+    ".avro": "Avro files",
+    ".csv": "CSV files",
+    ".json": "JSON files",
+    ".lance": "Lance files that no version names",
+}
+
+
+def describe_absence(store: ObjectStore, root: str) -> str:
+    """Say that there is no table, what there is instead, and what to do.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        A directory without a version of a table, or one that does not exist.
+
+    Returns
+    -------
+    str
+        A sentence of the form `there is no Lance table at …; …`.
+    """
+    paths: list[str] = []
+    with contextlib.suppress(StorageError):  # What is missing is clear without it.
+        paths.extend(f"/{info.path.removeprefix(root)}" for info in itertools.islice(store.list_tree(root), _MAX_FILES))
+    missing = f"there is no Lance table at {root}"
+    for path in paths:
+        nested, found, _ = path.partition(f"/{VERSIONS_DIRECTORY}/")
+        if found:
+            return f"{missing}, but there is one at {root}/{nested.strip('/')}; give the path of a table"
+    for mark, kind in _BY_PART.items():
+        if any(mark in path for path in paths):
+            return f"{missing}, which holds {kind}; read it with the format that it has, or give another path"
+    for ending, kind in _BY_ENDING.items():
+        if any(path.endswith(ending) for path in paths):
+            return f"{missing}, which holds {kind}; read them with the format that they have, or give another path"
+    return f"{missing}; check the path, or write one first"
