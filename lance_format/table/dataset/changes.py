@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.table.batches.given_data import to_table
-from lance_format.table.changes.columns.add import NewColumns, add_columns
+from lance_format.table.changes.columns.add import AddColumnsPlan, add_columns, plan_add_columns
 from lance_format.table.changes.columns.alter import alter_columns, drop_columns
+from lance_format.table.changes.columns.column_source import NewColumns
 from lance_format.table.changes.columns.join import merge_columns
 from lance_format.table.changes.columns.metadata import (
     Values,
@@ -173,6 +174,39 @@ pa.RecordBatch
                 table, transforms, read_columns=read_columns, output_schema=reader_schema, batch_size=batch_size
             ),
             conflict_retries=0 if isinstance(transforms, Iterator) else 10,  # An iterator cannot be read again.
+        )
+
+    def plan_add_columns(
+        self,
+        transforms: NewColumns,
+        read_columns: Sequence[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+        *,
+        split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES,
+    ) -> AddColumnsPlan:
+        """Plan to add columns, by tasks that run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        transforms, read_columns, reader_schema, batch_size
+            See `add_columns`. Rows themselves, and functions with a checkpoint, are for `add_columns` alone. A function
+            has to be one that can be pickled if tasks run in other processes.
+        split_size_bytes : int
+            How much of the files a task reads, about. A fragment belongs to one task as a whole.
+
+        Returns
+        -------
+        AddColumnsPlan
+            It adds columns to the version that this object shows.
+        """
+        return plan_add_columns(
+            self._table,
+            transforms,
+            read_columns=read_columns,
+            output_schema=reader_schema,
+            batch_size=batch_size,
+            split_size_bytes=split_size_bytes,
         )
 
     def drop_columns(self, columns: Sequence[str]) -> None:

@@ -13,7 +13,8 @@ import pyarrow as pa
 from lance_format.errors import InvalidInputError
 from lance_format.row_numbers import distinct
 from lance_format.table.batches.given_data import to_table
-from lance_format.table.changes.columns.add import NewColumns, merge_fragment_columns
+from lance_format.table.changes.columns.add import merge_fragment_columns
+from lance_format.table.changes.columns.column_source import NewColumns
 from lance_format.table.changes.columns.join import merge_into_fragment
 from lance_format.table.changes.columns.update import update_columns
 from lance_format.table.changes.rows.delete import scan_deleted

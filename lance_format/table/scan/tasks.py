@@ -17,11 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
 from lance_format.file import ROWS_PER_ZONE, PageSizes
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.row_ranges import RowRanges
+from lance_format.table.versions.table_version import TableVersion
 
 DEFAULT_SPLIT_SIZE_BYTES = 128 * 1024 * 1024
 _SMALLEST_TASK_BYTES = 1024 * 1024
@@ -100,6 +102,45 @@ def plan_tasks(
             share = cost / max(rows.num_rows, 1)
             pieces += [_Piece(scan.fragment.id, start, stop, share * (stop - start)) for start, stop in rows.pairs()]
     return _pack(pieces, num_tasks)
+
+
+def divide_fragments(
+    table: TableVersion, fragments: Sequence[FragmentMetadata], schema: Schema, split_size_bytes: int | None
+) -> list[tuple[int, ...]]:
+    """Divide work that takes fragments as a whole.
+
+    Parameters
+    ----------
+    table : TableVersion
+    fragments : sequence of FragmentMetadata
+        In the order of the table.
+    schema : Schema
+        The columns that are read.
+    split_size_bytes : int, optional
+        How much of the files one part reads, about. Without it there is one part.
+
+    Returns
+    -------
+    list of tuple of int
+        The ids of the fragments of each part, in the order of the table. No part is empty.
+
+    Raises
+    ------
+    InvalidInputError
+        If the size makes no sense.
+    """
+    if split_size_bytes is None:
+        return [tuple(fragment.id for fragment in fragments)] if fragments else []
+    if isinstance(split_size_bytes, bool) or not isinstance(split_size_bytes, int) or split_size_bytes < 1:
+        raise InvalidInputError(f"split_size_bytes is {split_size_bytes!r}; a whole number from 1 on is needed")
+    if not fragments:
+        return []
+    scans = [table.scan(fragment, schema) for fragment in fragments]
+    ranges = [(scan, RowRanges.whole(scan.physical_rows())) for scan in scans]
+    costs = _estimate(ranges, schema, split_size_bytes).tolist()
+    pieces = [_Piece(scan.fragment.id, 0, scan.physical_rows(), cost) for scan, cost in zip(scans, costs, strict=True)]
+    tasks = _pack(pieces, math.ceil(sum(costs) / split_size_bytes))
+    return [tuple(fragment_id for fragment_id, _, _ in task.ranges) for task in tasks]
 
 
 def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:

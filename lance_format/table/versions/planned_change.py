@@ -18,17 +18,28 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from lance_format.errors import InvalidInputError
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import Precondition
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import Draft, TableVersion
 
-R = TypeVar("R")
+
+class TaskResult(Protocol):
+    """Result of a task: a value that can be pickled."""
+
+    @property
+    def number(self) -> int:
+        """The number of the task."""
+
+
+R = TypeVar("R", bound=TaskResult)
 T = TypeVar("T")
 Executor = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """A function like `map`, such as that of a pool of threads."""
@@ -60,10 +71,13 @@ class ChangeTask(ABC, Generic[R]):
     ----------
     read_version : int
         The version that the change was planned on.
+    number : int
+        Tells the tasks of a plan apart.
     """
 
     __slots__ = ()
     read_version: int
+    number: int
 
     @abstractmethod
     def run(self, table: TableVersion) -> R:
@@ -126,6 +140,25 @@ class ChangePlan(ABC, Generic[R, T]):
         """Return the paths, relative to the table, of files that tasks wrote and that do not carry the uuid."""
         return ()
 
+    def checked(self, results: Iterable[R]) -> list[R]:
+        """Return results, if there is one of each task.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is not.
+        """
+        given = list(results)
+        counts = Counter(result.number for result in given)
+        counts.subtract(task.number for task in self.tasks)
+        wrong = min((number for number, count in counts.items() if count), default=None)
+        if wrong is not None:
+            raise InvalidInputError(
+                f"there are {len(given)} results of {len(self.tasks)} tasks, and those of task {wrong} are"
+                f" {'missing' if counts[wrong] < 0 else 'too many'}: commit one of each task"
+            )
+        return given
+
     def commit(self, dataset: OpenTable, results: Iterable[R]) -> T:
         """Make one version of the results, and move the dataset to it. A second commit changes nothing.
 
@@ -138,12 +171,14 @@ class ChangePlan(ABC, Generic[R, T]):
 
         Raises
         ------
+        InvalidInputError
+            If there is not one result of each task. Nothing was changed then, and no file deleted.
         RetryableCommitConflictError
             If another writer changed the same rows: plan the change again. The files of the results are deleted.
         CommitStateUnknownError
             If it is unclear whether the commit took place. The files stay.
         """
-        given = list(results)
+        given = self.checked(results)
         table = check_out(dataset._table, self.read_version)
         landed = table.history().find_transaction(self.uuid, self.read_version)
         if landed is not None:

@@ -18,7 +18,8 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.file.json_columns import has_json
-from lance_format.table.changes.columns.add import ColumnSource, add_data_file
+from lance_format.table.changes.columns.add import add_data_file
+from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import without_dropped_files
 from lance_format.table.scan.options import ScanOptions

@@ -9,10 +9,12 @@ changes it removes the file.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import pyarrow as pa
 
@@ -42,6 +44,7 @@ class BatchUDF:
         output_schema: pa.Schema | None = None,
         checkpoint_file: str | os.PathLike[str] | None = None,
     ) -> None:
+        functools.update_wrapper(self, func, updated=())
         self.func = func
         self.output_schema = output_schema
         self.checkpoint_file = None if checkpoint_file is None else os.fspath(checkpoint_file)
@@ -49,6 +52,14 @@ class BatchUDF:
     def __call__(self, batch: pa.RecordBatch) -> Any:
         """Call the function."""
         return self.func(batch)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """Travel by name, as functions do, where the decorated function has taken the name of the plain one."""
+        name = getattr(self.func, "__qualname__", "")
+        module = getattr(self.func, "__module__", None)
+        if module != "__main__" and getattr(sys.modules.get(module or ""), name, None) is self:
+            return str(name)
+        return super().__reduce_ex__(protocol)
 
 
 def batch_udf(

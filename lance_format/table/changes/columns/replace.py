@@ -12,7 +12,8 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.partial_structs import overlay
-from lance_format.table.changes.columns.add import ColumnSource, add_data_file
+from lance_format.table.changes.columns.add import add_data_file
+from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.file_entries import TOMBSTONE
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.versions.table_version import Draft

@@ -38,19 +38,22 @@ class DeleteTask(ChangeTask[RowChanges]):
     Parameters
     ----------
     read_version : int
+    number : int
+        Tells the tasks of the plan apart.
     predicate : str, pyarrow.compute.Expression or Expression
     part : ScanTask, optional
         The rows to search; all if not given.
     """
 
     read_version: int
+    number: int
     predicate: Filter
     part: ScanTask | None = None
 
     def run(self, table: TableVersion) -> RowChanges:
         """Find the rows; see `execute`."""
         scanner = scan_deleted(table, self.predicate)
-        return RowChanges(gather(rows for _, rows in rows_of(scanner, self.part)))
+        return RowChanges(self.number, gather(rows for _, rows in rows_of(scanner, self.part)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class DeletePlan(ChangePlan[RowChanges, DeleteResult]):
 
     def operation(self, draft: Draft, results: Sequence[RowChanges]) -> Delete:
         """Write deletion files."""
-        marked = mark_deleted(draft, unite(results).removed)
+        removed, _ = unite(results)
+        marked = mark_deleted(draft, removed)
         return Delete(marked.updated, marked.emptied, self.predicate)
 
     def outcome(self, results: Sequence[RowChanges]) -> DeleteResult:
@@ -99,7 +103,7 @@ def plan_delete(table: TableVersion, predicate: Filter, split_size_bytes: int | 
     scanner = scan_deleted(table, predicate)
     parts = divide(scanner, split_size_bytes)
     version = table.manifest.version
-    tasks = tuple(DeleteTask(version, predicate, part) for part in parts)
+    tasks = tuple(DeleteTask(version, number, predicate, part) for number, part in enumerate(parts))
     return DeletePlan(version, str(uuid.uuid4()), scanner.filter_text, tasks)
 
 

@@ -18,24 +18,27 @@ class RowChanges:
 
     Parameters
     ----------
+    number : int
+        Of the task.
     removed : RowSet
         Rows of the version that the change was planned on.
     written : tuple of FragmentMetadata
         New rows, and the new forms of replaced ones.
     """
 
+    number: int
     removed: RowSet = field(default_factory=RowSet)
     written: tuple[FragmentMetadata, ...] = ()
 
 
-def unite(results: Sequence[RowChanges]) -> RowChanges:
-    """Return the results of several tasks as one."""
+def unite(results: Sequence[RowChanges]) -> tuple[RowSet, tuple[FragmentMetadata, ...]]:
+    """Return the rows that any of several results has removed, and the fragments that any has written."""
     if len(results) == 1:
-        return results[0]
+        return results[0].removed, results[0].written
     removed = RowSet()
     for result in results:
         removed.update(result.removed)
-    return RowChanges(removed, tuple(fragment for result in results for fragment in result.written))
+    return removed, tuple(fragment for result in results for fragment in result.written)
 
 
 def divide(scanner: LanceScanner, split_size_bytes: int | None) -> Sequence[ScanTask | None]:

@@ -45,6 +45,8 @@ class UpdateTask(ChangeTask[RowChanges]):
     Parameters
     ----------
     read_version : int
+    number : int
+        Tells the tasks of the plan apart.
     uuid : str
         Of the plan; the data files that are written carry it.
     updates : mapping of str to str
@@ -58,6 +60,7 @@ class UpdateTask(ChangeTask[RowChanges]):
     """
 
     read_version: int
+    number: int
     uuid: str
     updates: Mapping[str, str]
     predicate: Filter | None = None
@@ -83,7 +86,7 @@ class UpdateTask(ChangeTask[RowChanges]):
         written = table.write_fragments(
             changed(), table.manifest.schema, uuid=self.uuid, file_version=self.file_version
         )
-        return RowChanges(replaced, tuple(moved.name(written)))
+        return RowChanges(self.number, replaced, tuple(moved.name(written)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,11 @@ class UpdatePlan(ChangePlan[RowChanges, UpdateResult]):
 
     def operation(self, draft: Draft, results: Sequence[RowChanges]) -> Update:
         """Write deletion files for the old forms of the rows."""
-        changes = unite(results)
-        marked = mark_deleted(draft, changes.removed)
+        removed, written = unite(results)
+        marked = mark_deleted(draft, removed)
         schema = draft.table.manifest.schema
         fields = frozenset(node.id for name in self.columns for node in schema.field(name).walk())
-        return Update(marked.emptied, marked.updated, changes.written, fields_rewritten=fields)
+        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields)
 
     def outcome(self, results: Sequence[RowChanges]) -> UpdateResult:
         """Count the rows."""
@@ -149,8 +152,8 @@ def plan_update(
     scanner = _scan_changed(table, predicate)
     version, identity = table.manifest.version, str(uuid.uuid4())
     tasks = tuple(
-        UpdateTask(version, identity, dict(updates), predicate, file_version, part)
-        for part in divide(scanner, split_size_bytes)
+        UpdateTask(version, number, identity, dict(updates), predicate, file_version, part)
+        for number, part in enumerate(divide(scanner, split_size_bytes))
     )
     return UpdatePlan(version, identity, tuple(updates), tasks)
 
