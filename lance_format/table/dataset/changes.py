@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -23,11 +23,13 @@ from lance_format.table.changes.columns.metadata import (
 )
 from lance_format.table.changes.rows.delete import DeletePlan, DeleteResult, plan_delete
 from lance_format.table.changes.rows.update import UpdatePlan, UpdateResult, plan_update
+from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.changes.write.plan import choose_file_version
 from lance_format.table.changes.write.run import write_data
 from lance_format.table.dataset.merge_builder import MergeInsertBuilder
 from lance_format.table.dataset.optimize import DatasetOptimizer
 from lance_format.table.format.duration import timeout_seconds
+from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.indices.building import IndexConfig, create_scalar_index
 from lance_format.table.indices.catalog import describe_index, drop_index
 from lance_format.table.scan.projection import Filter
@@ -35,6 +37,13 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.operations import Restore
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import run_change
+
+
+class InsertKeywords(WriteKeywords, total=False):
+    """Keyword arguments of `LanceDataset.insert`; see `write_dataset`."""
+
+    schema: pa.Schema | None
+    progress: FragmentWriteProgress | None
 
 
 class DatasetChanges(OpenTable):
@@ -240,10 +249,11 @@ pa.RecordBatch
         """
         return MergeInsertBuilder(self, on)
 
-    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
+    def insert(self, data: Any, *, mode: str = "append", **options: Unpack[InsertKeywords]) -> None:
         """Write data to the table; further arguments are those of `write_dataset`."""
-        options.setdefault("storage_options", self._table.storage_options)
-        made = write_data(data, self._table.uri, mode=mode, **options)
+        given: dict[str, Any] = {"storage_options": self._table.storage_options, **options}
+        schema, progress = given.pop("schema", None), given.pop("progress", None)
+        made = write_data(data, self._table.uri, schema, WriteOptions.of(mode, **given), progress)
         self._table = dataclasses.replace(self._table, manifest=made)
 
     def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.object_store import absolute_uri, resolve
+from lance_format.table.changes.write.options import WriteOptions
 from lance_format.table.changes.write.run import write_data
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.fragments.progress import FragmentWriteProgress
@@ -48,7 +49,7 @@ lists or list of dicts
         Needed with an iterable of batches.
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
 storage_options, encoding, column_encoding, commit_message, transaction_properties, auto_cleanup_options, **tuning
-        See `plan_write`.
+        See `WriteOptions`. Arguments that tell pylance how to write (`max_rows_per_group` …) have no effect.
     progress : FragmentWriteProgress, optional
         Told of each fragment that is begun and completed.
 
@@ -71,20 +72,22 @@ storage_options, encoding, column_encoding, commit_message, transaction_properti
         data_obj,
         os.fspath(uri),
         schema,
-        mode=mode,
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        data_storage_version=data_storage_version,
-        enable_stable_row_ids=enable_stable_row_ids,
-        merge_schema=merge_schema,
-        storage_options=storage_options,
-        encoding=encoding,
-        column_encoding=column_encoding,
-        commit_message=commit_message,
-        transaction_properties=transaction_properties,
-        auto_cleanup_options=auto_cleanup_options,
-        progress=progress,
-        **tuning,
+        WriteOptions.of(
+            mode,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            data_storage_version=data_storage_version,
+            enable_stable_row_ids=enable_stable_row_ids,
+            merge_schema=merge_schema,
+            storage_options=storage_options,
+            encoding=encoding,
+            column_encoding=column_encoding,
+            commit_message=commit_message,
+            transaction_properties=transaction_properties,
+            auto_cleanup_options=auto_cleanup_options,
+            **tuning,
+        ),
+        progress,
     )
     store, root = resolve(uri, storage_options)
     table = TableVersion(absolute_uri(os.fspath(uri)), store, root, made, dict(storage_options or {}))

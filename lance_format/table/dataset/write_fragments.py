@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import pyarrow as pa
 
 from lance_format.table.batches.given_data import to_batches
+from lance_format.table.changes.write.options import WriteKeywords
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.progress import FragmentWriteProgress
@@ -22,8 +22,11 @@ def write_fragments(
     dataset_uri: str | os.PathLike[str] | OpenTable,
     schema: pa.Schema | None = ...,
     *,
+    mode: str = ...,
+    progress: FragmentWriteProgress | None = ...,
+    fragment_id: int = ...,
     return_transaction: Literal[False] = ...,
-    **options: Any,
+    **options: Unpack[WriteKeywords],
 ) -> list[FragmentMetadata]: ...
 
 
@@ -33,8 +36,11 @@ def write_fragments(
     dataset_uri: str | os.PathLike[str] | OpenTable,
     schema: pa.Schema | None = ...,
     *,
+    mode: str = ...,
+    progress: FragmentWriteProgress | None = ...,
+    fragment_id: int = ...,
     return_transaction: Literal[True],
-    **options: Any,
+    **options: Unpack[WriteKeywords],
 ) -> Transaction: ...
 
 
@@ -47,8 +53,7 @@ def write_fragments(
     progress: FragmentWriteProgress | None = None,
     fragment_id: int = 0,
     return_transaction: bool = False,
-    storage_options: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: Unpack[WriteKeywords],
 ) -> list[FragmentMetadata] | Transaction:
     """Write data into fragments that are not part of a table yet; `LanceDataset.commit` makes them so.
 
@@ -65,9 +70,8 @@ def write_fragments(
         What the fragments have for an id until the commit gives them others.
     return_transaction : bool
         Whether to return what commits them.
-    storage_options : mapping, optional
     **options
-        See `plan_write`.
+        See `plan_write`. The storage options are those of the dataset if not given.
 
     Returns
     -------
@@ -76,8 +80,9 @@ def write_fragments(
     """
     batches, data_schema = to_batches(data, schema)
     if not isinstance(dataset_uri, str | os.PathLike):
-        storage_options = dataset_uri._table.storage_options if storage_options is None else storage_options
+        if options.get("storage_options") is None:
+            options["storage_options"] = dataset_uri._table.storage_options
         dataset_uri = dataset_uri.uri
-    plan = plan_write(os.fspath(dataset_uri), data_schema, mode=mode, storage_options=storage_options, **options)
+    plan = plan_write(os.fspath(dataset_uri), data_schema, mode=mode, **options)
     fragments = plan.write_fragments(batches, fragment_id=fragment_id, progress=progress)
     return plan.transaction(fragments) if return_transaction else fragments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,34 @@ _LEAST_BYTES_PER_FILE = 64 * 1024
 _PIECES_PER_FILE = 8  # A batch is cut so that a file outgrows its limit by this fraction at most.
 
 
+@dataclass(frozen=True, slots=True)
+class DataFileOptions:
+    """Version, size and compression of data files.
+
+    Parameters
+    ----------
+    version : FileVersion
+    max_rows_per_file : int
+        No file has more.
+    max_bytes_per_file : int
+        A file is closed once it has that many, or is about to, but not before it has 64 KiB.
+    encoding, column_encoding : mapping
+        See `FileWriter`.
+    """
+
+    version: FileVersion
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def open_writer(self, sink: RangeWriter, schema: Schema) -> FileWriter:
+        """Return a writer of one data file."""
+        return FileWriter(
+            sink, schema, version=self.version, encoding=self.encoding, column_encoding=self.column_encoding
+        )
+
+
 class FragmentWriter:
     """Writes batches into one data file after another.
 
@@ -38,15 +67,9 @@ class FragmentWriter:
     directory : str
         Where data files go.
     schema : Schema
-    version : FileVersion
-    max_rows_per_file : int
-        No file has more.
-    max_bytes_per_file : int
-        A file is closed once it has that many, or is about to, but not before it has 64 KiB.
+    options : DataFileOptions
     job : str
         The uuid of the write, which the names of its files carry.
-    encoding, column_encoding : mapping, optional
-        See `FileWriter`.
     fragment_id : int
         What the fragments have for an id until they are committed.
     progress : FragmentWriteProgress, optional
@@ -58,13 +81,9 @@ class FragmentWriter:
         store: ObjectStore,
         directory: str,
         schema: Schema,
-        version: FileVersion,
+        options: DataFileOptions,
         *,
-        max_rows_per_file: int,
-        max_bytes_per_file: int,
         job: str,
-        encoding: Mapping[str, Any] | None = None,
-        column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
         fragment_id: int = 0,
         progress: FragmentWriteProgress | None = None,
     ) -> None:
@@ -72,12 +91,10 @@ class FragmentWriter:
         self._directory = directory
         self._schema = schema
         self._arrow_schema = schema.to_storage()
-        self._version = version
-        self._max_rows = max_rows_per_file
-        self._max_bytes = max(max_bytes_per_file, _LEAST_BYTES_PER_FILE)
+        self._options = options
+        self._max_rows = options.max_rows_per_file
+        self._max_bytes = max(options.max_bytes_per_file, _LEAST_BYTES_PER_FILE)
         self._job = job
-        self._encoding = encoding
-        self._column_encoding = column_encoding
         self._fragment_id = fragment_id
         self._progress = progress or NoopFragmentWriteProgress()
         self._num_rows = 0
@@ -138,18 +155,12 @@ class FragmentWriter:
         sink = self._store.open_writer(path)
         self._paths.append(path)
         try:
-            writer = FileWriter(
-                sink,
-                self._schema,
-                version=self._version,
-                encoding=self._encoding,
-                column_encoding=self._column_encoding,
-            )
+            writer = self._options.open_writer(sink, self._schema)
         except BaseException:
             sink.abort()
             raise
         self._open = name, sink, writer
-        major, minor = self._version.manifest_numbers
+        major, minor = self._options.version.manifest_numbers
         self._progress.begin(FragmentMetadata(self._fragment_id, (DataFile(name, (), (), major, minor, 0),), 0))
         return self._open
 
@@ -160,7 +171,7 @@ class FragmentWriter:
         summary = writer.finish()
         sink.close()
         self._open = None
-        major, minor = self._version.manifest_numbers
+        major, minor = self._options.version.manifest_numbers
         file = DataFile(name, tuple(summary.field_ids), tuple(summary.column_indices), major, minor, summary.size_bytes)
         self._fragments.append(FragmentMetadata(self._fragment_id, (file,), summary.num_rows))
         self._progress.complete(self._fragments[-1])

@@ -32,6 +32,7 @@ from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,
+    DataFileOptions,
     FragmentWriter,
     list_data_files,
 )
@@ -147,9 +148,7 @@ class TableVersion:
             self.store,
             f"{self.root}/{DATA_DIRECTORY}",
             schema,
-            version,
-            max_rows_per_file=max_rows_per_file,
-            max_bytes_per_file=max_bytes_per_file,
+            DataFileOptions(version, max_rows_per_file, max_bytes_per_file),
             job=uuid,
         )
         return writer.write_all(batches)

@@ -7,9 +7,9 @@ commit makes all of them visible at once, or none.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -24,10 +24,10 @@ from lance_format.errors import (
     NotSupportedError,
     VersionNotFoundError,
 )
-from lance_format.file import FileWriter, without_zones
+from lance_format.file import without_zones
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
 from lance_format.table.batches.fitting import plan_append
-from lance_format.table.changes.write.settings import auto_cleanup_entries, check_tuning, merge_properties
+from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.key_rules import check_primary_key
 from lance_format.table.format.layout import DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY
@@ -35,8 +35,7 @@ from lance_format.table.format.manifest import Manifest
 from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.fragments.row_columns import RESERVED_COLUMNS
 from lance_format.table.fragments.writer import (
-    DEFAULT_MAX_BYTES_PER_FILE,
-    DEFAULT_MAX_ROWS_PER_FILE,
+    DataFileOptions,
     FragmentWriter,
     NullSink,
     list_data_files,
@@ -48,9 +47,6 @@ from lance_format.table.versions.commit import commit
 from lance_format.table.versions.history import History, load_history, load_latest
 from lance_format.version import STABLE, FileVersion
 
-MODES = ("create", "append", "overwrite")
-_MAX_ROWS_PER_FILE = 2**32 - 1
-
 
 @dataclass(frozen=True, slots=True)
 class TableWrite:
@@ -60,8 +56,7 @@ class TableWrite:
     ----------
     uri : str
         Absolute: those who write fragments may run elsewhere.
-    mode : str
-        "create", "append" or "overwrite".
+    options : WriteOptions
     read_version : int
         The version it was planned on; 0 if there was no table.
     uuid : str
@@ -69,39 +64,25 @@ class TableWrite:
     schema : Schema
         The columns that are written, with the ids of their fields.
     file_version : FileVersion
-    max_rows_per_file : int
-    max_bytes_per_file : int
-    storage_options : mapping
     new_fields : tuple of Field
         Those of `schema` that the table is to gain, at the top or below others.
-    stable_row_ids : bool
-        Whether a table that it creates keeps the ids of rows that move.
-    encoding, column_encoding : mapping
-        What is asked of compression; see `FileWriter`.
     new_directories : tuple of str
         Those that did not exist, innermost first; a write that comes to nothing takes them away again.
-    properties : mapping of str to str
-        What is noted about the transaction.
-    config : mapping of str to str
-        The configuration of a table that it creates.
     """
 
     uri: str
-    mode: str
+    options: WriteOptions
     read_version: int
     uuid: str
     schema: Schema
     file_version: FileVersion
-    max_rows_per_file: int
-    max_bytes_per_file: int
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     new_fields: tuple[Field, ...] = ()
-    stable_row_ids: bool = False
-    encoding: Mapping[str, Any] = field(default_factory=dict)
-    column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     new_directories: tuple[str, ...] = field(default=(), repr=False)
-    properties: Mapping[str, str] = field(default_factory=dict)
-    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> str:
+        """Mode of the write: "create", "append" or "overwrite"."""
+        return self.options.mode
 
     def write_fragments(
         self,
@@ -133,17 +114,13 @@ class TableWrite:
         StorageError
             If the storage refuses. After this or any other exception none of the files is left.
         """
-        store, root = resolve(self.uri, self.storage_options)
+        store, root = resolve(self.uri, self.options.storage_options)
         writer = FragmentWriter(
             store,
             f"{root}/{DATA_DIRECTORY}",
             self.schema,
-            self.file_version,
-            max_rows_per_file=self.max_rows_per_file,
-            max_bytes_per_file=self.max_bytes_per_file,
+            _file_options(self.file_version, self.options),
             job=self.uuid,
-            encoding=self.encoding,
-            column_encoding=self.column_encoding,
             fragment_id=fragment_id,
             progress=progress,
         )
@@ -177,7 +154,7 @@ class TableWrite:
 
     def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
         """Do what `commit` does, and return what it made."""
-        store, root = resolve(self.uri, self.storage_options)
+        store, root = resolve(self.uri, self.options.storage_options)
         self._check_fragments(store, root, fragments)
         try:
             return commit(store, root, self.transaction(fragments))
@@ -197,7 +174,7 @@ class TableWrite:
         list of str
             The files deleted.
         """
-        store, root = resolve(self.uri, self.storage_options)
+        store, root = resolve(self.uri, self.options.storage_options)
         deleted = []
         try:
             history = load_history(store, root)
@@ -217,13 +194,17 @@ class TableWrite:
 
     def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
         """Return what commits fragments, which `LanceDataset.commit` takes; `commit` does it at once."""
+        properties = self.options.properties
         if self.mode == "append" and self.read_version:
-            append = Append(tuple(fragments), self.new_fields)
-            return Transaction(self.read_version, append, self.uuid, self.properties)
+            return Transaction(self.read_version, Append(tuple(fragments), self.new_fields), self.uuid, properties)
         operation = Overwrite(
-            tuple(fragments), self.schema, self.file_version, self.config, stable_row_ids=self.stable_row_ids or None
+            tuple(fragments),
+            self.schema,
+            self.file_version,
+            {} if self.read_version else self.options.config,
+            stable_row_ids=self.options.enable_stable_row_ids or None,
         )
-        return Transaction(self.read_version, operation, self.uuid, self.properties)
+        return Transaction(self.read_version, operation, self.uuid, properties)
 
     def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
         planned = {node.id for node in self.schema.walk()}
@@ -262,24 +243,7 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
             )
 
 
-def plan_write(
-    uri: str,
-    schema: pa.Schema,
-    *,
-    mode: str = "create",
-    data_storage_version: str | None = None,
-    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
-    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
-    enable_stable_row_ids: bool = False,
-    merge_schema: bool = False,
-    storage_options: Mapping[str, str] | None = None,
-    encoding: Mapping[str, Any] | None = None,
-    column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
-    auto_cleanup_options: Mapping[str, int] | None = None,
-    **tuning: Any,
-) -> TableWrite:
+def plan_write(uri: str, schema: pa.Schema, *, mode: str = "create", **options: Unpack[WriteKeywords]) -> TableWrite:
     """Check that data of a schema can be written to a table, and plan it. Nothing is written.
 
     Parameters
@@ -287,32 +251,8 @@ def plan_write(
     uri : str
     schema : pa.Schema
         Of the data. On append columns and fields of structs match the table's by name; those it lacks become null.
-    mode : {"create", "append", "overwrite"}
-        Whether there must be no table yet; rows are added, the table being created if there is none; or the new rows
-        and schema take the place of the old ones.
-    data_storage_version : str, optional
-        The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
-    max_rows_per_file, max_bytes_per_file : int
-        A data file is closed when it reaches either; for its bytes not before it has 64 KiB.
-    enable_stable_row_ids : bool
-        Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
-        created with.
-    merge_schema : bool
-        Whether an append adds the columns, and fields of structs, that the table lacks, in the same version; they are
-        null in the rows that are there. If several writers add a column at once, it is added once.
-    storage_options : mapping, optional
-    encoding, column_encoding : mapping, optional
-        What is asked of the compression of this write's files, where the fields of the table say nothing of it; see
-        `FileWriter`. The table does not keep it.
-    commit_message : str, optional
-    transaction_properties : mapping of str to str, optional
-        Kept with the transaction, whose property `__lance_commit_message` the message becomes; see
-        `LanceDataset.read_transaction`.
-    auto_cleanup_options : mapping, optional
-        Of a new table: after every `interval` versions, those go that are older than `older_than_seconds` (two weeks if
-        not given), of the latest `retain_versions` none.
-    **tuning
-        Arguments by which pylance is told how to write, not what (`max_rows_per_group` …): accepted, and of no effect.
+    mode, **options
+        See `WriteOptions`. Arguments that tell pylance how to write (`max_rows_per_group` …) have no effect.
 
     Raises
     ------
@@ -327,52 +267,44 @@ def plan_write(
     StorageError
         If the table's directory cannot be written.
     """
-    if mode not in MODES:
-        raise InvalidInputError(f"mode {mode!r} is unknown; use one of {', '.join(MODES)}")
-    check_tuning(tuning)
-    properties = merge_properties(transaction_properties, commit_message)
-    config = auto_cleanup_entries(auto_cleanup_options) if auto_cleanup_options is not None else {}
-    _check_limit("max_rows_per_file", max_rows_per_file, _MAX_ROWS_PER_FILE)
-    _check_limit("max_bytes_per_file", max_bytes_per_file, 2**63 - 1)
-    wanted_version = None if data_storage_version is None else FileVersion.parse(data_storage_version)
-    store, root = resolve(uri, storage_options)
+    return plan_with(uri, schema, WriteOptions.of(mode, **options))
+
+
+def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
+    """Do what `plan_write` does, with options as a value."""
+    store, root = resolve(uri, options.storage_options)
     history = load_history(store, root)
-    if history.names and mode == "create":
+    if history.names and options.mode == "create":
         raise DatasetExistsError(f'the table {root} exists; use mode "append" or "overwrite", or another path')
     current = _load_current(history)
-    file_version = _choose_file_version(wanted_version, current, mode)
+    file_version = _choose_file_version(options.file_version, current, options.mode)
     new_fields: tuple[Field, ...] = ()
-    _check_merge_schema(merge_schema, mode)
-    if current is None or mode == "overwrite":
+    if current is None or options.mode == "overwrite":
         lance_schema = Schema.from_arrow(table_schema(schema, file_version))
         lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
         _check_names(lance_schema.fields)
     else:
-        new_fields = plan_new_columns(current, schema, file_version) if merge_schema else ()
+        new_fields = plan_new_columns(current, schema, file_version) if options.merge_schema else ()
         _check_names(field for field in new_fields if field.parent_id == TOP_LEVEL_PARENT)
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
     check_primary_key(lance_schema)
-    _check_storable(lance_schema, file_version, encoding, column_encoding)
+    _check_storable(lance_schema, file_version, options)
+    if options.enable_stable_row_ids and current is not None and not current.stable_row_ids:
+        raise NotSupportedError(
+            f"the table {root} was created without stable row ids, which cannot be enabled later; write another table"
+        )
     store.check_writable(root)
     return TableWrite(
         uri=absolute_uri(uri),
-        mode=mode,
+        options=options,
         read_version=history.latest,
         uuid=str(uuid.uuid4()),
         schema=lance_schema,
         file_version=file_version,
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        storage_options=dict(storage_options or {}),
         new_fields=new_fields,
-        stable_row_ids=_choose_stable_row_ids(enable_stable_row_ids, current, root),
-        encoding=dict(encoding or {}),
-        column_encoding={column: dict(options) for column, options in (column_encoding or {}).items()},
         new_directories=_absent_directories(store, root),
-        properties=properties,
-        config={} if history.names else config,
     )
 
 
@@ -411,23 +343,6 @@ def choose_file_version(table: Manifest, name: str) -> FileVersion:
     return _choose_file_version(FileVersion.parse(name), table, "append")
 
 
-def _choose_stable_row_ids(wanted: bool, current: Manifest | None, root: str) -> bool:
-    if not isinstance(wanted, bool):
-        raise InvalidInputError(f"enable_stable_row_ids is {wanted!r}; True or False is needed")
-    if wanted and current is not None and not current.stable_row_ids:
-        raise NotSupportedError(
-            f"the table {root} was created without stable row ids, which cannot be enabled later; write another table"
-        )
-    return wanted
-
-
-def _check_merge_schema(wanted: bool, mode: str) -> None:
-    if not isinstance(wanted, bool):
-        raise InvalidInputError(f"merge_schema is {wanted!r}; True or False is needed")
-    if wanted and mode != "append":
-        raise InvalidInputError(f'merge_schema is for mode "append"; with "{mode}" the data brings its own schema')
-
-
 def _check_names(fields: Iterable[Field]) -> None:
     reserved = [field.name for field in fields if field.name in RESERVED_COLUMNS]
     if reserved:
@@ -437,14 +352,19 @@ def _check_names(fields: Iterable[Field]) -> None:
         )
 
 
-def _check_storable(
-    schema: Schema,
-    version: FileVersion,
-    encoding: Mapping[str, Any] | None,
-    column_encoding: Mapping[str, Mapping[str, Any]] | None,
-) -> None:
+def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOptions:
+    return DataFileOptions(
+        version,
+        max_rows_per_file=options.max_rows_per_file,
+        max_bytes_per_file=options.max_bytes_per_file,
+        encoding=options.encoding,
+        column_encoding=options.column_encoding,
+    )
+
+
+def _check_storable(schema: Schema, version: FileVersion, options: WriteOptions) -> None:
     """Let the writer of data files refuse what it cannot store before anything is written."""
-    FileWriter(NullSink(), schema, version=version, encoding=encoding, column_encoding=column_encoding).abort()
+    _file_options(version, options).open_writer(NullSink(), schema).abort()
 
 
 def _absent_directories(store: ObjectStore, root: str) -> tuple[str, ...]:
@@ -452,8 +372,3 @@ def _absent_directories(store: ObjectStore, root: str) -> tuple[str, ...]:
     for name in (DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY):
         found.update(dict.fromkeys(store.absent_directories(f"{root}/{name}")))
     return tuple(sorted(found, key=len, reverse=True))
-
-
-def _check_limit(name: str, value: int, maximum: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= maximum:
-        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 to {maximum} is needed")

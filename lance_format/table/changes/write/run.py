@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from lance_format.errors import CommitStateUnknownError
 from lance_format.table.batches.given_data import to_batches
-from lance_format.table.changes.write.plan import plan_write
+from lance_format.table.changes.write.options import WriteOptions
+from lance_format.table.changes.write.plan import plan_with
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.fragments.progress import FragmentWriteProgress
 
@@ -16,10 +17,9 @@ from lance_format.table.fragments.progress import FragmentWriteProgress
 def write_data(
     data: Any,
     uri: str,
-    schema: pa.Schema | None = None,
-    *,
+    schema: pa.Schema | None,
+    options: WriteOptions,
     progress: FragmentWriteProgress | None = None,
-    **options: Any,
 ) -> Manifest:
     """Write data to a table, and return what it made.
 
@@ -28,10 +28,9 @@ def write_data(
     data, schema
         See `lance_format.table.batches.given_data.to_batches`.
     uri : str
+    options : WriteOptions
     progress : FragmentWriteProgress, optional
         Told of each fragment that is begun and completed.
-    **options
-        See `plan_write`.
 
     Raises
     ------
@@ -39,7 +38,7 @@ def write_data(
         See `lance_format.table.dataset.write_dataset.write_dataset`.
     """
     batches, data_schema = to_batches(data, schema)
-    write = plan_write(uri, data_schema, **options)
+    write = plan_with(uri, data_schema, options)
     fragments = write.write_fragments(batches, progress=progress)
     try:
         return write.land(fragments)

@@ -1,0 +1,157 @@
+"""The options of a write, as one validated value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, Unpack
+
+from lance_format.errors import InvalidInputError
+from lance_format.table.changes.write.settings import auto_cleanup_entries, check_tuning, merge_properties
+from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
+from lance_format.version import FileVersion
+
+MODES = ("create", "append", "overwrite")
+_MAX_ROWS_PER_FILE = 2**32 - 1
+_MAX_BYTES_PER_FILE = 2**63 - 1
+
+
+class WriteKeywords(TypedDict, total=False):
+    """Keyword arguments of a write beside data, place and mode; see `WriteOptions`."""
+
+    data_storage_version: str | None
+    max_rows_per_file: int
+    max_bytes_per_file: int
+    enable_stable_row_ids: bool
+    merge_schema: bool
+    storage_options: Mapping[str, str] | None
+    encoding: Mapping[str, Any] | None
+    column_encoding: Mapping[str, Mapping[str, Any]] | None
+    commit_message: str | None
+    transaction_properties: Mapping[str, str] | None
+    auto_cleanup_options: Mapping[str, int] | None
+    max_rows_per_group: Any
+    max_page_bytes: Any
+    data_cache_bytes: Any
+    session: Any
+    enable_v2_manifest_paths: Any
+    base_store_params: Any
+    blob_pack_file_size_threshold: Any
+    commit_lock: Any
+    initial_bases: Any
+    namespace_client: Any
+    table_id: Any
+    target_all_bases: Any
+    target_bases: Any
+    use_legacy_format: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The way in which rows are written to a table.
+
+    Parameters
+    ----------
+    mode : {"create", "append", "overwrite"}
+        Whether there must be no table yet; rows are added, and the table is created if there is none; or the new rows
+        and schema replace the old ones.
+    data_storage_version : str, optional
+        The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
+    max_rows_per_file, max_bytes_per_file : int
+        A data file is closed when it reaches either; for its bytes not before it has 64 KiB.
+    enable_stable_row_ids : bool
+        Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
+        created with.
+    merge_schema : bool
+        Whether an append adds the columns, and fields of structs, that the table lacks, in the same version; they are
+        null in the rows that are there. If several writers add a column concurrently, it is added once.
+    storage_options : mapping of str to str
+    encoding, column_encoding : mapping
+        Compression of this write's files, where the fields of the table do not set it; see `FileWriter`. The table
+        does not keep it.
+    commit_message : str, optional
+    transaction_properties : mapping of str to str
+        Kept with the transaction, whose property `__lance_commit_message` the message becomes; see
+        `LanceDataset.read_transaction`.
+    auto_cleanup_options : mapping, optional
+        Of a new table: after every `interval` versions, a cleanup removes those that are older than
+        `older_than_seconds` (two weeks by default), and none of the latest `retain_versions`.
+
+    Raises
+    ------
+    InvalidInputError
+        If an option makes no sense.
+    """
+
+    mode: str = "create"
+    data_storage_version: str | None = None
+    max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
+    enable_stable_row_ids: bool = False
+    merge_schema: bool = False
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    commit_message: str | None = None
+    transaction_properties: Mapping[str, str] = field(default_factory=dict)
+    auto_cleanup_options: Mapping[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InvalidInputError(f"mode {self.mode!r} is unknown; use one of {', '.join(MODES)}")
+        _check_limit("max_rows_per_file", self.max_rows_per_file, _MAX_ROWS_PER_FILE)
+        _check_limit("max_bytes_per_file", self.max_bytes_per_file, _MAX_BYTES_PER_FILE)
+        for name in ("enable_stable_row_ids", "merge_schema"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInputError(f"{name} is {getattr(self, name)!r}; True or False is needed")
+        if self.merge_schema and self.mode != "append":
+            raise InvalidInputError(
+                f'merge_schema is for mode "append"; with "{self.mode}" the data brings its own schema'
+            )
+        if self.data_storage_version is not None:
+            FileVersion.parse(self.data_storage_version)
+        merge_properties(self.transaction_properties, self.commit_message)
+        if self.auto_cleanup_options is not None:
+            auto_cleanup_entries(self.auto_cleanup_options)
+
+    @classmethod
+    def of(cls, mode: str, **given: Unpack[WriteKeywords]) -> WriteOptions:
+        """Return options by their names. None stands for the default.
+
+        Parameters
+        ----------
+        mode : str
+        **given
+            Also the arguments that pylance has for its writes beyond these options: those that tell it how to write
+            have no effect.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no option of a name, or one makes no sense.
+        NotSupportedError
+            If one asks for something that is not supported.
+        """
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if name in cls.__slots__}
+        check_tuning({name: value for name, value in given.items() if name not in chosen})
+        return cls(mode=mode, **{name: value for name, value in chosen.items() if value is not None})
+
+    @property
+    def file_version(self) -> FileVersion | None:
+        """The version of the data files; None if it is to be the table's own."""
+        return None if self.data_storage_version is None else FileVersion.parse(self.data_storage_version)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of the transaction, with the commit message among them."""
+        return merge_properties(self.transaction_properties, self.commit_message)
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The configuration of a table that the write creates."""
+        return {} if self.auto_cleanup_options is None else auto_cleanup_entries(self.auto_cleanup_options)
+
+
+def _check_limit(name: str, value: int, maximum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= maximum:
+        raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 to {maximum} is needed")
