@@ -143,7 +143,7 @@ class Field:
 
     def _list_size(self) -> int:
         try:
-            return _positive(self.logical_type.rpartition(":")[2])
+            return _size(self.logical_type.rpartition(":")[2], 1)
         except ValueError as error:
             raise CorruptFileError(f"malformed logical type {self.logical_type[:100]!r}: {error}") from error
 
@@ -395,6 +395,8 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
     ------
     NotSupportedError
         If Lance cannot store the type.
+    InvalidInputError
+        If it is of lists that have no items.
     """
     is_extension = isinstance(arrow_type, pa.BaseExtensionType)  # those that are defined in Python have no hash
     plain = None if is_extension else _PLAIN_NAMES.get(arrow_type)
@@ -408,6 +410,8 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
 
 def _spell_fixed_size_list(arrow_type: pa.FixedSizeListType, name: str) -> str:
     item = arrow_type.value_type
+    if arrow_type.list_size == 0:
+        raise InvalidInputError(f"column {name!r} is a {arrow_type}, lists without items, which Lance cannot store")
     if _is_bfloat16(arrow_type.value_field):
         return f"fixed_size_list:{_BFLOAT16}:{arrow_type.list_size}"
     unfit = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map, pa.types.is_dictionary)
@@ -494,9 +498,9 @@ def _parse_logical_type(text: str) -> pa.DataType:
     raise NotSupportedError(f"logical type {text!r} is not supported")
 
 
-def _positive(text: str) -> int:
+def _size(text: str, least: int = 0) -> int:
     value = int(text)
-    if not 0 < value < 2**31:
+    if not least <= value < 2**31:
         raise ValueError(f"size {value} is out of range")
     return value
 
@@ -521,8 +525,8 @@ def _parse_decimal(rest: str) -> pa.DataType:
 def _parse_fixed_size_list(rest: str) -> pa.DataType:
     item, _, size = rest.rpartition(":")
     if item == _BFLOAT16:
-        return pa.list_(_BFLOAT16_ITEM, _positive(size))
-    return pa.list_(_parse_logical_type(item), _positive(size))
+        return pa.list_(_BFLOAT16_ITEM, _size(size, 1))
+    return pa.list_(_parse_logical_type(item), _size(size, 1))
 
 
 def _parse_dictionary(rest: str) -> pa.DataType:
@@ -536,7 +540,7 @@ _PARSERS: dict[str, Callable[[str], pa.DataType]] = {
     "timestamp": _parse_timestamp,
     "duration": lambda rest: pa.duration(_unit(rest)),
     "decimal": _parse_decimal,
-    "fixed_size_binary": lambda rest: pa.binary(_positive(rest)),
+    "fixed_size_binary": lambda rest: pa.binary(_size(rest)),
     "fixed_size_list": _parse_fixed_size_list,
     "dict": _parse_dictionary,
 }

@@ -90,6 +90,10 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> FlatDecompressor:
     if flat.HasField("data") and flat.data.scheme:
         raise NotSupportedError("flat values whose buffer is compressed are not supported")
     bits = flat.bits_per_value
+    if bits == 0:
+        raise NotSupportedError(
+            "values without a bit are read from constant pages alone, by pylance too; write them anew"
+        )
     if not is_width(bits):
         raise CorruptFileError(f"flat values of {bits} bits; expected 1 or a multiple of 8")
     return FlatDecompressor(bits)

@@ -44,6 +44,7 @@ _LARGE = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_bi
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 NULL_SHAPE = ValueShape()
 """The shape of the null type and of structs without fields, which have no values."""
+_UNPACKABLE = (NULL_SHAPE, *(ValueShape(bits_per_value=bits) for bits in (0, 1)))
 
 
 FIXED_SIZE_LIST_SHAPE = ValueShape()
@@ -74,7 +75,7 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
         return shape
     if pa.types.is_fixed_size_list(arrow_type):
         item_type = _innermost(arrow_type)
-        if pa.types.is_dictionary(item_type) or shape_of(item_type, name).bits_per_value is None:
+        if pa.types.is_dictionary(item_type) or not shape_of(item_type, name).bits_per_value:
             raise NotSupportedError(f"column {name!r} is a {arrow_type}, which Lance cannot store")
         return FIXED_SIZE_LIST_SHAPE
     if pa.types.is_dictionary(arrow_type):
@@ -83,7 +84,7 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
         return shape_of(arrow_type.value_type, name)
     if pa.types.is_struct(arrow_type):
         for field in arrow_type:
-            unpackable = shape_of(field.type, name) in (NULL_SHAPE, ValueShape(bits_per_value=1))
+            unpackable = shape_of(field.type, name) in _UNPACKABLE
             if unpackable or pa.types.is_dictionary(field.type):
                 raise NotSupportedError(
                     f"column {name!r} is a packed struct with a {field.type}, which cannot be packed"
@@ -346,7 +347,7 @@ def _lists_of(array: pa.Array, valid: Validity | None) -> FixedSizeListBlock:
 def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
     width = array.type.bit_width // 8
     data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
-    if valid is not None:
+    if valid is not None and width:
         data = data.copy()
         if width in (1, 2, 4, 8):
             data.view(f"<u{width}")[~valid] = 0

@@ -181,6 +181,11 @@ def check_writable(field: Field, version: FileVersion) -> None:
         named = f"column {leaf.name!r}"
         if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
+        if leaf.shape.bits_per_value == 0 and not version.has_constant_values:
+            raise InvalidInputError(
+                f"{named} is a {leaf.arrow_type}, whose values have no bytes, which file format {version} cannot hold;"
+                " write 2.2, or leave it out"
+            )
         if is_empty_struct(leaf.arrow_type) and kinds - {_Kind.STRUCT, _Kind.LEAF}:
             raise NotSupportedError(f"{named} is a struct without fields in a list or map, which Lance cannot store")
         if kinds & {_Kind.MAP, _Kind.FIXED_SIZE_LIST} and not version.has_maps:

@@ -148,7 +148,7 @@ class ConstantPage:
         buffers = [value] if self._inline is not None else _parse_scalar(value)
         if self._shape.bits_per_offset is not None:
             return _repeat_byte_string(buffers, self._shape.bits_per_offset, num_values)
-        if len(buffers) != 1 or buffers[0].size == 0:
+        if len(buffers) != 1 or (buffers[0].size == 0 and self._shape.bits_per_value != 0):
             raise CorruptFileError("the value of a constant page is not one fixed-width buffer")
         (scalar,) = buffers
         if self._shape.bits_per_value not in (1, scalar.size * 8):

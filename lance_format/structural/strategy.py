@@ -59,6 +59,8 @@ def encode_page(
     if values is None or values.num_values == 0 or (valid is not None and not valid.any()):
         return constant.encode_nulls(levels, stack, num_rows, version)
     first = 0 if valid is None else int(np.argmax(valid))
+    if isinstance(values, FixedWidthBlock) and values.bits_per_value == 0:
+        return constant.encode_value(values.slice(first, first + 1), levels, stack, num_rows)
     if isinstance(values, DictionaryBlock):
         # readers find a dictionary in mini-block pages only
         return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
