@@ -18,6 +18,7 @@ class _Profile:
     manifest: tuple[int, int]
     readable: bool = False
     writable: bool = False
+    array_encodings: bool = False
     large_chunks: bool = False
     inline_constants: bool = False
     maps: bool = False
@@ -42,7 +43,7 @@ class FileVersion(enum.Enum):
     """A version of the file format, and the profile that says what its files may contain."""
 
     V0_1 = _Profile("0.1", (0, 2), (0, 0))
-    V2_0 = _Profile("2.0", (0, 3), (2, 0))
+    V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, array_encodings=True)
     V2_1 = _Profile("2.1", (2, 1), (2, 1), readable=True, writable=True)
     V2_2 = _Profile("2.2", (2, 2), (2, 2), readable=True, writable=True, **_SINCE_2_2)
     V2_3 = _Profile("2.3", (2, 3), (2, 3), **_SINCE_2_2)
@@ -59,6 +60,11 @@ class FileVersion(enum.Enum):
     def manifest_numbers(self) -> tuple[int, int]:
         """Major and minor number in a manifest's data files."""
         return self.value.manifest
+
+    @property
+    def has_array_encodings(self) -> bool:
+        """Whether pages are array encodings, and lists and structs columns as well, instead of leaves and layouts."""
+        return self.value.array_encodings
 
     @property
     def has_large_chunks(self) -> bool:

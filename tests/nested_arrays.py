@@ -29,8 +29,11 @@ def random_type(rng: random.Random, depth: int, *, maps: bool) -> pa.DataType:
 class RandomValues:
     """Makes values with given chances of nulls and of empty lists, and a longest list."""
 
-    def __init__(self, rng: random.Random, nulls: float, empties: float, longest: int) -> None:
+    def __init__(
+        self, rng: random.Random, nulls: float, empties: float, longest: int, *, null_structs: bool = True
+    ) -> None:
         self._rng = rng
+        self._null_structs = null_structs
         self._nulls = nulls
         self._empties = empties
         self._longest = longest
@@ -40,7 +43,8 @@ class RandomValues:
         return pa.array([self.value(arrow_type) for _ in range(num_rows)], arrow_type)
 
     def value(self, arrow_type: pa.DataType) -> object:
-        if t.is_null(arrow_type) or self._rng.random() < self._nulls:
+        may_be_null = self._null_structs or not t.is_struct(arrow_type)
+        if t.is_null(arrow_type) or (may_be_null and self._rng.random() < self._nulls):
             return None
         if t.is_struct(arrow_type):
             return {field.name: self.value(field.type) for field in arrow_type}

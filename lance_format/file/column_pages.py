@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
-from lance_format.data_block import Counts, ValueShape
-from lance_format.file.footer import PageMetadata
+from lance_format.data_block import Counts
+from lance_format.file.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.search_cache import CacheSlot, Key, SearchCache
-from lance_format.structural.page import Page, PageDescription
-from lance_format.structural.registry import parse_page
-from lance_format.version import FileVersion
 
 _PARSED_BYTES = 4  # a message of a page takes so many times its bytes once it is parsed, symbol tables included
 _PAGE_BYTES = 1024
+
+PageT = TypeVar("PageT")
 
 
 class ColumnPages:
@@ -23,9 +24,7 @@ class ColumnPages:
 
     Parameters
     ----------
-    metadata : list of PageMetadata
-    version : FileVersion
-        Of the file.
+    column : ColumnMetadata
     cache : SearchCache
         Where pages leave what they need for every read.
     key : tuple
@@ -33,19 +32,20 @@ class ColumnPages:
 
     Attributes
     ----------
+    column : ColumnMetadata
     metadata : list of PageMetadata
     first_items : int64[num_pages + 1]
         How many rows the pages before each have, and how many all of them; rows of a fixed-size list are its items.
     """
 
-    def __init__(self, metadata: list[PageMetadata], version: FileVersion, cache: SearchCache, key: Key) -> None:
-        self.metadata = metadata
-        ends = itertools.accumulate((page.num_rows for page in metadata), initial=0)
+    def __init__(self, column: ColumnMetadata, cache: SearchCache, key: Key) -> None:
+        self.column = column
+        self.metadata: list[PageMetadata] = column.pages
+        ends = itertools.accumulate((page.num_rows for page in self.metadata), initial=0)
         self.first_items: Counts = np.array(list(ends), np.int64)
-        self._version = version
         self._cache = cache
         self._key = key
-        self._pages: dict[tuple[int, ValueShape], Page] = {}
+        self._pages: dict[tuple[int, Hashable], object] = {}
 
     @cached_property
     def size_bytes(self) -> Counts:
@@ -56,8 +56,8 @@ class ColumnPages:
         """Estimate the memory that it takes once all of its pages have been parsed."""
         return serialized_bytes * _PARSED_BYTES + len(self.metadata) * _PAGE_BYTES
 
-    def page(self, index: int, shape: ValueShape) -> Page:
-        """Return a page, whose values form blocks of some kind.
+    def page(self, index: int, shape: Hashable, parse: Callable[[PageMetadata, CacheSlot], PageT]) -> PageT:
+        """Return a page, whose values are of some shape; it is parsed when it is first asked for.
 
         Raises
         ------
@@ -66,12 +66,6 @@ class ColumnPages:
         """
         page = self._pages.get((index, shape))
         if page is None:
-            metadata = self.metadata[index]
-            description = PageDescription(
-                metadata.buffers,
-                metadata.num_rows,
-                self._version.has_large_chunks,
-                CacheSlot(self._cache, (*self._key, index)),
-            )
-            page = self._pages[index, shape] = parse_page(metadata.layout, description, shape)
-        return page
+            page = parse(self.metadata[index], CacheSlot(self._cache, (*self._key, index)))
+            self._pages[index, shape] = page
+        return page  # type: ignore[return-value]  # Of one shape all pages are parsed alike.

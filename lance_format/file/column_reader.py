@@ -1,25 +1,24 @@
-"""One leaf column of a file: which pages hold which rows, and what to read for some of them."""
+"""One leaf of a column of a file: which pages hold which rows, and what to read for some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, Counts
+from lance_format.array_encodings.array import Planned
+from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
 from lance_format.file.array_limits import rows_that_fit
-from lance_format.file.column_pages import ColumnPages
 from lance_format.file.dictionary_arrays import concat
-from lance_format.file.nesting import Leaf, build_leaf
+from lance_format.file.nesting import Leaf
 from lance_format.file.scheduler import NamedPlan
-from lance_format.structural.page import Page, Plan, RowSelection, rows_within_answer
-from lance_format.structural.row_index import expand_ranges
+from lance_format.structural.page import RowSelection, rows_within_answer
 
 _MAX_WINDOW_ROWS = 1024 * 1024
 _LARGE_ROW_BYTES = 128
@@ -61,35 +60,56 @@ class PageSizes:
     size_bytes: Counts
 
 
+class LeafPages(Protocol):
+    """The pages of a leaf, by the rows of its column.
+
+    Attributes
+    ----------
+    leaf : Leaf
+    first_rows : int64[num_pages + 1]
+        The first row of each page, and the number of all rows.
+    size_bytes : int64[num_pages]
+        What each page takes in the file.
+    """
+
+    leaf: Leaf
+    first_rows: Counts
+
+    @property
+    def size_bytes(self) -> Counts:
+        """What each page takes in the file."""
+
+    def rows_at_once(self, index: int) -> int:
+        """Return how many rows of a page to ask for at most, so that an answer stays within some tens of MiB."""
+
+    def plan(self, index: int, rows: RowSelection) -> Planned[list[pa.Array]]:
+        """Plan the reading of some rows of a page, counted from its first; at least one.
+
+        Returns
+        -------
+        list of pyarrow.Array
+            The rows, nested as the column is, but with this one leaf only.
+        """
+
+
 class ColumnReader:
-    """One leaf column of the file: its pages, and which rows they hold.
+    """One leaf of a column of the file: which pages hold which rows, and what to read of them.
 
     Parameters
     ----------
-    leaf : Leaf
-    pages : ColumnPages
+    pages : LeafPages
 
     Attributes
     ----------
     first_rows : int64[num_pages + 1]
         The first row of each page, and the number of all rows.
-
-    Raises
-    ------
-    CorruptFileError
-        If a row lies in two pages.
     """
 
-    def __init__(self, leaf: Leaf, pages: ColumnPages) -> None:
-        self.leaf = leaf
+    def __init__(self, pages: LeafPages) -> None:
+        self.leaf = pages.leaf
         self._pages = pages
-        self._items_per_row = leaf.items_per_row
-        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(leaf.slot_bytes))  # nulls have no bytes in the file
-        self.first_rows: Counts = pages.first_items
-        if self._items_per_row > 1:
-            if (pages.first_items % self._items_per_row).any():
-                raise CorruptFileError("a page of fixed-size lists ends within a row")
-            self.first_rows = pages.first_items // self._items_per_row
+        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(self.leaf.slot_bytes))  # nulls have no bytes there
+        self.first_rows: Counts = pages.first_rows
 
     @cached_property
     def row_bytes(self) -> npt.NDArray[np.float64]:
@@ -101,15 +121,12 @@ class ColumnReader:
         """Sizes of the pages."""
         return PageSizes(self.first_rows, self._pages.size_bytes)
 
-    def _rows_at_once(self, page: Page) -> int:
+    def _rows_at_once(self, index: int) -> int:
         """Return how many rows of a page one answer may hold."""
-        return max(1, min(self._most_rows, page.rows_at_once // self._items_per_row))
+        return max(1, min(self._most_rows, self._pages.rows_at_once(index)))
 
-    def _plan(self, page: Page, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
-        return NamedPlan(self.leaf.name, self._build(page.plan(rows)))
-
-    def _build(self, plan: Plan) -> Generator[Sequence[ByteRange], Sequence[Bytes], list[pa.Array]]:
-        return build_leaf((yield from plan), self.leaf)
+    def _plan(self, index: int, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
+        return NamedPlan(self.leaf.name, self._pages.plan(index, rows))
 
     def plan_window(self, row: int, stop: int, share: int = 1) -> tuple[int, NamedPlan[list[pa.Array]]]:
         """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends.
@@ -118,11 +135,9 @@ class ColumnReader:
         """
         index = int(self.first_rows.searchsorted(row, "right")) - 1
         first = int(self.first_rows[index])
-        page = self._pages.page(index, self.leaf.shape)
-        size = max(1, self._rows_at_once(page) // share)
+        size = max(1, self._rows_at_once(index) // share)
         end = min(stop, int(self.first_rows[index + 1]), row + size)
-        items = range((row - first) * self._items_per_row, (end - first) * self._items_per_row)
-        return end, self._plan(page, items)
+        return end, self._plan(index, range(row - first, end - first))
 
     def plan_rows(self, rows: Counts) -> Iterator[PlannedRows]:
         """Plan the reading of rows that ascend, page by page.
@@ -136,32 +151,26 @@ class ColumnReader:
 
     def _plan_page(self, index: int, rows: Counts) -> Iterator[PlannedRows]:
         """Plan the reading of some of the rows of a page, counted from its first."""
-        page = self._pages.page(index, self.leaf.shape)
         row_bytes = self.row_bytes[index]
         share = _DENSE_SHARE if row_bytes < _LARGE_ROW_BYTES else _DENSE_SHARE_OF_LARGE_ROWS
         span = int(rows[-1] - rows[0]) + 1
         if rows.size < share * span or rows.size == 1 or (rows[1:] <= rows[:-1]).any():
-            items = rows
-            if self._items_per_row > 1:
-                items = expand_ranges(rows * self._items_per_row, (rows + 1) * self._items_per_row)
-            yield PlannedRows(self._plan(page, items), int(rows.size * row_bytes))
+            yield PlannedRows(self._plan(index, rows), int(rows.size * row_bytes))
             return
-        size = self._rows_at_once(page)
+        size = self._rows_at_once(index)
         begin, end = int(rows[0]), int(rows[-1]) + 1
         for start in range(begin, end, size):
             stop = min(start + size, end)
             wanted = rows[slice(*np.searchsorted(rows, (start, stop)))]
             if wanted.size:
                 start, stop = int(wanted[0]), int(wanted[-1]) + 1
-                plan = page.plan(range(start * self._items_per_row, stop * self._items_per_row))
+                plan = self._pages.plan(index, range(start, stop))
                 picked = NamedPlan(self.leaf.name, self._pick(plan, wanted - start, stop - start))
                 yield PlannedRows(picked, int((stop - start) * row_bytes))
 
-    def _pick(
-        self, plan: Plan, rows: Counts, num_rows: int
-    ) -> Generator[Sequence[ByteRange], Sequence[Bytes], list[pa.Array]]:
+    def _pick(self, plan: Planned[list[pa.Array]], rows: Counts, num_rows: int) -> Planned[list[pa.Array]]:
         """Drop all rows of a range but some."""
-        arrays = yield from self._build(plan)
+        arrays = yield from plan
         if rows.size == num_rows:
             return arrays
         mask = np.zeros(num_rows, np.bool_)

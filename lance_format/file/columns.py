@@ -6,6 +6,7 @@ from lance_format.blob_fields import is_description
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
 from lance_format.packing import asks_to_pack
+from lance_format.version import FileVersion
 
 
 def is_packed(field: Field) -> bool:
@@ -29,20 +30,22 @@ def check_packing(field: Field) -> None:
             )
 
 
-def column_indices(schema: Schema) -> dict[int, int]:
-    """Return which column of a file of format 2.1 or later holds each field.
+def column_indices(schema: Schema, version: FileVersion) -> dict[int, int]:
+    """Return which column of a file holds each field.
 
-    Only leaves have columns, in the order of the schema. Of a packed struct and of a struct without fields it is the
+    In file format 2.0 every field has a column, with those that it consists of behind it. From 2.1 on leaves alone have
+    one, in the order of the schema. A packed struct is one column in either; of a struct without fields it is the
     struct itself.
     """
     indices: dict[int, int] = {}
 
     def assign(field: Field) -> None:
-        if field.children and not is_packed(field):
+        is_leaf = not field.children or is_packed(field)
+        if is_leaf or version.has_array_encodings:
+            indices[field.id] = len(indices)
+        if not is_leaf:
             for child in field.children:
                 assign(child)
-        else:
-            indices[field.id] = len(indices)
 
     for field in schema.fields:
         assign(field)

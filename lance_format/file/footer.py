@@ -1,4 +1,4 @@
-"""The container of a file of format 2.x: its footer, its tables and its protobuf messages.
+"""The container of a file of format 2.x: its footer, its tables and its schema.
 
 File format document, "File Structure". All numbers are little-endian:
 
@@ -18,11 +18,9 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from lance_format.blob_fields import NUM_DESCRIPTION_PARTS, marks_description
@@ -31,7 +29,7 @@ from lance_format.datatypes import UNASSIGNED, Schema, parse_schema, serialize_f
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.scheduler import fetch
 from lance_format.file.zone_places import names_zones, without_zones
-from lance_format.proto import encodings_pb2, file_pb2
+from lance_format.proto import file_pb2
 from lance_format.version import FileVersion
 
 ALIGNMENT = 64
@@ -45,9 +43,8 @@ MAX_TAIL_BYTES = 64 * 1024
 _RANGE_BYTES = 128
 _REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
 _PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
-_MAX_ROWS = 2**48  # what keeps sums of rows, and products with the size of a value, within 64 bits
-_COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
-_PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
+MAX_ROWS = 2**48
+"""What keeps sums of rows, and products with the size of a value, within 64 bits."""
 
 
 class RangeTable:
@@ -111,15 +108,6 @@ class FileMetadata:
         """An estimate of the memory that it takes."""
         tables = len(self.columns) * _ENTRY.size + len(self.global_buffers) * _RANGE_BYTES
         return tables + self.global_buffers[0].size * _PARSED_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class PageMetadata:
-    """A page: its buffers, all within the file, its rows and its layout."""
-
-    buffers: tuple[ByteRange, ...]
-    num_rows: int
-    layout: encodings_pb2.PageLayout
 
 
 class TailReader:
@@ -195,9 +183,9 @@ def read_metadata(tail: TailReader) -> FileMetadata:
 
 def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
     """Return the schema without places of statistics, the number of rows, and these places."""
-    descriptor = _parse(file_pb2.FileDescriptor, data, "file descriptor")
+    descriptor = _parse_message(data)
     schema = parse_schema(_without_parts_of_blobs(descriptor.schema.fields), descriptor.schema.metadata)
-    if descriptor.length > _MAX_ROWS or (descriptor.length and not schema.fields):
+    if descriptor.length > MAX_ROWS or (descriptor.length and not schema.fields):
         raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
     zones = {key: value for key, value in schema.metadata.items() if names_zones(key)}
     return Schema(schema.fields, without_zones(schema.metadata)), descriptor.length, zones
@@ -230,95 +218,11 @@ def _locate_table(position: int, count: int, file_size: int, what: str) -> ByteR
     return ByteRange(position, count * _ENTRY.size)
 
 
-_MessageT = TypeVar("_MessageT", file_pb2.FileDescriptor, file_pb2.ColumnMetadata)
-
-
-def _parse(kind: type[_MessageT], data: bytes, what: str) -> _MessageT:
+def _parse_message(data: bytes) -> file_pb2.FileDescriptor:
     try:
-        return kind.FromString(data)
+        return file_pb2.FileDescriptor.FromString(data)
     except DecodeError as error:
-        raise CorruptFileError(f"the {what} is no valid protobuf message: {error}") from error
-
-
-def parse_column(data: bytes, file_size: int) -> list[PageMetadata]:
-    """Parse a column's metadata.
-
-    Raises
-    ------
-    CorruptFileError
-        If it is malformed, or a buffer lies outside of the file.
-    NotSupportedError
-        If it uses an encoding that cannot be read.
-    """
-    column = _parse(file_pb2.ColumnMetadata, data, "column metadata")
-    encoding = _unpack(column.encoding, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
-    kind = encoding.WhichOneof("column_encoding")
-    if kind == "blob":
-        raise NotSupportedError("column encoding 'blob' cannot be read yet")
-    num_rows = sum(page.length for page in column.pages)
-    if num_rows > _MAX_ROWS:
-        raise CorruptFileError(f"the pages of a column have {num_rows} rows; at most {_MAX_ROWS} are possible")
-    return [_parse_page(page, file_size) for page in column.pages]
-
-
-def _parse_page(page: file_pb2.ColumnMetadata.Page, file_size: int) -> PageMetadata:
-    if len(page.buffer_offsets) != len(page.buffer_sizes):
-        raise CorruptFileError(f"a page has {len(page.buffer_offsets)} offsets for {len(page.buffer_sizes)} buffers")
-    buffers = tuple(ByteRange(*pair) for pair in zip(page.buffer_offsets, page.buffer_sizes, strict=True))
-    for buffer in buffers:
-        if buffer.end > file_size:
-            raise CorruptFileError(f"a page buffer of {buffer.size} bytes ends after the file", offset=buffer.offset)
-    layout = _unpack(page.encoding, _PAGE_LAYOUT_URL, encodings_pb2.PageLayout, "page")
-    return PageMetadata(buffers, page.length, layout)
-
-
-_EncodingT = TypeVar("_EncodingT", encodings_pb2.PageLayout, encodings_pb2.ColumnEncoding)
-
-
-def _unpack(encoding: file_pb2.Encoding, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
-    """Return the message of an encoding, which nobody may change."""
-    location = encoding.WhichOneof("location")
-    if location != "direct":
-        raise NotSupportedError(f"the encoding of a {what} is stored as {location!r}; only 'direct' is read")
-    data = encoding.direct.encoding
-    parse = _parse_known_encoding if len(data) <= _REMEMBERED_BYTES else _parse_encoding
-    return parse(data, url, kind, what)  # type: ignore[arg-type]  # Classes are hashable.
-
-
-def _parse_encoding(data: bytes, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
-    """Parse an encoding; only the part of its type name after the slash counts."""
-    try:
-        wrapped = any_pb2.Any.FromString(data)
-        if wrapped.type_url.rpartition("/")[2] != url.rpartition("/")[2]:
-            raise NotSupportedError(f"the encoding of a {what} is of type {wrapped.type_url!r}, which cannot be read")
-        return kind.FromString(wrapped.value)
-    except DecodeError as error:
-        raise CorruptFileError(f"the encoding of a {what} is no valid protobuf message: {error}") from error
-
-
-_parse_known_encoding = functools.lru_cache(maxsize=64)(_parse_encoding)
-"""Pages of a column, and those of small files of a table, often have the very same one."""
-
-
-def serialize_column(pages: Iterable[PageMetadata], first_rows: Iterable[int]) -> bytes:
-    """Serialize a column's metadata."""
-    values = encodings_pb2.ColumnEncoding()
-    values.values.SetInParent()
-    column = file_pb2.ColumnMetadata(encoding=_pack(values, _COLUMN_ENCODING_URL))
-    for page, first_row in zip(pages, first_rows, strict=True):
-        column.pages.add(
-            buffer_offsets=[buffer.offset for buffer in page.buffers],
-            buffer_sizes=[buffer.size for buffer in page.buffers],
-            length=page.num_rows,
-            encoding=_pack(page.layout, _PAGE_LAYOUT_URL),
-            priority=first_row,
-        )
-    return column.SerializeToString()
-
-
-def _pack(message: encodings_pb2.PageLayout | encodings_pb2.ColumnEncoding, url: str) -> file_pb2.Encoding:
-    wrapped = any_pb2.Any(type_url=url, value=message.SerializeToString())
-    return file_pb2.Encoding(direct=file_pb2.DirectEncoding(encoding=wrapped.SerializeToString()))
+        raise CorruptFileError(f"the file descriptor is no valid protobuf message: {error}") from error
 
 
 def serialize_descriptor(schema: Schema, num_rows: int) -> bytes:

@@ -145,7 +145,7 @@ class LanceFileReader:
         stored = self._reader.schema
         schema = Schema(tuple(as_bytes(field) for field in stored.fields), stored.metadata)
         self._schema = schema if columns is None else project(schema, columns)
-        indices = column_indices(schema)
+        indices = column_indices(schema, self._reader.version)
         self._columns = [ColumnProjection(field, indices) for field in self._schema.fields]
 
     def read_all(self, *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16) -> ReaderResults:
@@ -233,15 +233,16 @@ def _describe_buffer(buffer: ByteRange) -> LanceBufferDescriptor:
 
 
 def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
+    column = reader.column(index)
     pages = [
         LancePageMetadata(
             [_describe_buffer(buffer) for buffer in page.buffers],
             text_format.MessageToString(page.layout, as_one_line=True),
             page.num_rows,
         )
-        for page in reader.pages(index)
+        for page in column.pages
     ]
-    return LanceColumnMetadata([], pages)
+    return LanceColumnMetadata([_describe_buffer(buffer) for buffer in column.buffers], pages)
 
 
 class LanceFileWriter:

@@ -84,7 +84,7 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
         return shape_of(arrow_type.value_type, name)
     if pa.types.is_struct(arrow_type):
         for field in arrow_type:
-            unpackable = shape_of(field.type, name) in _UNPACKABLE
+            unpackable = shape_of(_innermost(field.type), name) in _UNPACKABLE
             if unpackable or pa.types.is_dictionary(field.type):
                 raise NotSupportedError(
                     f"column {name!r} is a packed struct with a {field.type}, which cannot be packed"
@@ -96,9 +96,13 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
 
 
 def build_array(
-    values: ValueBlock | None, validity: Validity | None, num_values: int, arrow_type: pa.DataType, shape: ValueShape
+    values: ValueBlock | None,
+    validity: Validity | pa.Buffer | None,
+    num_values: int,
+    arrow_type: pa.DataType,
+    shape: ValueShape,
 ) -> pa.Array:
-    """Build an array of values, which its offsets reach.
+    """Build an array of values, which its offsets reach; their validity may be a bitmap already.
 
     Raises
     ------
@@ -142,7 +146,11 @@ def bytes_per_slot(arrow_type: pa.DataType) -> float:
 
 
 def _build_dictionaries(
-    values: ValueBlock, validity: Validity | None, num_values: int, arrow_type: pa.DictionaryType, shape: ValueShape
+    values: ValueBlock,
+    validity: Validity | pa.Buffer | None,
+    num_values: int,
+    arrow_type: pa.DictionaryType,
+    shape: ValueShape,
 ) -> pa.DictionaryArray:
     value_type = arrow_type.value_type
     if not isinstance(values, DictionaryBlock):
@@ -167,7 +175,7 @@ def _encode_dictionary(array: pa.Array, arrow_type: pa.DictionaryType) -> pa.Dic
 
 
 def _build_lists(
-    values: FixedSizeListBlock, validity: Validity | None, num_values: int, arrow_type: pa.DataType
+    values: FixedSizeListBlock, validity: Validity | pa.Buffer | None, num_values: int, arrow_type: pa.DataType
 ) -> pa.Array:
     types = [arrow_type]
     while pa.types.is_fixed_size_list(types[-1]):
@@ -191,12 +199,13 @@ def _build_lists(
 
 
 def _build_structs(
-    values: PackedStructBlock, validity: Validity | None, num_values: int, arrow_type: pa.StructType
+    values: PackedStructBlock, validity: Validity | pa.Buffer | None, num_values: int, arrow_type: pa.StructType
 ) -> pa.Array:
     fields = values.codec.split_rows(values.rows)
     if len(fields) != arrow_type.num_fields or values.num_values != num_values:
         raise CorruptFileError(f"a page does not hold {num_values} packed structs of {arrow_type.num_fields} fields")
     if isinstance(values.rows, VariableWidthBlock):
+        assert not isinstance(validity, pa.Buffer)
         is_null = np.zeros(num_values, np.bool_) if validity is None else ~validity
         if (np.diff(values.rows.offsets)[~is_null] == 0).any():
             raise CorruptFileError("a packed struct that is not null has no bytes")
@@ -214,7 +223,7 @@ def _innermost(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def _build_strings(
-    values: VariableWidthBlock, validity: Validity | None, arrow_type: pa.DataType, shape: ValueShape
+    values: VariableWidthBlock, validity: Validity | pa.Buffer | None, arrow_type: pa.DataType, shape: ValueShape
 ) -> pa.Array:
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
@@ -229,14 +238,18 @@ def _build_strings(
     return _build_strings(narrow, validity, arrow_type, shape)
 
 
-def _build(arrow_type: pa.DataType, num_values: int, validity: Validity | None, buffers: list[Bytes]) -> pa.Array:
+def _build(
+    arrow_type: pa.DataType, num_values: int, validity: Validity | pa.Buffer | None, buffers: list[Bytes]
+) -> pa.Array:
     data = [pa.py_buffer(buffer) for buffer in buffers]
     return pa.Array.from_buffers(arrow_type, num_values, [bitmap(validity), *data])
 
 
-def bitmap(validity: Validity | None) -> pa.Buffer | None:
-    """Return validity as Arrow has it."""
-    return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
+def bitmap(validity: Validity | pa.Buffer | None) -> pa.Buffer | None:
+    """Return validity as Arrow has it, which it may be already."""
+    if validity is None or isinstance(validity, pa.Buffer):
+        return validity
+    return pa.py_buffer(np.packbits(validity, bitorder="little"))
 
 
 def as_stored(array: pa.Array) -> pa.Array:

@@ -59,7 +59,9 @@ from lance_format.version import FileVersion
 _MAX_ITEMS_PER_ROW = 2**24
 
 
-class _Kind(enum.Enum):
+class Kind(enum.Enum):
+    """What a field is to those below it."""
+
     STRUCT = enum.auto()
     LIST = enum.auto()
     MAP = enum.auto()
@@ -67,14 +69,15 @@ class _Kind(enum.Enum):
     LEAF = enum.auto()
 
 
-def _kind(field: Field) -> _Kind:
+def kind_of(field: Field) -> Kind:
+    """Return what a field is; packed structs are leaves."""
     if not field.children or is_packed(field):
-        return _Kind.LEAF
+        return Kind.LEAF
     if field.logical_type == "struct":
-        return _Kind.STRUCT
+        return Kind.STRUCT
     if field.logical_type == "map":
-        return _Kind.MAP
-    return _Kind.FIXED_SIZE_LIST if field.logical_type.startswith("fixed_size_list:") else _Kind.LIST
+        return Kind.MAP
+    return Kind.FIXED_SIZE_LIST if field.logical_type.startswith("fixed_size_list:") else Kind.LIST
 
 
 @dataclass(frozen=True)
@@ -107,14 +110,14 @@ class Leaf:
     @cached_property
     def lists(self) -> tuple[int, ...]:
         """Layers that are lists, counted from the innermost."""
-        kinds = [_kind(field) for field in reversed(self.path)]
-        return tuple(index for index, kind in enumerate(kinds) if kind in (_Kind.LIST, _Kind.MAP))
+        kinds = [kind_of(field) for field in reversed(self.path)]
+        return tuple(index for index, kind in enumerate(kinds) if kind in (Kind.LIST, Kind.MAP))
 
     @cached_property
     def dimensions(self) -> tuple[int, ...]:
         """For each layer, innermost first, the size of a fixed-size list of structs, 1 for all others."""
         return tuple(
-            field.to_arrow_type().list_size if _kind(field) is _Kind.FIXED_SIZE_LIST else 1
+            field.to_arrow_type().list_size if kind_of(field) is Kind.FIXED_SIZE_LIST else 1
             for field in reversed(self.path)
         )
 
@@ -123,9 +126,9 @@ class Leaf:
         """Items of a page per row: fixed-size lists of structs outside of all lists multiply them."""
         items = 1
         for field in self.path:
-            if _kind(field) in (_Kind.LIST, _Kind.MAP):
+            if kind_of(field) in (Kind.LIST, Kind.MAP):
                 break
-            if _kind(field) is _Kind.FIXED_SIZE_LIST:
+            if kind_of(field) is Kind.FIXED_SIZE_LIST:
                 items *= field.to_arrow_type().list_size
         return items
 
@@ -177,7 +180,7 @@ def check_writable(field: Field, version: FileVersion) -> None:
     check_packing(field)
     leaves = leaves_of(field)
     for leaf in leaves:
-        kinds = {_kind(part) for part in leaf.path}
+        kinds = {kind_of(part) for part in leaf.path}
         named = f"column {leaf.name!r}"
         if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
@@ -186,12 +189,12 @@ def check_writable(field: Field, version: FileVersion) -> None:
                 f"{named} is a {leaf.arrow_type}, whose values have no bytes, which file format {version} cannot hold;"
                 " write 2.2, or leave it out"
             )
-        if is_empty_struct(leaf.arrow_type) and kinds - {_Kind.STRUCT, _Kind.LEAF}:
+        if is_empty_struct(leaf.arrow_type) and kinds - {Kind.STRUCT, Kind.LEAF}:
             raise NotSupportedError(f"{named} is a struct without fields in a list or map, which Lance cannot store")
-        if kinds & {_Kind.MAP, _Kind.FIXED_SIZE_LIST} and not version.has_maps:
-            what = "a map" if _Kind.MAP in kinds else "a fixed-size list of structs"
+        if kinds & {Kind.MAP, Kind.FIXED_SIZE_LIST} and not version.has_maps:
+            what = "a map" if Kind.MAP in kinds else "a fixed-size list of structs"
             raise NotSupportedError(f"{named} is in {what}, which file format {version} cannot hold; write 2.2")
-        if _Kind.FIXED_SIZE_LIST in kinds and kinds & {_Kind.LIST, _Kind.MAP}:
+        if Kind.FIXED_SIZE_LIST in kinds and kinds & {Kind.LIST, Kind.MAP}:
             raise NotSupportedError(f"{named} nests lists and fixed-size lists of structs, which is not supported")
     if len({leaf.items_per_row for leaf in leaves}) > 1:
         raise NotSupportedError(
@@ -240,53 +243,55 @@ def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
         return [array for half in _halve(rows, leaf) for array in build_leaf(half, leaf)]
     array = build_array(rows.values, layers[0].validity, layers[0].num_slots, leaf.arrow_type, leaf.shape)
     for field, layer in zip(leaf.path[-2::-1], layers[1:], strict=True):
-        array = _wrap(array, field, layer)
+        array = wrap(array, field, layer)
     return [array]
 
 
 def _build_empty(rows: DecodedRows, leaf: Leaf) -> pa.Array:
     """Build structs without fields, all there: their pages say nothing but how many they are."""
-    if rows.values is not None or rows.stack.lists or any(_kind(field) is not _Kind.STRUCT for field in leaf.path[:-1]):
+    in_structs = all(kind_of(field) is Kind.STRUCT for field in leaf.path[:-1])
+    if rows.values is not None or rows.stack.lists or not in_structs:
         raise CorruptFileError("a struct without fields has values or lists")
     num_rows = rows.levels.num_levels
     array = pa.Array.from_buffers(leaf.arrow_type, num_rows, [None])
     for field in reversed(leaf.path[:-1]):
-        array = _wrap(array, field, Layer(None, None, num_rows))
+        array = wrap(array, field, Layer(None, None, num_rows))
     return array
 
 
-def _wrap(array: pa.Array, field: Field, layer: Layer) -> pa.Array:
+def wrap(array: pa.Array, field: Field, layer: Layer) -> pa.Array:
     """Put an array into the layer of a struct, list or map, which gets this child only."""
-    kind = _kind(field)
+    kind = kind_of(field)
     buffers = [bitmap(layer.validity)]
     inner = pa.field("", array.type)
-    if kind is _Kind.STRUCT:
+    if kind is Kind.STRUCT:
         nested = pa.struct([inner])
-    elif kind is _Kind.FIXED_SIZE_LIST:
+    elif kind is Kind.FIXED_SIZE_LIST:
         nested = pa.list_(inner, field.to_arrow_type().list_size)
     else:
-        large = _has_large_offsets(field)
+        large = has_large_offsets(field)
         nested = pa.large_list(inner) if large else pa.list_(inner)
         assert layer.offsets is not None
         buffers.append(pa.py_buffer(layer.offsets.astype(np.int64 if large else np.int32)))
     return pa.Array.from_buffers(nested, layer.num_slots, buffers, children=[array])
 
 
-def _has_large_offsets(field: Field) -> bool:
+def has_large_offsets(field: Field) -> bool:
+    """Return whether the lists of a field have offsets of 64 bits."""
     return field.logical_type.startswith("large_list")
 
 
 def _overflows(values: ValueBlock | None, layers: Sequence[Layer], leaf: Leaf) -> bool:
     """Return whether 32-bit offsets, of byte strings or of lists, do not suffice."""
-    if leaf.shape.bits_per_offset != 64 and _bytes_of_strings(values, leaf.arrow_type) > array_limits.MAX_OFFSET:
+    if leaf.shape.bits_per_offset != 64 and bytes_of_strings(values, leaf.arrow_type) > array_limits.MAX_OFFSET:
         return True
     return bool(leaf.lists) and any(
-        layer.offsets is not None and int(layer.offsets[-1]) > array_limits.MAX_OFFSET and not _has_large_offsets(field)
+        layer.offsets is not None and int(layer.offsets[-1]) > array_limits.MAX_OFFSET and not has_large_offsets(field)
         for field, layer in zip(reversed(leaf.path), layers, strict=True)
     )
 
 
-def _bytes_of_strings(values: ValueBlock | None, arrow_type: pa.DataType) -> int:
+def bytes_of_strings(values: ValueBlock | None, arrow_type: pa.DataType) -> int:
     """Return the bytes that values have as byte strings of their own; at most as many, if offsets reach those too."""
     if isinstance(values, DictionaryBlock):
         if pa.types.is_dictionary(arrow_type) or not isinstance(values.items, VariableWidthBlock):
@@ -343,15 +348,15 @@ def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
     CorruptFileError
         If the leaves contradict each other.
     """
-    kind = _kind(field)
-    if kind is _Kind.LEAF:
+    kind = kind_of(field)
+    if kind is Kind.LEAF:
         return arrays[0]
     first = next((array for array in arrays if not _is_empty(array.type)), arrays[0])
     buffers: list[pa.Buffer | None] = [_bitmap_of(first)]
     inner: list[pa.Array] = []
-    if kind is _Kind.STRUCT:
+    if kind is Kind.STRUCT:
         inner = [array.field(0) for array in arrays]
-    elif kind is _Kind.FIXED_SIZE_LIST:
+    elif kind is Kind.FIXED_SIZE_LIST:
         size = first.type.list_size
         inner = [array.values.slice(array.offset * size, len(array) * size) for array in arrays]
     else:
@@ -369,7 +374,7 @@ def merge(field: Field, arrays: Sequence[pa.Array]) -> pa.Array:
         children.append(merge(child, inner[position : position + count]))
         position += count
     arrow_type = field.to_arrow_type()
-    if kind is _Kind.MAP and children[0].field(0).null_count:
+    if kind is Kind.MAP and children[0].field(0).null_count:
         raise CorruptFileError("a map has a null key")
     return pa.Array.from_buffers(arrow_type, len(first), buffers, children=children)
 
@@ -382,7 +387,7 @@ def _is_empty(arrow_type: pa.DataType) -> bool:
 
 
 def _count_leaves(field: Field) -> int:
-    return 1 if _kind(field) is _Kind.LEAF else sum(map(_count_leaves, field.children))
+    return 1 if kind_of(field) is Kind.LEAF else sum(map(_count_leaves, field.children))
 
 
 def _bitmap_of(array: pa.Array) -> pa.Buffer | None:
@@ -406,16 +411,16 @@ def shred(array: pa.Array, leaf: Leaf) -> tuple[ValueBlock | None, LevelPair, La
     InvalidInputError
         If a value is not of its type.
     """
-    num_lists = sum(_kind(field) in (_Kind.LIST, _Kind.MAP) for field in leaf.path)
+    num_lists = sum(kind_of(field) in (Kind.LIST, Kind.MAP) for field in leaf.path)
     builder = LevelBuilder(len(array), num_lists)
     for field, child in zip(leaf.path, leaf.path[1:], strict=False):
-        kind = _kind(field)
+        kind = kind_of(field)
         array = plain(array)
         validity = validity_of(array)
-        if kind is _Kind.STRUCT:
+        if kind is Kind.STRUCT:
             builder.add_items(validity)
             array = array.field(field.children.index(child))
-        elif kind is _Kind.FIXED_SIZE_LIST:
+        elif kind is Kind.FIXED_SIZE_LIST:
             size = array.type.list_size
             builder.add_fixed_size_lists(validity, size)
             array = array.values.slice(array.offset * size, len(array) * size)

@@ -16,16 +16,19 @@ from lance_format.errors import CorruptFileError, InvalidInputError, NotSupporte
 from lance_format.expressions.nodes import Path
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.extension_types import retype
+from lance_format.file.array_leaf import ArrayLeaf, list_fields
 from lance_format.file.blobs import BlobLocation, BlobReader, BlobSource
+from lance_format.file.column_metadata import ColumnMetadata, PageMetadata, parse_column
 from lance_format.file.column_pages import ColumnPages
 from lance_format.file.column_projection import ColumnProjection
-from lance_format.file.column_reader import ColumnReader, Cursor, PageSizes, PlannedRows
+from lance_format.file.column_reader import ColumnReader, Cursor, LeafPages, PageSizes, PlannedRows
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
-from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, PageMetadata, TailReader, parse_column, read_metadata
+from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, TailReader, read_metadata
 from lance_format.file.nesting import Leaf, merge
 from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
+from lance_format.file.structural_leaf import StructuralLeaf
 from lance_format.file.zone_collector import has_order
 from lance_format.file.zone_reading import ZoneReader, ZoneRequest
 from lance_format.file.zone_seeds import Seed
@@ -49,7 +52,7 @@ class _End:
 
 
 class FileReader:
-    """A data file of format 2.1 or 2.2. Safe to use from several threads.
+    """A data file of format 2.0, 2.1 or 2.2. Safe to use from several threads.
 
     Parameters
     ----------
@@ -364,7 +367,11 @@ class FileReader:
 
     def pages(self, column: int) -> list[PageMetadata]:
         """Return the pages of a column, by its number in the file."""
-        return self._load_columns({column: f"number {column}"})[column].metadata
+        return self.column(column).pages
+
+    def column(self, number: int) -> ColumnMetadata:
+        """Return a column, by its number in the file."""
+        return self._load_columns({number: f"number {number}"})[number].column
 
     def page_sizes(self, columns: Sequence[ColumnProjection]) -> list[PageSizes]:
         """Return what the pages of some columns take, leaf by leaf; payloads of blobs not included.
@@ -386,11 +393,24 @@ class FileReader:
         for projection in projections:
             with self._locating(projection.field.name):
                 for leaf, number in projection.leaves:
-                    if not 0 <= number < self.num_columns:
-                        raise CorruptFileError(f"there is no column {number}; the file has {self.num_columns}")
-                    names[number] = leaf.name
+                    for column in self._columns_of(leaf, number, projection):
+                        if not 0 <= column < self.num_columns:
+                            raise CorruptFileError(f"there is no column {column}; the file has {self.num_columns}")
+                        names[column] = leaf.name
         pages = self._load_columns(names)
-        return [[self._column(leaf, pages[number]) for leaf, number in column.leaves] for column in projections]
+        return [
+            [
+                self._column(leaf, [pages[column] for column in self._columns_of(leaf, number, projection)])
+                for leaf, number in projection.leaves
+            ]
+            for projection in projections
+        ]
+
+    def _columns_of(self, leaf: Leaf, number: int, projection: ColumnProjection) -> list[int]:
+        """Return the columns that are needed to read a leaf; in 2.0 those of the lists around it come first."""
+        if not self.version.has_array_encodings:
+            return [number]
+        return [*(projection.column_indices.get(field.id, -1) for field in list_fields(leaf)), number]
 
     def _load_columns(self, names: Mapping[int, str]) -> dict[int, ColumnPages]:
         """Return the pages of columns, given by number and name; metadata that is not at hand is read together."""
@@ -405,18 +425,24 @@ class FileReader:
         messages = self._tail.read([self.metadata.columns[number] for number in lacking])
         for number, message in zip(lacking, messages, strict=True):
             with self._locating(names[number]):
-                metadata = parse_column(message, self._source.size_bytes)
+                column = parse_column(message, self._source.size_bytes, self.version)
             key = (*self._file, number)
-            pages = loaded[number] = ColumnPages(metadata, self.version, self._cache, key)
+            pages = loaded[number] = ColumnPages(column, self._cache, key)
             self._cache.put(key, pages, pages.memory_bytes(len(message)))
         return loaded
 
-    def _column(self, leaf: Leaf, pages: ColumnPages) -> ColumnReader:
+    def _column(self, leaf: Leaf, columns: Sequence[ColumnPages]) -> ColumnReader:
         with self._locating(leaf.name):
-            column = ColumnReader(leaf, pages)
+            column = ColumnReader(self._leaf_pages(leaf, columns))
             if column.first_rows[-1] != self.num_rows:
                 raise CorruptFileError(f"the pages hold {column.first_rows[-1]} rows, the file {self.num_rows}")
         return column
+
+    def _leaf_pages(self, leaf: Leaf, columns: Sequence[ColumnPages]) -> LeafPages:
+        *lists, values = columns
+        if self.version.has_array_encodings:
+            return ArrayLeaf(leaf, lists, values, self.metadata.global_buffers)
+        return StructuralLeaf(leaf, values, self.version)
 
     def _locating(self, column: str) -> _Locating:
         """Add the file and the column to errors that do not name them."""

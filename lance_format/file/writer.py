@@ -15,14 +15,9 @@ from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.file.blobs import store_payloads
+from lance_format.file.column_metadata import PageMetadata, serialize_column
 from lance_format.file.dictionary_arrays import concat, size_bytes
-from lance_format.file.footer import (
-    ALIGNMENT,
-    PageMetadata,
-    serialize_column,
-    serialize_descriptor,
-    serialize_end,
-)
+from lance_format.file.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.json_columns import to_jsonb
 from lance_format.file.leaf_arrays import as_stored
 from lance_format.file.nesting import Leaf, check_order, check_writable, leaves_of, shred

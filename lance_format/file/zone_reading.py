@@ -30,6 +30,7 @@ from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
 from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
 from lance_format.file.zone_seeds import Seed, nan_of, parse_seed
+from lance_format.version import FileVersion
 
 _MOST_ZONES = 2**24
 
@@ -44,6 +45,10 @@ class EmbeddedFile(Protocol):
     @property
     def schema(self) -> Schema:
         """Columns of the file."""
+
+    @property
+    def version(self) -> FileVersion:
+        """Version of the file."""
 
     def read(
         self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
@@ -245,7 +250,7 @@ def _stored_leaves(fields: Sequence[Field], above: tuple[Field, ...] = ()) -> li
 
 def _structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.StructArray]:
     """Read those columns of the embedded file that are called so, and of them what is known here."""
-    indices = column_indices(file.schema)
+    indices = column_indices(file.schema, file.version)
     projections = []
     for field in file.schema.fields:
         known = tuple(child for child in field.children if child.name in (NULL_COUNT, MIN_VALUE, MAX_VALUE))

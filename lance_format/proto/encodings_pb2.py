@@ -23,71 +23,72 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import empty_pb2 as google_dot_protobuf_dot_empty__pb2
+from lance_format.proto import array_encodings_pb2 as lance__format_dot_proto_dot_array__encodings__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"lance_format/proto/encodings.proto\x12\x17pyspark_lance.encodings\x1a\x1bgoogle/protobuf/empty.proto\"\xdf\x03\n\x0fMiniBlockLayout\x12\x45\n\x0frep_compression\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x45\n\x0f\x64\x65\x66_compression\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12G\n\x11value_compression\x18\x03 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12@\n\ndictionary\x18\x04 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x1c\n\x14num_dictionary_items\x18\x05 \x01(\x04\x12\x34\n\x06layers\x18\x06 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayer\x12\x13\n\x0bnum_buffers\x18\x07 \x01(\x04\x12\x1e\n\x16repetition_index_depth\x18\x08 \x01(\r\x12\x11\n\tnum_items\x18\t \x01(\x04\x12\x17\n\x0fhas_large_chunk\x18\n \x01(\x08\"\xa0\x02\n\rFullZipLayout\x12\x10\n\x08\x62its_rep\x18\x01 \x01(\r\x12\x10\n\x08\x62its_def\x18\x02 \x01(\r\x12\x18\n\x0e\x62its_per_value\x18\x03 \x01(\rH\x00\x12\x19\n\x0f\x62its_per_offset\x18\x04 \x01(\rH\x00\x12\x11\n\tnum_items\x18\x05 \x01(\r\x12\x19\n\x11num_visible_items\x18\x06 \x01(\r\x12G\n\x11value_compression\x18\x07 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x34\n\x06layers\x18\x08 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayerB\t\n\x07\x64\x65tails\"\xb0\x02\n\x0e\x43onstantLayout\x12\x34\n\x06layers\x18\x05 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayer\x12\x19\n\x0cinline_value\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x45\n\x0frep_compression\x18\x07 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x45\n\x0f\x64\x65\x66_compression\x18\x08 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x16\n\x0enum_rep_values\x18\t \x01(\x04\x12\x16\n\x0enum_def_values\x18\n \x01(\x04\x42\x0f\n\r_inline_value\"}\n\nBlobLayout\x12\x39\n\x0cinner_layout\x18\x01 \x01(\x0b\x32#.pyspark_lance.encodings.PageLayout\x12\x34\n\x06layers\x18\x02 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayer\"\x0e\n\x0cSparseLayout\"\xe0\x02\n\nPageLayout\x12\x45\n\x11mini_block_layout\x18\x01 \x01(\x0b\x32(.pyspark_lance.encodings.MiniBlockLayoutH\x00\x12\x42\n\x0f\x63onstant_layout\x18\x02 \x01(\x0b\x32\'.pyspark_lance.encodings.ConstantLayoutH\x00\x12\x41\n\x0f\x66ull_zip_layout\x18\x03 \x01(\x0b\x32&.pyspark_lance.encodings.FullZipLayoutH\x00\x12:\n\x0b\x62lob_layout\x18\x04 \x01(\x0b\x32#.pyspark_lance.encodings.BlobLayoutH\x00\x12>\n\rsparse_layout\x18\x05 \x01(\x0b\x32%.pyspark_lance.encodings.SparseLayoutH\x00\x42\x08\n\x06layout\"m\n\x11\x42ufferCompression\x12:\n\x06scheme\x18\x01 \x01(\x0e\x32*.pyspark_lance.encodings.CompressionScheme\x12\x12\n\x05level\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_level\"f\n\x04\x46lat\x12\x16\n\x0e\x62its_per_value\x18\x01 \x01(\x04\x12=\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompressionH\x00\x88\x01\x01\x42\x07\n\x05_data\"\x95\x01\n\x08Variable\x12=\n\x07offsets\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12?\n\x06values\x18\x02 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompressionH\x00\x88\x01\x01\x42\t\n\x07_values\"(\n\x08\x43onstant\x12\x12\n\x05value\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_value\"x\n\x13OutOfLineBitpacking\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\x12<\n\x06values\x18\x03 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\x83\x01\n\x10InlineBitpacking\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\x12?\n\x06values\x18\x02 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompressionH\x00\x88\x01\x01\x42\t\n\x07_values\"Z\n\x04\x46sst\x12\x14\n\x0csymbol_table\x18\x01 \x01(\x0c\x12<\n\x06values\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\xa6\x01\n\nDictionary\x12=\n\x07indices\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12;\n\x05items\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x1c\n\x14num_dictionary_items\x18\x03 \x01(\r\"\x86\x01\n\x03Rle\x12<\n\x06values\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x41\n\x0brun_lengths\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"O\n\x0f\x42yteStreamSplit\x12<\n\x06values\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\x88\x01\n\x07General\x12?\n\x0b\x63ompression\x18\x01 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompression\x12<\n\x06values\x18\x03 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"|\n\rFixedSizeList\x12\x17\n\x0fitems_per_value\x18\x01 \x01(\x04\x12<\n\x06values\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x14\n\x0chas_validity\x18\x03 \x01(\x08\"d\n\x0cPackedStruct\x12\x16\n\x0e\x62its_per_value\x18\x01 \x03(\x04\x12<\n\x06values\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\xf1\x01\n\x14VariablePackedStruct\x12K\n\x06\x66ields\x18\x01 \x03(\x0b\x32;.pyspark_lance.encodings.VariablePackedStruct.FieldEncoding\x1a\x8b\x01\n\rFieldEncoding\x12;\n\x05value\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x18\n\x0e\x62its_per_value\x18\x02 \x01(\x04H\x00\x12\x19\n\x0f\x62its_per_length\x18\x03 \x01(\x04H\x00\x42\x08\n\x06layout\"I\n\x05Range\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\x12\r\n\x05start\x18\x02 \x01(\x04\x12\x0c\n\x04step\x18\x03 \x01(\x04\",\n\x05\x44\x65lta\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\"\xa2\x07\n\x13\x43ompressiveEncoding\x12-\n\x04\x66lat\x18\x01 \x01(\x0b\x32\x1d.pyspark_lance.encodings.FlatH\x00\x12\x35\n\x08variable\x18\x02 \x01(\x0b\x32!.pyspark_lance.encodings.VariableH\x00\x12\x35\n\x08\x63onstant\x18\x03 \x01(\x0b\x32!.pyspark_lance.encodings.ConstantH\x00\x12N\n\x16out_of_line_bitpacking\x18\x04 \x01(\x0b\x32,.pyspark_lance.encodings.OutOfLineBitpackingH\x00\x12\x46\n\x11inline_bitpacking\x18\x05 \x01(\x0b\x32).pyspark_lance.encodings.InlineBitpackingH\x00\x12-\n\x04\x66sst\x18\x06 \x01(\x0b\x32\x1d.pyspark_lance.encodings.FsstH\x00\x12\x39\n\ndictionary\x18\x07 \x01(\x0b\x32#.pyspark_lance.encodings.DictionaryH\x00\x12+\n\x03rle\x18\x08 \x01(\x0b\x32\x1c.pyspark_lance.encodings.RleH\x00\x12\x45\n\x11\x62yte_stream_split\x18\t \x01(\x0b\x32(.pyspark_lance.encodings.ByteStreamSplitH\x00\x12\x33\n\x07general\x18\n \x01(\x0b\x32 .pyspark_lance.encodings.GeneralH\x00\x12\x41\n\x0f\x66ixed_size_list\x18\x0b \x01(\x0b\x32&.pyspark_lance.encodings.FixedSizeListH\x00\x12>\n\rpacked_struct\x18\x0c \x01(\x0b\x32%.pyspark_lance.encodings.PackedStructH\x00\x12O\n\x16variable_packed_struct\x18\r \x01(\x0b\x32-.pyspark_lance.encodings.VariablePackedStructH\x00\x12/\n\x05range\x18\x0e \x01(\x0b\x32\x1e.pyspark_lance.encodings.RangeH\x00\x12/\n\x05\x64\x65lta\x18\x0f \x01(\x0b\x32\x1e.pyspark_lance.encodings.DeltaH\x00\x42\r\n\x0b\x63ompression\"\x0b\n\tZoneIndex\"\x06\n\x04\x42lob\"\xb6\x01\n\x0e\x43olumnEncoding\x12(\n\x06values\x18\x01 \x01(\x0b\x32\x16.google.protobuf.EmptyH\x00\x12\x38\n\nzone_index\x18\x02 \x01(\x0b\x32\".pyspark_lance.encodings.ZoneIndexH\x00\x12-\n\x04\x62lob\x18\x03 \x01(\x0b\x32\x1d.pyspark_lance.encodings.BlobH\x00\x42\x11\n\x0f\x63olumn_encoding*\xca\x01\n\x0bRepDefLayer\x12\x16\n\x12REPDEF_UNSPECIFIED\x10\x00\x12\x19\n\x15REPDEF_ALL_VALID_ITEM\x10\x01\x12\x19\n\x15REPDEF_ALL_VALID_LIST\x10\x02\x12\x18\n\x14REPDEF_NULLABLE_ITEM\x10\x03\x12\x18\n\x14REPDEF_NULLABLE_LIST\x10\x04\x12\x19\n\x15REPDEF_EMPTYABLE_LIST\x10\x05\x12\x1e\n\x1aREPDEF_NULL_AND_EMPTY_LIST\x10\x06*y\n\x11\x43ompressionScheme\x12%\n!COMPRESSION_ALGORITHM_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x43OMPRESSION_ALGORITHM_LZ4\x10\x01\x12\x1e\n\x1a\x43OMPRESSION_ALGORITHM_ZSTD\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"lance_format/proto/encodings.proto\x12\x17pyspark_lance.encodings\x1a\x1bgoogle/protobuf/empty.proto\x1a(lance_format/proto/array_encodings.proto\"\xdf\x03\n\x0fMiniBlockLayout\x12\x45\n\x0frep_compression\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x45\n\x0f\x64\x65\x66_compression\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12G\n\x11value_compression\x18\x03 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12@\n\ndictionary\x18\x04 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x1c\n\x14num_dictionary_items\x18\x05 \x01(\x04\x12\x34\n\x06layers\x18\x06 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayer\x12\x13\n\x0bnum_buffers\x18\x07 \x01(\x04\x12\x1e\n\x16repetition_index_depth\x18\x08 \x01(\r\x12\x11\n\tnum_items\x18\t \x01(\x04\x12\x17\n\x0fhas_large_chunk\x18\n \x01(\x08\"\xa0\x02\n\rFullZipLayout\x12\x10\n\x08\x62its_rep\x18\x01 \x01(\r\x12\x10\n\x08\x62its_def\x18\x02 \x01(\r\x12\x18\n\x0e\x62its_per_value\x18\x03 \x01(\rH\x00\x12\x19\n\x0f\x62its_per_offset\x18\x04 \x01(\rH\x00\x12\x11\n\tnum_items\x18\x05 \x01(\r\x12\x19\n\x11num_visible_items\x18\x06 \x01(\r\x12G\n\x11value_compression\x18\x07 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x34\n\x06layers\x18\x08 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayerB\t\n\x07\x64\x65tails\"\xb0\x02\n\x0e\x43onstantLayout\x12\x34\n\x06layers\x18\x05 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayer\x12\x19\n\x0cinline_value\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x45\n\x0frep_compression\x18\x07 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x45\n\x0f\x64\x65\x66_compression\x18\x08 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x16\n\x0enum_rep_values\x18\t \x01(\x04\x12\x16\n\x0enum_def_values\x18\n \x01(\x04\x42\x0f\n\r_inline_value\"}\n\nBlobLayout\x12\x39\n\x0cinner_layout\x18\x01 \x01(\x0b\x32#.pyspark_lance.encodings.PageLayout\x12\x34\n\x06layers\x18\x02 \x03(\x0e\x32$.pyspark_lance.encodings.RepDefLayer\"\x0e\n\x0cSparseLayout\"\xe0\x02\n\nPageLayout\x12\x45\n\x11mini_block_layout\x18\x01 \x01(\x0b\x32(.pyspark_lance.encodings.MiniBlockLayoutH\x00\x12\x42\n\x0f\x63onstant_layout\x18\x02 \x01(\x0b\x32\'.pyspark_lance.encodings.ConstantLayoutH\x00\x12\x41\n\x0f\x66ull_zip_layout\x18\x03 \x01(\x0b\x32&.pyspark_lance.encodings.FullZipLayoutH\x00\x12:\n\x0b\x62lob_layout\x18\x04 \x01(\x0b\x32#.pyspark_lance.encodings.BlobLayoutH\x00\x12>\n\rsparse_layout\x18\x05 \x01(\x0b\x32%.pyspark_lance.encodings.SparseLayoutH\x00\x42\x08\n\x06layout\"m\n\x11\x42ufferCompression\x12:\n\x06scheme\x18\x01 \x01(\x0e\x32*.pyspark_lance.encodings.CompressionScheme\x12\x12\n\x05level\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_level\"f\n\x04\x46lat\x12\x16\n\x0e\x62its_per_value\x18\x01 \x01(\x04\x12=\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompressionH\x00\x88\x01\x01\x42\x07\n\x05_data\"\x95\x01\n\x08Variable\x12=\n\x07offsets\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12?\n\x06values\x18\x02 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompressionH\x00\x88\x01\x01\x42\t\n\x07_values\"(\n\x08\x43onstant\x12\x12\n\x05value\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_value\"x\n\x13OutOfLineBitpacking\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\x12<\n\x06values\x18\x03 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\x83\x01\n\x10InlineBitpacking\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\x12?\n\x06values\x18\x02 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompressionH\x00\x88\x01\x01\x42\t\n\x07_values\"Z\n\x04\x46sst\x12\x14\n\x0csymbol_table\x18\x01 \x01(\x0c\x12<\n\x06values\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\xa6\x01\n\nDictionary\x12=\n\x07indices\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12;\n\x05items\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x1c\n\x14num_dictionary_items\x18\x03 \x01(\r\"\x86\x01\n\x03Rle\x12<\n\x06values\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x41\n\x0brun_lengths\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"O\n\x0f\x42yteStreamSplit\x12<\n\x06values\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\x88\x01\n\x07General\x12?\n\x0b\x63ompression\x18\x01 \x01(\x0b\x32*.pyspark_lance.encodings.BufferCompression\x12<\n\x06values\x18\x03 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"|\n\rFixedSizeList\x12\x17\n\x0fitems_per_value\x18\x01 \x01(\x04\x12<\n\x06values\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x14\n\x0chas_validity\x18\x03 \x01(\x08\"d\n\x0cPackedStruct\x12\x16\n\x0e\x62its_per_value\x18\x01 \x03(\x04\x12<\n\x06values\x18\x02 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\"\xf1\x01\n\x14VariablePackedStruct\x12K\n\x06\x66ields\x18\x01 \x03(\x0b\x32;.pyspark_lance.encodings.VariablePackedStruct.FieldEncoding\x1a\x8b\x01\n\rFieldEncoding\x12;\n\x05value\x18\x01 \x01(\x0b\x32,.pyspark_lance.encodings.CompressiveEncoding\x12\x18\n\x0e\x62its_per_value\x18\x02 \x01(\x04H\x00\x12\x19\n\x0f\x62its_per_length\x18\x03 \x01(\x04H\x00\x42\x08\n\x06layout\"I\n\x05Range\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\x12\r\n\x05start\x18\x02 \x01(\x04\x12\x0c\n\x04step\x18\x03 \x01(\x04\",\n\x05\x44\x65lta\x12#\n\x1buncompressed_bits_per_value\x18\x01 \x01(\x04\"\xa2\x07\n\x13\x43ompressiveEncoding\x12-\n\x04\x66lat\x18\x01 \x01(\x0b\x32\x1d.pyspark_lance.encodings.FlatH\x00\x12\x35\n\x08variable\x18\x02 \x01(\x0b\x32!.pyspark_lance.encodings.VariableH\x00\x12\x35\n\x08\x63onstant\x18\x03 \x01(\x0b\x32!.pyspark_lance.encodings.ConstantH\x00\x12N\n\x16out_of_line_bitpacking\x18\x04 \x01(\x0b\x32,.pyspark_lance.encodings.OutOfLineBitpackingH\x00\x12\x46\n\x11inline_bitpacking\x18\x05 \x01(\x0b\x32).pyspark_lance.encodings.InlineBitpackingH\x00\x12-\n\x04\x66sst\x18\x06 \x01(\x0b\x32\x1d.pyspark_lance.encodings.FsstH\x00\x12\x39\n\ndictionary\x18\x07 \x01(\x0b\x32#.pyspark_lance.encodings.DictionaryH\x00\x12+\n\x03rle\x18\x08 \x01(\x0b\x32\x1c.pyspark_lance.encodings.RleH\x00\x12\x45\n\x11\x62yte_stream_split\x18\t \x01(\x0b\x32(.pyspark_lance.encodings.ByteStreamSplitH\x00\x12\x33\n\x07general\x18\n \x01(\x0b\x32 .pyspark_lance.encodings.GeneralH\x00\x12\x41\n\x0f\x66ixed_size_list\x18\x0b \x01(\x0b\x32&.pyspark_lance.encodings.FixedSizeListH\x00\x12>\n\rpacked_struct\x18\x0c \x01(\x0b\x32%.pyspark_lance.encodings.PackedStructH\x00\x12O\n\x16variable_packed_struct\x18\r \x01(\x0b\x32-.pyspark_lance.encodings.VariablePackedStructH\x00\x12/\n\x05range\x18\x0e \x01(\x0b\x32\x1e.pyspark_lance.encodings.RangeH\x00\x12/\n\x05\x64\x65lta\x18\x0f \x01(\x0b\x32\x1e.pyspark_lance.encodings.DeltaH\x00\x42\r\n\x0b\x63ompression\"\x9a\x01\n\tZoneIndex\x12\x15\n\rrows_per_zone\x18\x01 \x01(\r\x12>\n\x0fzone_map_buffer\x18\x02 \x01(\x0b\x32%.pyspark_lance.array_encodings.Buffer\x12\x36\n\x05inner\x18\x03 \x01(\x0b\x32\'.pyspark_lance.encodings.ColumnEncoding\">\n\x04\x42lob\x12\x36\n\x05inner\x18\x01 \x01(\x0b\x32\'.pyspark_lance.encodings.ColumnEncoding\"\xb6\x01\n\x0e\x43olumnEncoding\x12(\n\x06values\x18\x01 \x01(\x0b\x32\x16.google.protobuf.EmptyH\x00\x12\x38\n\nzone_index\x18\x02 \x01(\x0b\x32\".pyspark_lance.encodings.ZoneIndexH\x00\x12-\n\x04\x62lob\x18\x03 \x01(\x0b\x32\x1d.pyspark_lance.encodings.BlobH\x00\x42\x11\n\x0f\x63olumn_encoding*\xca\x01\n\x0bRepDefLayer\x12\x16\n\x12REPDEF_UNSPECIFIED\x10\x00\x12\x19\n\x15REPDEF_ALL_VALID_ITEM\x10\x01\x12\x19\n\x15REPDEF_ALL_VALID_LIST\x10\x02\x12\x18\n\x14REPDEF_NULLABLE_ITEM\x10\x03\x12\x18\n\x14REPDEF_NULLABLE_LIST\x10\x04\x12\x19\n\x15REPDEF_EMPTYABLE_LIST\x10\x05\x12\x1e\n\x1aREPDEF_NULL_AND_EMPTY_LIST\x10\x06*y\n\x11\x43ompressionScheme\x12%\n!COMPRESSION_ALGORITHM_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x43OMPRESSION_ALGORITHM_LZ4\x10\x01\x12\x1e\n\x1a\x43OMPRESSION_ALGORITHM_ZSTD\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lance_format.proto.encodings_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REPDEFLAYER']._serialized_start=4686
-  _globals['_REPDEFLAYER']._serialized_end=4888
-  _globals['_COMPRESSIONSCHEME']._serialized_start=4890
-  _globals['_COMPRESSIONSCHEME']._serialized_end=5011
-  _globals['_MINIBLOCKLAYOUT']._serialized_start=93
-  _globals['_MINIBLOCKLAYOUT']._serialized_end=572
-  _globals['_FULLZIPLAYOUT']._serialized_start=575
-  _globals['_FULLZIPLAYOUT']._serialized_end=863
-  _globals['_CONSTANTLAYOUT']._serialized_start=866
-  _globals['_CONSTANTLAYOUT']._serialized_end=1170
-  _globals['_BLOBLAYOUT']._serialized_start=1172
-  _globals['_BLOBLAYOUT']._serialized_end=1297
-  _globals['_SPARSELAYOUT']._serialized_start=1299
-  _globals['_SPARSELAYOUT']._serialized_end=1313
-  _globals['_PAGELAYOUT']._serialized_start=1316
-  _globals['_PAGELAYOUT']._serialized_end=1668
-  _globals['_BUFFERCOMPRESSION']._serialized_start=1670
-  _globals['_BUFFERCOMPRESSION']._serialized_end=1779
-  _globals['_FLAT']._serialized_start=1781
-  _globals['_FLAT']._serialized_end=1883
-  _globals['_VARIABLE']._serialized_start=1886
-  _globals['_VARIABLE']._serialized_end=2035
-  _globals['_CONSTANT']._serialized_start=2037
-  _globals['_CONSTANT']._serialized_end=2077
-  _globals['_OUTOFLINEBITPACKING']._serialized_start=2079
-  _globals['_OUTOFLINEBITPACKING']._serialized_end=2199
-  _globals['_INLINEBITPACKING']._serialized_start=2202
-  _globals['_INLINEBITPACKING']._serialized_end=2333
-  _globals['_FSST']._serialized_start=2335
-  _globals['_FSST']._serialized_end=2425
-  _globals['_DICTIONARY']._serialized_start=2428
-  _globals['_DICTIONARY']._serialized_end=2594
-  _globals['_RLE']._serialized_start=2597
-  _globals['_RLE']._serialized_end=2731
-  _globals['_BYTESTREAMSPLIT']._serialized_start=2733
-  _globals['_BYTESTREAMSPLIT']._serialized_end=2812
-  _globals['_GENERAL']._serialized_start=2815
-  _globals['_GENERAL']._serialized_end=2951
-  _globals['_FIXEDSIZELIST']._serialized_start=2953
-  _globals['_FIXEDSIZELIST']._serialized_end=3077
-  _globals['_PACKEDSTRUCT']._serialized_start=3079
-  _globals['_PACKEDSTRUCT']._serialized_end=3179
-  _globals['_VARIABLEPACKEDSTRUCT']._serialized_start=3182
-  _globals['_VARIABLEPACKEDSTRUCT']._serialized_end=3423
-  _globals['_VARIABLEPACKEDSTRUCT_FIELDENCODING']._serialized_start=3284
-  _globals['_VARIABLEPACKEDSTRUCT_FIELDENCODING']._serialized_end=3423
-  _globals['_RANGE']._serialized_start=3425
-  _globals['_RANGE']._serialized_end=3498
-  _globals['_DELTA']._serialized_start=3500
-  _globals['_DELTA']._serialized_end=3544
-  _globals['_COMPRESSIVEENCODING']._serialized_start=3547
-  _globals['_COMPRESSIVEENCODING']._serialized_end=4477
-  _globals['_ZONEINDEX']._serialized_start=4479
-  _globals['_ZONEINDEX']._serialized_end=4490
-  _globals['_BLOB']._serialized_start=4492
-  _globals['_BLOB']._serialized_end=4498
-  _globals['_COLUMNENCODING']._serialized_start=4501
-  _globals['_COLUMNENCODING']._serialized_end=4683
+  _globals['_REPDEFLAYER']._serialized_start=4928
+  _globals['_REPDEFLAYER']._serialized_end=5130
+  _globals['_COMPRESSIONSCHEME']._serialized_start=5132
+  _globals['_COMPRESSIONSCHEME']._serialized_end=5253
+  _globals['_MINIBLOCKLAYOUT']._serialized_start=135
+  _globals['_MINIBLOCKLAYOUT']._serialized_end=614
+  _globals['_FULLZIPLAYOUT']._serialized_start=617
+  _globals['_FULLZIPLAYOUT']._serialized_end=905
+  _globals['_CONSTANTLAYOUT']._serialized_start=908
+  _globals['_CONSTANTLAYOUT']._serialized_end=1212
+  _globals['_BLOBLAYOUT']._serialized_start=1214
+  _globals['_BLOBLAYOUT']._serialized_end=1339
+  _globals['_SPARSELAYOUT']._serialized_start=1341
+  _globals['_SPARSELAYOUT']._serialized_end=1355
+  _globals['_PAGELAYOUT']._serialized_start=1358
+  _globals['_PAGELAYOUT']._serialized_end=1710
+  _globals['_BUFFERCOMPRESSION']._serialized_start=1712
+  _globals['_BUFFERCOMPRESSION']._serialized_end=1821
+  _globals['_FLAT']._serialized_start=1823
+  _globals['_FLAT']._serialized_end=1925
+  _globals['_VARIABLE']._serialized_start=1928
+  _globals['_VARIABLE']._serialized_end=2077
+  _globals['_CONSTANT']._serialized_start=2079
+  _globals['_CONSTANT']._serialized_end=2119
+  _globals['_OUTOFLINEBITPACKING']._serialized_start=2121
+  _globals['_OUTOFLINEBITPACKING']._serialized_end=2241
+  _globals['_INLINEBITPACKING']._serialized_start=2244
+  _globals['_INLINEBITPACKING']._serialized_end=2375
+  _globals['_FSST']._serialized_start=2377
+  _globals['_FSST']._serialized_end=2467
+  _globals['_DICTIONARY']._serialized_start=2470
+  _globals['_DICTIONARY']._serialized_end=2636
+  _globals['_RLE']._serialized_start=2639
+  _globals['_RLE']._serialized_end=2773
+  _globals['_BYTESTREAMSPLIT']._serialized_start=2775
+  _globals['_BYTESTREAMSPLIT']._serialized_end=2854
+  _globals['_GENERAL']._serialized_start=2857
+  _globals['_GENERAL']._serialized_end=2993
+  _globals['_FIXEDSIZELIST']._serialized_start=2995
+  _globals['_FIXEDSIZELIST']._serialized_end=3119
+  _globals['_PACKEDSTRUCT']._serialized_start=3121
+  _globals['_PACKEDSTRUCT']._serialized_end=3221
+  _globals['_VARIABLEPACKEDSTRUCT']._serialized_start=3224
+  _globals['_VARIABLEPACKEDSTRUCT']._serialized_end=3465
+  _globals['_VARIABLEPACKEDSTRUCT_FIELDENCODING']._serialized_start=3326
+  _globals['_VARIABLEPACKEDSTRUCT_FIELDENCODING']._serialized_end=3465
+  _globals['_RANGE']._serialized_start=3467
+  _globals['_RANGE']._serialized_end=3540
+  _globals['_DELTA']._serialized_start=3542
+  _globals['_DELTA']._serialized_end=3586
+  _globals['_COMPRESSIVEENCODING']._serialized_start=3589
+  _globals['_COMPRESSIVEENCODING']._serialized_end=4519
+  _globals['_ZONEINDEX']._serialized_start=4522
+  _globals['_ZONEINDEX']._serialized_end=4676
+  _globals['_BLOB']._serialized_start=4678
+  _globals['_BLOB']._serialized_end=4740
+  _globals['_COLUMNENCODING']._serialized_start=4743
+  _globals['_COLUMNENCODING']._serialized_end=4925
 # @@protoc_insertion_point(module_scope)

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lance_format.array_encodings import registry as array_encodings
 from lance_format.compression import registry as compressions
 from lance_format.compression.codec import Context
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError
 from lance_format.file.nesting import check_writable, leaves_of
-from lance_format.proto import encodings_pb2
+from lance_format.proto import array_encodings_pb2, encodings_pb2
 from lance_format.structural import registry as layouts
 from lance_format.version import FileVersion
 from tests.arrays import FLAT_TYPES
@@ -58,6 +59,14 @@ def _layouts_table() -> list[str]:
     return ["| layout | read and written | |", "|---|---|---|", *rows]
 
 
+def _array_encodings_table() -> list[str]:
+    rows = []
+    for name in _members(array_encodings_pb2.ArrayEncoding):
+        reason = array_encodings.UNSUPPORTED.get(name, array_encodings.LAYERS.get(name, ""))
+        rows.append(f"| `{name}` | {_mark(name not in array_encodings.UNSUPPORTED)} | {reason} |")
+    return ["| encoding | read | |", "|---|---|---|", *rows]
+
+
 def _compressions_table() -> list[str]:
     rows = ["| encoding | " + " | ".join(context.value for context in Context) + " |", "|---" * 4 + "|"]
     for name in _members(encodings_pb2.CompressiveEncoding):
@@ -96,6 +105,7 @@ def _types_table() -> list[str]:
 _TABLES = {
     "versions": _versions_table,
     "layouts": _layouts_table,
+    "array encodings": _array_encodings_table,
     "compressions": _compressions_table,
     "types": _types_table,
 }

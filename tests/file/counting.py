@@ -38,7 +38,7 @@ class CountedFile:
 
     def columns(self, names: Sequence[str] | None = None) -> list[ColumnProjection]:
         schema = self.reader.schema
-        indices = column_indices(schema)
+        indices = column_indices(schema, self.reader.version)
         return [ColumnProjection(schema.field(name), indices) for name in names or schema.names]
 
     def take(self, rows: Sequence[int], names: Sequence[str] | None = None) -> tuple[pa.Table, int, int]:

@@ -68,7 +68,9 @@ def test_only_the_pages_of_named_leaves_are_read(
     schema = project(file.reader.schema, columns)
     found = schema.to_arrow()
     assert [_type(f"{field.name}: {field.type}") for field in found] == [_type(text) for text in types]
-    projection = [ColumnProjection(field, column_indices(file.reader.schema)) for field in schema.fields]
+    projection = [
+        ColumnProjection(field, column_indices(file.reader.schema, file.reader.version)) for field in schema.fields
+    ]
     expected = LanceFileReader(path).read_all().to_table()
     for rows in (range(_ROWS), range(1000, 1003)):
         batches = file.reader.read(projection, rows.start, rows.stop, batch_size=_ROWS)

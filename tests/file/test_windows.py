@@ -42,7 +42,7 @@ def test_what_is_read_ahead_does_not_grow_with_the_columns(tmp_path: Path, monke
         writer.write_batch(table)
     source = Counting(tmp_path / "f.lance")
     reader = FileReader(source)
-    columns = [ColumnProjection(field, column_indices(reader.schema)) for field in reader.schema.fields]
+    columns = [ColumnProjection(field, column_indices(reader.schema, reader.version)) for field in reader.schema.fields]
     before = source.bytes_read
     batches = reader.read(columns, 0, reader.num_rows, batch_size=100)
     first = next(batches)

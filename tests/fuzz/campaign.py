@@ -247,7 +247,7 @@ def read_file(data: bytes, rng: random.Random) -> bool:
     """Read a file every way there is; returns whether it was not refused."""
     try:
         reader = FileReader(MemoryReader(data))
-        indices = column_indices(reader.schema)
+        indices = column_indices(reader.schema, reader.version)
         columns = [ColumnProjection(top, indices) for top in reader.schema.fields]
         many = reader.num_rows > _MANY_ROWS
         for statistics in reader.zone_statistics(columns).values():

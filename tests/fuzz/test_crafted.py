@@ -31,7 +31,9 @@ def written(path: Path, array: pa.Array, metadata: dict[str, str] | None = None,
 
 def opened(container: Container) -> tuple[FileReader, list[ColumnProjection]]:
     reader = FileReader(MemoryReader(container.build()))
-    return reader, [ColumnProjection(field, column_indices(reader.schema)) for field in reader.schema.fields]
+    return reader, [
+        ColumnProjection(field, column_indices(reader.schema, reader.version)) for field in reader.schema.fields
+    ]
 
 
 def read(container: Container) -> pa.RecordBatch:

@@ -127,7 +127,7 @@ class ZoneMapFile:
         if self._reader.num_rows > max_zones:
             raise TooLargeError(f"{self._reader.num_rows} zones")
         schema = self._reader.schema
-        indices = column_indices(schema)
+        indices = column_indices(schema, self._reader.version)
         columns = [ColumnProjection(schema.field(name), indices) for name in ("min", "max", *_NUMBERS)]
         parts, size = [Zones.empty(self._value_type)], 0
         for batch in self._reader.read(columns, 0, self._reader.num_rows, batch_size=_BATCH_ROWS):

@@ -1,4 +1,4 @@
-"""Tables of early releases: their manifests open; their data files are of versions that cannot be read yet."""
+"""Tables of early releases: their manifests open; data files of format 2.0 are read, those of 0.1 are not yet."""
 
 import os
 import shutil
@@ -37,7 +37,6 @@ def test_manifests_open_as_in_pylance(name: str) -> None:
         ("v0.5.9/dataset_with_fragments", DatasetNotFoundError),
         ("v0.7.5/with_deletions", NotSupportedError),
         ("v0.15.0/v1_with_files.lance", NotSupportedError),
-        ("v0.15.0/v2_with_files.lance", NotSupportedError),
     ],
 )
 def test_data_that_cannot_be_read_is_a_clear_error(name: str, error: type[Exception]) -> None:
@@ -50,6 +49,13 @@ def test_data_that_cannot_be_read_is_a_clear_error(name: str, error: type[Except
 def test_tables_without_rows_are_read(name: str) -> None:
     table = lance_format.dataset(TABLES / name)
     assert table.count_rows() == table.to_table().num_rows == 0
+
+
+def test_files_of_format_2_0_are_read_as_by_pylance() -> None:
+    name = "v0.15.0/v2_with_files.lance"
+    ours, reference = lance_format.dataset(TABLES / name), lance.dataset(str(TABLES / name))
+    assert ours.to_table() == reference.to_table()
+    assert ours.take([2, 0]) == reference.take([2, 0])
 
 
 def test_rows_are_counted_where_the_manifest_tells(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def _describe(table: TableVersion, name: str, base_id: int | None) -> tuple[Data
             if field.name not in table.manifest.schema.names:
                 raise SchemaMismatchError(f"{path} has a column {field.name!r}, which the table lacks")
             ids |= _ids(field, table.manifest.schema.field(field.name), path)
-        columns = {ids[field_id]: column for field_id, column in column_indices(stored).items()}
+        columns = {ids[field_id]: column for field_id, column in column_indices(stored, reader.version).items()}
         major, minor = reader.version.manifest_numbers
         file = DataFile(name, tuple(columns), tuple(columns.values()), major, minor, source.size_bytes, base_id)
         return file, stored, reader.num_rows

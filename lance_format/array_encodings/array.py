@@ -1,0 +1,160 @@
+"""What all array encodings share: what they are asked, and what they answer.
+
+Like page layouts (`structural/page.py`), encodings do no I/O: asked for rows, each answers with a plan, a generator
+that yields the byte ranges it wants next, is sent their bytes, and in the end returns the rows. An encoding that
+consists of others runs their plans side by side, so that what they want is fetched at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.array_encodings.row_ranges import RowRanges
+from lance_format.byte_io import ByteRange
+from lance_format.data_block import Bytes, FixedWidthBlock, ValueBlock, ValueShape
+from lance_format.errors import CorruptFileError
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsBlock:
+    """Fixed-size lists, given by their items.
+
+    Parameters
+    ----------
+    items : DecodedArray
+        As many for each list as its type says.
+    """
+
+    items: DecodedArray
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedArray:
+    """Rows of an array.
+
+    Parameters
+    ----------
+    values : ValueBlock or ItemsBlock or None
+        One for each row; arbitrary where it is null. None if all rows are null.
+    validity : FixedWidthBlock or None
+        A bit for each row, 1 where it is there; None if all are, or none is.
+    num_rows : int
+    """
+
+    values: ValueBlock | ItemsBlock | None
+    validity: FixedWidthBlock | None
+    num_rows: int
+
+
+T = TypeVar("T")
+Planned: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], T]
+"""Yields the ranges it wants, is sent their bytes (8-byte aligned, in order), returns what they hold."""
+
+
+class ArrayReader(Protocol):
+    """An encoded array, which can be asked for rows."""
+
+    def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
+        """Plan the reading of some rows, which lie within the array; at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayShape:
+    """What the values of a column are like, so that nothing else is read from its pages.
+
+    Parameters
+    ----------
+    values : ValueShape
+        Of a value; of a dictionary, of its items; with neither bits nor offsets where any word will do.
+    items : ArrayShape or None
+        Of fixed-size lists, what their items are like.
+    dimension : int
+        Of fixed-size lists, how many items each has.
+    is_dictionary : bool
+        Whether readers are given keys and items.
+    fields : tuple of int or None
+        Of a packed struct, the bits of each field.
+    """
+
+    values: ValueShape
+    items: ArrayShape | None = None
+    dimension: int = 0
+    is_dictionary: bool = False
+    fields: tuple[int, ...] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether values have a fixed width and nothing in them."""
+        is_nested = self.items is not None or self.fields is not None or self.is_dictionary
+        return not is_nested and self.values.bits_per_offset is None
+
+
+WORDS = ArrayShape(ValueShape())
+"""The shape of ends and keys: unsigned words of 8, 16, 32 or 64 bits."""
+BITS = ArrayShape(ValueShape(bits_per_value=1))
+BYTES = ArrayShape(ValueShape(bits_per_value=8))
+
+
+def side_by_side(plans: Iterable[Planned[T]]) -> Planned[list[T]]:
+    """Run plans in step, so that what all of them want next is fetched at once; returns their results."""
+    results: dict[int, T] = {}
+    running: list[tuple[int, Planned[T], Sequence[ByteRange]]] = []
+    count = 0
+    for index, plan in enumerate(plans):
+        count += 1
+        try:
+            running.append((index, plan, next(plan)))
+        except StopIteration as stop:
+            results[index] = stop.value
+    while running:
+        data = yield [wanted for _, _, ranges in running for wanted in ranges]
+        position = 0
+        waiting = []
+        for index, plan, ranges in running:
+            pieces = data[position : position + len(ranges)]
+            position += len(ranges)
+            try:
+                waiting.append((index, plan, plan.send(pieces)))
+            except StopIteration as stop:
+                results[index] = stop.value
+        running = waiting
+    return [results[index] for index in range(count)]
+
+
+def both_valid(one: FixedWidthBlock | None, other: FixedWidthBlock | None) -> FixedWidthBlock | None:
+    """Return where neither of two says that a row is null."""
+    if one is None or other is None:
+        return other if one is None else one
+    size = one.size_bytes
+    return FixedWidthBlock(one.data[:size] & other.data[:size], 1, one.num_values)
+
+
+def pack_validity(valid: npt.NDArray[np.bool_]) -> FixedWidthBlock | None:
+    """Return validity as bits; None if all rows are there."""
+    if valid.all():
+        return None
+    return FixedWidthBlock(np.packbits(valid, bitorder="little"), 1, valid.size)
+
+
+def unpack_validity(validity: FixedWidthBlock) -> npt.NDArray[np.bool_]:
+    """Return validity as one boolean for each row."""
+    return np.unpackbits(validity.data, count=validity.num_values, bitorder="little").view(np.bool_)
+
+
+def words_of(decoded: DecodedArray, what: str) -> npt.NDArray[Any]:
+    """Return values that are words of 8, 16, 32 or 64 bits.
+
+    Raises
+    ------
+    CorruptFileError
+        If they are not.
+    """
+    block = decoded.values
+    if not isinstance(block, FixedWidthBlock) or block.bits_per_value not in (8, 16, 32, 64):
+        raise CorruptFileError(f"the {what} of a page are not words of 8, 16, 32 or 64 bits")
+    return block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")

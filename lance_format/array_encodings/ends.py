@@ -1,0 +1,75 @@
+"""Ends of lists and byte strings: reading those of some rows, and what they say.
+
+    │ end of value 0 │ end of value 1 │ …        words of 8 to 64 bits, the items of a page counted from its first
+
+An amount, more than there are items, is added to the end of a value that is null. Where a value starts, the end before
+it says: a row takes two words, and the first of a page one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_format.array_encodings.array import ArrayReader, Planned, pack_validity, words_of
+from lance_format.array_encodings.row_ranges import RowRanges, without_empty
+from lance_format.data_block import FixedWidthBlock, Offsets
+from lance_format.errors import CorruptFileError
+from lance_format.kernels import ends as kernels
+
+_DECREASING = -1
+_TOO_NARROW = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Where the items of some values are.
+
+    Parameters
+    ----------
+    offsets : int32 or int64[num_values + 1]
+        Of each value among the items of all these values; the first is 0.
+    validity : FixedWidthBlock or None
+    items : RowRanges
+        Which items of the page they are.
+    """
+
+    offsets: Offsets
+    validity: FixedWidthBlock | None
+    items: RowRanges
+
+
+def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: bool) -> Planned[Extents]:
+    """Plan the reading of where the items of some values are.
+
+    Parameters
+    ----------
+    ends : ArrayReader
+    amount : int
+        What has been added to the ends of nulls; at least 1.
+    ranges : RowRanges
+        The values.
+    wide : bool
+        Whether offsets are to have 64 bits; others have 32 where that suffices.
+
+    Raises
+    ------
+    CorruptFileError
+        If ends decrease, or are null.
+    """
+    has_previous = ranges.begins > 0
+    decoded = yield from ends.plan(RowRanges(ranges.begins - has_previous, ranges.ends))
+    if decoded.validity is not None:
+        raise CorruptFileError("the ends of lists or byte strings are null")
+    words = words_of(decoded, "ends of lists or byte strings")
+    for dtype in (np.int64,) if wide else (np.int32, np.int64):
+        offsets = np.empty(ranges.num_rows + 1, dtype)
+        valid = np.empty(ranges.num_rows, np.bool_)
+        firsts, lasts = np.empty((2, ranges.count), np.int64)
+        nulls = kernels.read_ends(words, ranges.sizes, has_previous, amount, offsets, valid, firsts, lasts)
+        if nulls != _TOO_NARROW:
+            break
+    if nulls == _DECREASING:
+        raise CorruptFileError("the ends of lists or byte strings decrease")
+    return Extents(offsets, pack_validity(valid) if nulls else None, without_empty(firsts, lasts))

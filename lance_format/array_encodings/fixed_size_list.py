@@ -1,0 +1,29 @@
+"""Fixed-size list: as many items for each list as the type says, in another encoding, which may be nullable itself.
+
+│ items of list 0 │ items of list 1 │ …
+"""
+
+from __future__ import annotations
+
+from lance_format.array_encodings.array import ArrayReader, DecodedArray, ItemsBlock, Planned
+from lance_format.array_encodings.row_ranges import RowRanges
+
+
+class FixedSizeListReader:
+    """Reads fixed-size lists.
+
+    Parameters
+    ----------
+    items : ArrayReader
+    dimension : int
+        At least 1.
+    """
+
+    def __init__(self, items: ArrayReader, dimension: int) -> None:
+        self._items = items
+        self._dimension = dimension
+
+    def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
+        """Plan the reading of some rows; see `ArrayReader`."""
+        items = yield from self._items.plan(ranges.scaled(self._dimension))
+        return DecodedArray(ItemsBlock(items), None, ranges.num_rows)

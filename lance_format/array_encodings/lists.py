@@ -1,0 +1,70 @@
+"""List: the column that says where each list ends, whose items are the next column.
+
+    │ end of list 0 │ end of list 1 │ …        see `ends.py`; `null_offset_adjustment` is added to nulls
+
+Ends are counted from the first item of the page, and pages of the items end wherever they do: `num_items` of all pages
+before tells where the items of a page begin. A list that is null may have items, which belong to nothing.
+"""
+
+from __future__ import annotations
+
+from lance_format.array_encodings.array import WORDS, Planned
+from lance_format.array_encodings.buffers import ArrayPage
+from lance_format.array_encodings.ends import Extents, plan_extents
+from lance_format.array_encodings.registry import Request
+from lance_format.array_encodings.row_ranges import RowRanges
+from lance_format.errors import CorruptFileError
+from lance_format.proto import array_encodings_pb2
+
+_MAX_ITEMS = 2**48
+
+
+class ListPage:
+    """A page of lists.
+
+    Parameters
+    ----------
+    encoding : ArrayEncoding
+    page : ArrayPage
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no list, or contradicts itself or the page.
+    NotSupportedError
+        If its ends cannot be read.
+    """
+
+    def __init__(self, encoding: array_encodings_pb2.ArrayEncoding, page: ArrayPage) -> None:
+        lists = list_of(encoding)
+        self._amount = lists.null_offset_adjustment
+        self._num_items = lists.num_items
+        if self._amount == 0 and page.num_rows:
+            raise CorruptFileError("a page of lists has a null offset adjustment of 0")
+        self._ends = Request(page, page.num_rows, WORDS).parse(lists.offsets)
+
+    def plan(self, ranges: RowRanges) -> Planned[Extents]:
+        """Plan the reading of where the items of some lists are, which lie within the page; at least one."""
+        extents = yield from plan_extents(self._ends, self._amount, ranges, wide=True)
+        if extents.items.count and int(extents.items.ends[-1]) > self._num_items:
+            raise CorruptFileError(f"lists end at item {extents.items.ends[-1]} of a page of {self._num_items}")
+        return extents
+
+
+def list_of(encoding: array_encodings_pb2.ArrayEncoding) -> array_encodings_pb2.List:
+    """Return what the page of a list says.
+
+    Raises
+    ------
+    CorruptFileError
+        If the page is none of a list, or has more items than are possible.
+    """
+    if encoding.WhichOneof("array_encoding") != "list":
+        raise CorruptFileError(
+            f"the column of a list has a page with the encoding {encoding.WhichOneof('array_encoding')!r}"
+        )
+    if encoding.list.num_items > _MAX_ITEMS:
+        raise CorruptFileError(
+            f"a page of lists has {encoding.list.num_items} items; at most {_MAX_ITEMS} are possible"
+        )
+    return encoding.list

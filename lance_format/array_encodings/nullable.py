@@ -1,0 +1,45 @@
+"""Nullable: which rows of another encoding are null.
+
+Either none is, or all are, which takes no buffer; or a bitmap tells, a bit for each row, 1 where it is there:
+
+    no_nulls    values                 any encoding
+    some_nulls  validity, values       the bitmap flat; values are arbitrary where they are null
+    all_nulls   nothing
+"""
+
+from __future__ import annotations
+
+from lance_format.array_encodings.array import ArrayReader, DecodedArray, Planned, both_valid, side_by_side
+from lance_format.array_encodings.row_ranges import RowRanges
+from lance_format.data_block import FixedWidthBlock
+from lance_format.errors import CorruptFileError
+
+
+class AllNullReader:
+    """Reads rows that are all null."""
+
+    def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
+        """Plan the reading of some rows; see `ArrayReader`."""
+        yield from ()
+        return DecodedArray(None, None, ranges.num_rows)
+
+
+class SomeNullReader:
+    """Reads rows of which some are null.
+
+    Parameters
+    ----------
+    validity, values : ArrayReader
+    """
+
+    def __init__(self, validity: ArrayReader, values: ArrayReader) -> None:
+        self._validity = validity
+        self._values = values
+
+    def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
+        """Plan the reading of some rows; see `ArrayReader`."""
+        plans = [self._validity.plan(ranges), self._values.plan(ranges)]
+        validity, found = yield from side_by_side(plans)
+        if not isinstance(validity.values, FixedWidthBlock) or validity.validity is not None:
+            raise CorruptFileError("the validity of a page is itself null")
+        return DecodedArray(found.values, both_valid(validity.values, found.validity), found.num_rows)
