@@ -8,6 +8,7 @@ of the size that the manifest states.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,15 +106,16 @@ def plan_tasks(
 
 
 def divide_fragments(
-    table: TableVersion, fragments: Sequence[FragmentMetadata], schema: Schema, split_size_bytes: int | None
+    table: TableVersion, places: Sequence[int], schema: Schema, split_size_bytes: int | None
 ) -> list[tuple[int, ...]]:
     """Divide work that takes fragments as a whole.
 
     Parameters
     ----------
     table : TableVersion
-    fragments : sequence of FragmentMetadata
-        In the order of the table.
+    places : sequence of int
+        Those of the fragments in the list of the version, where no other has the same; of early tables two fragments
+        may have the same id.
     schema : Schema
         The columns that are read.
     split_size_bytes : int, optional
@@ -122,7 +124,7 @@ def divide_fragments(
     Returns
     -------
     list of tuple of int
-        The ids of the fragments of each part, in the order of the table. No part is empty.
+        The places of each part, in the order given. No part is empty.
 
     Raises
     ------
@@ -130,34 +132,37 @@ def divide_fragments(
         If the size makes no sense.
     """
     if split_size_bytes is None:
-        return [tuple(fragment.id for fragment in fragments)] if fragments else []
+        return [tuple(places)] if places else []
     if isinstance(split_size_bytes, bool) or not isinstance(split_size_bytes, int) or split_size_bytes < 1:
         raise InvalidInputError(f"split_size_bytes is {split_size_bytes!r}; a whole number from 1 on is needed")
-    if not fragments:
+    if not places:
         return []
-    scans = [table.scan(fragment, schema) for fragment in fragments]
-    ranges = [(scan, RowRanges.whole(scan.physical_rows())) for scan in scans]
-    costs = _estimate(ranges, schema, split_size_bytes).tolist()
-    pieces = [_Piece(scan.fragment.id, 0, scan.physical_rows(), cost) for scan, cost in zip(scans, costs, strict=True)]
-    tasks = _pack(pieces, math.ceil(sum(costs) / split_size_bytes))
-    return [tuple(fragment_id for fragment_id, _, _ in task.ranges) for task in tasks]
+    scans = [table.scan(table.manifest.fragments[place], schema) for place in places]
+    costs = _estimate([(scan, RowRanges.whole(scan.physical_rows())) for scan in scans], schema, split_size_bytes)
+    groups = _groups(costs, math.ceil(float(costs.sum()) / split_size_bytes))
+    return [tuple(places[index] for index in group) for group in groups]
 
 
 def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:
     """Put pieces into tasks of about the same cost, in order."""
-    costs = np.array([piece.cost for piece in pieces])
-    middles = np.cumsum(costs) - costs / 2
-    owners = np.minimum((middles / max(float(costs.sum()) / num_tasks, 1)).astype(np.int64), num_tasks - 1)
     tasks = []
-    for group in np.split(np.arange(owners.size), np.flatnonzero(np.diff(owners)) + 1):
+    for group in _groups(np.array([piece.cost for piece in pieces]), num_tasks):
         ranges: list[tuple[int, int, int]] = []
-        for piece in pieces[group[0] : group[-1] + 1]:
+        for piece in pieces[group.start : group.stop]:
             if ranges and ranges[-1][0] == piece.fragment_id and ranges[-1][2] == piece.start:
                 ranges[-1] = (piece.fragment_id, ranges[-1][1], piece.stop)
             else:
                 ranges.append((piece.fragment_id, piece.start, piece.stop))
         tasks.append(ScanTask(tuple(ranges)))
     return tasks
+
+
+def _groups(costs: _Sizes, num_groups: int) -> list[range]:
+    """Divide what has costs, in order, into groups of about the same cost; fewer than asked for if some were empty."""
+    middles = np.cumsum(costs) - costs / 2
+    owners = np.minimum((middles / max(float(costs.sum()) / num_groups, 1)).astype(np.int64), num_groups - 1)
+    bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]
+    return [range(start, stop) for start, stop in itertools.pairwise(bounds)]
 
 
 def _cut(scan: FragmentReader, rows: RowRanges, schema: Schema, task_bytes: float) -> list[_Piece]:

@@ -120,6 +120,21 @@ def test_fragments_that_share_an_id_are_read_as_by_pylance(tmp_path: Path) -> No
     lance.dataset(str(path)).validate()
 
 
+def test_fragments_that_share_an_id_get_columns_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    _three_fragments(path)
+    _change_latest(path, lambda message: setattr(message.fragments[2], "id", 1))
+    table = lance_format.dataset(path)
+    table.add_columns({"b": "a * 2"})
+    plan = table.plan_add_columns({"c": "a * 3"}, split_size_bytes=1)
+    assert len(plan.tasks) == 3
+    plan.commit(table, [task.execute(table) for task in plan.tasks])
+    found = lance.dataset(str(path)).to_table(columns=["a", "b", "c"])
+    assert found == table.to_table(columns=["a", "b", "c"])
+    assert found["b"].to_pylist() == [2 * a for a in range(30)]
+    assert found["c"].to_pylist() == [3 * a for a in range(30)]
+
+
 def test_of_a_field_in_two_data_files_the_first_is_read_as_by_pylance(tmp_path: Path) -> None:
     path = tmp_path / "t"
     _three_fragments(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,12 +38,12 @@ class WidenedFragments:
     ----------
     number : int
         Of the task.
-    fragments : tuple of FragmentMetadata
-        Each with one more data file.
+    fragments : mapping of int to FragmentMetadata
+        Each with one more data file, by their places in the list of the version.
     """
 
     number: int
-    fragments: tuple[FragmentMetadata, ...]
+    fragments: Mapping[int, FragmentMetadata]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
         Can be pickled if the function for the columns can, or if they have none.
     added : Schema
         The new columns, with the ids of their fields.
-    fragment_ids : tuple of int
+    places : tuple of int
+        Those of the fragments in the list of the version.
     batch_size : int
         The most rows that are computed at once.
     """
@@ -71,18 +72,17 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
     uuid: str
     source: ColumnSource
     added: Schema
-    fragment_ids: tuple[int, ...]
+    places: tuple[int, ...]
     batch_size: int = BATCH_ROWS
 
     def run(self, table: TableVersion) -> WidenedFragments:
         """Write the columns; see `execute`."""
         draft = Draft(table, self.uuid)
-        fragments = (table.manifest.fragment(fragment_id) for fragment_id in self.fragment_ids)
-        made = tuple(
-            add_data_file(draft, fragment, self.source, self.added, self.batch_size)
-            for fragment in fragments
-            if fragment is not None
-        )
+        listed = table.manifest.fragments
+        made = {
+            place: add_data_file(draft, listed[place], self.source, self.added, self.batch_size)
+            for place in self.places
+        }
         self.source.finish()
         return WidenedFragments(self.number, made)
 
@@ -111,8 +111,8 @@ class AddColumnsPlan(ChangePlan[WidenedFragments, None]):
 
     def operation(self, draft: Draft, results: Sequence[WidenedFragments]) -> Merge:
         """Put the new files beside those that were there."""
-        made = {fragment.id: fragment for result in results for fragment in result.fragments}
-        fragments = tuple(made.get(fragment.id, fragment) for fragment in draft.table.manifest.fragments)
+        made = {place: fragment for result in results for place, fragment in result.fragments.items()}
+        fragments = tuple(made.get(place, old) for place, old in enumerate(draft.table.manifest.fragments))
         return Merge(fragments, self.schema, preserves_nullability=self.nullable)
 
     def outcome(self, results: Sequence[WidenedFragments]) -> None:
@@ -163,7 +163,7 @@ def plan_add_columns(
     version, identity = table.manifest.version, str(uuid.uuid4())
     groups: list[tuple[int, ...]] = []
     if source.compute is not None:
-        groups = divide_fragments(table, table.manifest.fragments, source.reads, split_size_bytes)
+        groups = divide_fragments(table, range(len(table.manifest.fragments)), source.reads, split_size_bytes)
         if split_size_bytes is None and not groups:
             groups = [()]  # So that given rows are found to be left over.
     tasks = tuple(
