@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from lance_format.table.format.file_entries import DataFile, DeletionFile
     from lance_format.table.format.fragment import FragmentMetadata
     from lance_format.table.fragments.progress import FragmentWriteProgress
-    from lance_format.table.indices.building import IndexConfig
+    from lance_format.table.indices.index_config import IndexConfig
     from lance_format.table.scan.column_bounds import ColumnBounds
     from lance_format.table.scan.metrics import ScanMetrics
     from lance_format.table.scan.options import ColumnOrdering
@@ -132,7 +132,7 @@ _LAZY = {
     "ColumnOrdering": "lance_format.table.scan.options",
     "DatasetDelta": "lance_format.table.dataset.delta",
     "FragmentMetadata": "lance_format.table.format.fragment",
-    "IndexConfig": "lance_format.table.indices.building",
+    "IndexConfig": "lance_format.table.indices.index_config",
     "FragmentWriteProgress": "lance_format.table.fragments.progress",
     "LanceDataset": "lance_format.table.dataset.dataset",
     "LanceFragment": "lance_format.table.dataset.fragment",

@@ -19,6 +19,7 @@ from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.changes import DatasetChanges
 from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.dataset.history import DatasetHistory
+from lance_format.table.dataset.indexing import DatasetIndices
 from lance_format.table.dataset.lance_operation import commit_operation, join_appends
 from lance_format.table.dataset.reads import DatasetReads
 from lance_format.table.dataset.schema import LanceSchema
@@ -90,7 +91,7 @@ def dataset(
     return opened if version is None or number is not None else opened.checkout_version(version)
 
 
-class LanceDataset(DatasetReads, DatasetChanges, DatasetHistory):
+class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory):
     """A version of a table. Made by `dataset` and `write_dataset`; can be pickled.
 
     It shows the version that was opened, whatever others commit, until a method that changes the table moves it to the

@@ -7,7 +7,7 @@ from typing import Any
 
 from lance_format.table.changes.columns.metadata import update_config
 from lance_format.table.changes.write.settings import AUTO_CLEANUP_KEYS, auto_cleanup_entries
-from lance_format.table.indices.building import optimize_indices
+from lance_format.table.indices.building import IndexPlan, optimize_indices, plan_optimize_indices
 from lance_format.table.maintenance.compaction import (
     CompactionMetrics,
     CompactionPlan,
@@ -17,6 +17,7 @@ from lance_format.table.maintenance.compaction import (
     plan_compaction,
 )
 from lance_format.table.maintenance.compaction_options import CompactionOptions
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
 
 
@@ -106,6 +107,37 @@ class DatasetOptimizer:
             lambda table: optimize_indices(
                 table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
             )
+        )
+
+    def plan_optimize_indices(
+        self,
+        *,
+        index_names: Collection[str] | None = None,
+        num_indices_to_merge: int | None = None,
+        retrain: bool = False,
+        split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES,
+    ) -> IndexPlan:
+        """Plan to update indices by tasks that run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        index_names, num_indices_to_merge, retrain
+            See `optimize_indices`.
+        split_size_bytes : int
+            How much of the files a task reads, about. A fragment belongs to one task as a whole.
+
+        Returns
+        -------
+        IndexPlan
+            For the version that the dataset shows. If nothing is to be done, it has no task, and its commit makes no
+            version.
+        """
+        return plan_optimize_indices(
+            self._dataset._table,
+            index_names=index_names,
+            num_indices_to_merge=num_indices_to_merge,
+            retrain=retrain,
+            divide=divided_by(split_size_bytes),
         )
 
     def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int]) -> None:

@@ -82,7 +82,7 @@ def train_zones(
         None if it is unknown which rows are null.
     """
     training = _Training(path[-1].to_arrow_type(), rows_per_zone)
-    schema = Schema((_alone(path),), {})
+    schema = Schema((narrowed(path),), {})
     null_rows, all_known = {}, True
     for fragment in fragments:
         scan = table.scan(fragment, schema)
@@ -128,11 +128,11 @@ def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> 
         yield _values(batch.column(0), names), offsets
 
 
-def _alone(path: Sequence[Field]) -> Field:
+def narrowed(path: Sequence[Field]) -> Field:
     """Return the first field with nothing below it but what leads to the last."""
     if len(path) == 1:
         return path[0]
-    return dataclasses.replace(path[0], children=(_alone(path[1:]),))
+    return dataclasses.replace(path[0], children=(narrowed(path[1:]),))
 
 
 def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -141,6 +141,11 @@ def divide_fragments(
     costs = _estimate([(scan, RowRanges.whole(scan.physical_rows())) for scan in scans], schema, split_size_bytes)
     groups = _groups(costs, math.ceil(float(costs.sum()) / split_size_bytes))
     return [tuple(places[index] for index in group) for group in groups]
+
+
+def divided_by(split_size_bytes: int) -> Callable[[TableVersion, Sequence[int], Schema], list[tuple[int, ...]]]:
+    """Return `divide_fragments` for tasks of a size."""
+    return lambda table, places, schema: divide_fragments(table, places, schema, split_size_bytes)
 
 
 def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:

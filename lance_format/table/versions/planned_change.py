@@ -118,8 +118,10 @@ class ChangePlan(ABC, Generic[R, T]):
     tasks: Sequence[ChangeTask[R]]
 
     @abstractmethod
-    def operation(self, draft: Draft, results: Sequence[R]) -> Operation:
+    def operation(self, draft: Draft, results: Sequence[R]) -> Operation | None:
         """Return the operation that the results make, and write files that only the commit can write.
+
+        None if nothing is to change; then the commit makes no version.
 
         Parameters
         ----------
@@ -185,7 +187,7 @@ class ChangePlan(ABC, Generic[R, T]):
             dataset._table = dataclasses.replace(table, manifest=landed)
         else:
             with Draft(table, self.uuid, self._paths(table, given)) as draft:
-                dataset._table = _land(draft, self, given)
+                dataset._table = _land(draft, self, given) or dataset._table
         return self.outcome(given)
 
     def abort(self, dataset: OpenTable, results: Iterable[R] = ()) -> None:
@@ -218,7 +220,7 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
     Returns
     -------
     TableVersion
-        The new version.
+        The new version; the one given if nothing was to change.
     T
         The outcome of the change.
 
@@ -230,10 +232,12 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
     with Draft(table, plan.uuid) as draft:
         results = list(executor(lambda task: task.run(table), plan.tasks))
         draft.paths += plan._paths(table, results)
-        return _land(draft, plan, results), plan.outcome(results)
+        return _land(draft, plan, results) or table, plan.outcome(results)
 
 
-def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion:
+def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion | None:
     table = draft.table
     operation = plan.operation(draft, results)
+    if operation is None:
+        return None
     return table.commit(operation, uuid=plan.uuid, precondition=plan.precondition(table, results))

@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,7 @@ from lance_format import InvalidInputError, LanceDataset, RetryableCommitConflic
 from lance_format.table.versions.planned_change import ChangePlan
 
 ROWS = 20_000
-Plan = Callable[[LanceDataset], ChangePlan[Any, Any]]
-Change = Callable[[LanceDataset], Any]
+SPLIT = {"split_size_bytes": 20_000}
 
 
 def rank(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -33,35 +33,83 @@ def length(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch({"length": pc.utf8_length(batch["name"])})
 
 
-CHANGES: dict[str, tuple[Plan, Change]] = {
-    "delete": (
-        lambda table: table.plan_delete("id % 3 = 1", split_size_bytes=20_000),
+def add_rows(table: LanceDataset) -> None:
+    """Create an index, and fragments that it does not cover."""
+    table.create_scalar_index("id", "ZONEMAP")
+    for fragment in range(4):
+        first = ROWS + fragment * 100
+        table.insert({"id": range(first, first + 100), "name": ["owl"] * 100})
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a table, as a plan and as one call.
+
+    Parameters
+    ----------
+    plan : callable
+    run : callable
+    prepare : callable, optional
+        Changes a new table first.
+    rival : callable
+        A change that it cannot follow.
+    """
+
+    plan: Callable[[LanceDataset], ChangePlan[Any, Any]]
+    run: Callable[[LanceDataset], Any]
+    prepare: Callable[[LanceDataset], object] | None = None
+    rival: Callable[[LanceDataset], object] = lambda table: table.delete("id = 1")
+
+
+CHANGES = {
+    "delete": Change(
+        lambda table: table.plan_delete("id % 3 = 1", **SPLIT),
         lambda table: table.delete("id % 3 = 1"),
     ),
-    "update": (
-        lambda table: table.plan_update({"name": "upper(name)"}, "id % 3 = 1", split_size_bytes=20_000),
+    "update": Change(
+        lambda table: table.plan_update({"name": "upper(name)"}, "id % 3 = 1", **SPLIT),
         lambda table: table.update({"name": "upper(name)"}, "id % 3 = 1"),
     ),
-    "new columns by SQL": (
-        lambda table: table.plan_add_columns({"twice": "id * 2", "loud": "upper(name)"}, split_size_bytes=20_000),
+    "new columns by SQL": Change(
+        lambda table: table.plan_add_columns({"twice": "id * 2", "loud": "upper(name)"}, **SPLIT),
         lambda table: table.add_columns({"twice": "id * 2", "loud": "upper(name)"}),
     ),
-    "new columns by a function": (
-        lambda table: table.plan_add_columns(rank, ["id"], split_size_bytes=20_000),
+    "new columns by a function": Change(
+        lambda table: table.plan_add_columns(rank, ["id"], **SPLIT),
         lambda table: table.add_columns(rank, ["id"]),
     ),
-    "new columns by a decorated function": (
-        lambda table: table.plan_add_columns(length, split_size_bytes=20_000),
+    "new columns by a decorated function": Change(
+        lambda table: table.plan_add_columns(length, **SPLIT),
         lambda table: table.add_columns(length),
+    ),
+    "index": Change(
+        lambda table: table.plan_scalar_index("id", "ZONEMAP", **SPLIT),
+        lambda table: table.create_scalar_index("id", "ZONEMAP"),
+        rival=lambda table: table.create_scalar_index("id", "ZONEMAP"),
+    ),
+    "index, updated": Change(
+        lambda table: table.optimize.plan_optimize_indices(**SPLIT),
+        lambda table: table.optimize.optimize_indices(),
+        prepare=add_rows,
+        rival=lambda table: table.optimize.optimize_indices(),
+    ),
+    "index, trained again": Change(
+        lambda table: table.optimize.plan_optimize_indices(retrain=True, **SPLIT),
+        lambda table: table.optimize.optimize_indices(retrain=True),
+        prepare=add_rows,
+        rival=lambda table: table.optimize.optimize_indices(),
     ),
 }
 
 
-def write(path: Path, *, stable: bool = False) -> LanceDataset:
+def write(path: Path, change: Change | None = None, *, stable: bool = False) -> LanceDataset:
     data = pa.table({"id": range(ROWS), "name": [f"bird {row}" for row in range(ROWS)]})
-    return lance_format.write_dataset(
+    table = lance_format.write_dataset(
         data, path / "table.lance", max_rows_per_file=ROWS // 4, enable_stable_row_ids=stable
     )
+    if change is not None and change.prepare is not None:
+        change.prepare(table)
+    return table
 
 
 def files(table: LanceDataset) -> set[str]:
@@ -73,6 +121,15 @@ def rows(table: LanceDataset, *columns: str) -> list[dict[str, Any]]:
     return table.to_table(columns=["id", "name", *columns]).sort_by("id").to_pylist()
 
 
+def indices(table: LanceDataset) -> list[tuple[str, set[int], bytes]]:
+    """Return the name of each index, the fragments that it covers, and its file."""
+    path = Path(table.uri) / "_indices"
+    return [
+        (index["name"], index["fragment_ids"], (path / index["uuid"] / "zonemap.lance").read_bytes())
+        for index in table.list_indices()
+    ]
+
+
 def execute(plan: ChangePlan[Any, Any], table: LanceDataset) -> list[Any]:
     """Run tasks in threads, in reverse, with everything pickled on its way."""
     tasks = [pickle.loads(pickle.dumps(task)) for task in reversed(plan.tasks)]
@@ -80,52 +137,54 @@ def execute(plan: ChangePlan[Any, Any], table: LanceDataset) -> list[Any]:
         return [pickle.loads(pickle.dumps(result)) for result in pool.map(lambda task: task.execute(table), tasks)]
 
 
+@pytest.fixture(params=list(CHANGES))
+def change(request: pytest.FixtureRequest) -> Change:
+    return CHANGES[request.param]
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
-@pytest.mark.parametrize("name", CHANGES)
-def test_tasks_do_what_one_process_does(name: str, stable: bool, tmp_path: Path) -> None:
-    plan_change, change = CHANGES[name]
-    table, other = write(tmp_path / "a", stable=stable), write(tmp_path / "b", stable=stable)
-    plan = pickle.loads(pickle.dumps(plan_change(table)))
+def test_tasks_do_what_one_process_does(change: Change, stable: bool, tmp_path: Path) -> None:
+    table, other = write(tmp_path / "a", change, stable=stable), write(tmp_path / "b", change, stable=stable)
+    plan = pickle.loads(pickle.dumps(change.plan(table)))
     assert len(plan.tasks) > 3
-    assert plan.commit(table, execute(plan, table)) == change(other)
+    assert plan.commit(table, execute(plan, table)) == change.run(other)
     identities = ["_rowid"] if stable else []
     assert rows(table, *identities) == rows(other, *identities)
-    assert lance.dataset(table.uri).to_table().sort_by("id") == other.to_table().sort_by("id")
+    assert indices(table) == indices(other)
+    reference = lance.dataset(table.uri)
+    reference.validate()
+    assert reference.to_table().sort_by("id") == other.to_table().sort_by("id")
+    assert reference.to_table(filter="id = 7 OR id > 19990") == table.to_table(filter="id = 7 OR id > 19990")
     table.validate()
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_second_commit_changes_nothing(name: str, tmp_path: Path) -> None:
-    table = write(tmp_path)
-    plan = CHANGES[name][0](table)
+def test_a_second_commit_changes_nothing(change: Change, tmp_path: Path) -> None:
+    table = write(tmp_path, change)
+    plan = change.plan(table)
     results = execute(plan, table)
     outcome = plan.commit(table, results)
-    before = files(table)
+    made, before = table.version, files(table)
     table.update_config({"a": "b"})
     assert plan.commit(table, results) == outcome
-    assert table.version == 2
-    assert {file for file in files(table) if "_deletions" in file or "data" in file} == {
-        file for file in before if "_deletions" in file or "data" in file
-    }
+    assert (table.version, table.latest_version) == (made, made + 1)
+    assert not [file for file in files(table) - before if not file.startswith(("_versions", "_transactions"))]
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_plan_that_is_given_up_leaves_no_file(name: str, tmp_path: Path) -> None:
-    table = write(tmp_path)
-    before = files(table)
-    plan = CHANGES[name][0](table)
+def test_a_plan_that_is_given_up_leaves_no_file(change: Change, tmp_path: Path) -> None:
+    table = write(tmp_path, change)
+    before, version = files(table), table.version
+    plan = change.plan(table)
     results = execute(plan, table)
     execute(plan, table)  # tasks whose results were lost
     plan.abort(table, results)
     assert files(table) == before
-    assert table.latest_version == 1
+    assert table.latest_version == version
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_commit_that_collides_leaves_no_file(name: str, tmp_path: Path) -> None:
-    table = write(tmp_path)
-    plan = CHANGES[name][0](table)
-    lance_format.dataset(table.uri).delete("id = 1")
+def test_a_commit_that_collides_leaves_no_file(change: Change, tmp_path: Path) -> None:
+    table = write(tmp_path, change)
+    plan = change.plan(table)
+    change.rival(lance_format.dataset(table.uri))
     before = files(table)
     results = execute(plan, table)
     with pytest.raises(RetryableCommitConflictError):
@@ -143,26 +202,24 @@ def _run(task: Any, uri: str) -> Any:
     return task.execute(lance_format.dataset(uri))
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_processes_run_tasks(name: str, pool: Pool, tmp_path: Path) -> None:
-    table, other = write(tmp_path / "a"), write(tmp_path / "b")
-    plan_change, change = CHANGES[name]
-    plan = plan_change(table)
+def test_processes_run_tasks(change: Change, pool: Pool, tmp_path: Path) -> None:
+    table, other = write(tmp_path / "a", change), write(tmp_path / "b", change)
+    plan = change.plan(table)
     results = pool.starmap(_run, [(task, table.uri) for task in plan.tasks])
-    assert plan.commit(table, results) == change(other)
+    assert plan.commit(table, results) == change.run(other)
     assert table.to_table().sort_by("id") == other.to_table().sort_by("id")
+    assert indices(table) == indices(other)
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_all_results_are_needed_and_each_once(name: str, tmp_path: Path) -> None:
-    table = write(tmp_path)
-    plan = CHANGES[name][0](table)
+def test_all_results_are_needed_and_each_once(change: Change, tmp_path: Path) -> None:
+    table = write(tmp_path, change)
+    plan = change.plan(table)
     results = execute(plan, table)
-    before = files(table)
+    before, version = files(table), table.version
     for given in (results[1:], [*results, results[0]], [*results[1:], results[1]]):
         with pytest.raises(InvalidInputError, match="commit one of each task"):
             plan.commit(table, given)
-        assert table.latest_version == 1
+        assert table.latest_version == version
     assert files(table) == before
     plan.commit(table, results)
     table.validate()
@@ -217,3 +274,12 @@ def test_small_fragments_share_a_task(tmp_path: Path) -> None:
     assert [len(task.places) for task in table.plan_add_columns({"a": "id"}).tasks] == [4]
     halves = table.plan_add_columns({"a": "id"}, split_size_bytes=400_000).tasks
     assert [task.places for task in halves] == [(0, 1), (2, 3)]
+
+
+def test_an_update_of_indices_that_has_nothing_to_do_makes_no_version(tmp_path: Path) -> None:
+    table = write(tmp_path)
+    table.create_scalar_index("id", "ZONEMAP")
+    plan = table.optimize.plan_optimize_indices()
+    assert plan.tasks == ()
+    plan.commit(table, [])
+    assert table.version == table.latest_version == 2
