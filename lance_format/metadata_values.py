@@ -7,8 +7,7 @@ implementations makes its pages unreadable. Spaces are part of a value.
 from __future__ import annotations
 
 _YES = frozenset({b"true", b"1", b"yes", b"y", b"on"})
-_MAX_U32 = 2**32 - 1
-_DIGITS_OF_U32 = 10
+_MOST_DIGITS = 20
 
 
 def is_yes(value: bytes | None) -> bool:
@@ -16,10 +15,10 @@ def is_yes(value: bytes | None) -> bool:
     return value is not None and value.lower() in _YES
 
 
-def parse_u32(value: bytes | None) -> int | None:
-    """Return an unsigned number of 32 bits, which may have a plus sign; None for any other text."""
+def parse_unsigned(value: bytes | None, bits: int) -> int | None:
+    """Return an unsigned number of so many bits, which may have a plus sign; None for any other text."""
     digits = (value or b"").removeprefix(b"+")
-    if not digits.isdigit() or len(digits.lstrip(b"0")) > _DIGITS_OF_U32:
+    if not digits.isdigit() or len(digits.lstrip(b"0")) > _MOST_DIGITS:
         return None
-    number = int(digits)
-    return number if number <= _MAX_U32 else None
+    number = int(digits.lstrip(b"0") or b"0")
+    return number if number < 1 << bits else None

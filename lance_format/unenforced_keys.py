@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from lance_format.metadata_values import is_yes, parse_u32
+from lance_format.metadata_values import is_yes, parse_unsigned
 
 _PRIMARY = b"lance-schema:unenforced-primary-key"
 _CLUSTERING = b"lance-schema:unenforced-clustering-key"
@@ -26,9 +26,13 @@ class KeyMembers(TypedDict):
 
 def keys_of(metadata: Mapping[bytes, bytes]) -> KeyMembers:
     """Return what the metadata of a field says of keys."""
-    position = parse_u32(metadata.get(_PRIMARY + _POSITION))
+    position = _position(metadata, _PRIMARY)
     return {
         "unenforced_primary_key": position is not None or is_yes(metadata.get(_PRIMARY)),
         "primary_key_position": position or 0,
-        "clustering_key_position": parse_u32(metadata.get(_CLUSTERING + _POSITION)) or 0,
+        "clustering_key_position": _position(metadata, _CLUSTERING) or 0,
     }
+
+
+def _position(metadata: Mapping[bytes, bytes], key: bytes) -> int | None:
+    return parse_unsigned(metadata.get(key + _POSITION), 32)

@@ -199,3 +199,36 @@ def test_blobs_beside_their_data_files(tmp_path: Path) -> None:
         if version == 1:
             lance_format.dataset(uri).branches.delete("b")
     assert len(list((tmp_path / "data").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"interval": "+1", "older_than": "0s"},
+        {"interval": "01", "older_than": " 0s 0ms "},
+        {"interval": "1", "older_than": "0"},
+        {"interval": " 1", "older_than": "0s"},
+        {"interval": "-1", "older_than": "0s"},
+        {"interval": "1.0", "older_than": "0s"},
+        {"interval": "1_0", "retain_versions": "1"},
+        {"interval": "1", "older_than": "0S"},
+        {"interval": "1", "retain_versions": "+2"},
+        {"interval": "1", "retain_versions": " 2"},
+        {"interval": "1", "retain_versions": "2.0", "older_than": "0s"},
+        {"interval": "99999999999999999999", "older_than": "0s"},
+    ],
+    ids=str,
+)
+def test_automatic_cleanups_are_configured_alike(config: dict[str, str], tmp_path: Path) -> None:
+    """A value that pylance takes for nothing must not delete a version."""
+    left = []
+    for module in (lance_format, lance):
+        path = str(tmp_path / module.__name__)
+        data = pa.table({"a": [1]})
+        for _ in range(4):
+            lance.write_dataset(data, path, mode="append")
+        lance.dataset(path).update_config({f"lance.auto_cleanup.{key}": value for key, value in config.items()})
+        for _ in range(3):
+            module.write_dataset(data, path, mode="append")
+        left.append([version["version"] for version in lance.dataset(path).versions()])
+    assert left[0] == left[1]

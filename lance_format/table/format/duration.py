@@ -45,6 +45,8 @@ def parse_duration(text: str) -> datetime.timedelta:
     InvalidInputError
         If the text is none, or the duration exceeds what Python can express.
     """
+    if text == "0":
+        return datetime.timedelta()
     seconds, position = 0.0, 0
     while match := _TERM.match(text, position):
         unit = _SECONDS_BY_NAME.get(match[2])

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lance_format.errors import InvalidInputError, LanceError, StorageError, VersionNotFoundError
+from lance_format.metadata_values import parse_unsigned
 from lance_format.object_store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.layout import main_location
@@ -326,16 +327,17 @@ def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
     the table before the commit is reading it.
     """
     config = committed.config
-    interval = config.get("lance.auto_cleanup.interval", "")
+    interval = parse_unsigned(config.get("lance.auto_cleanup.interval", "").encode(), 64)
     age, retained = config.get("lance.auto_cleanup.older_than"), config.get("lance.auto_cleanup.retain_versions")
     if age is None and retained is None:
         age = _DEFAULT_AUTOMATIC_AGE
-    with contextlib.suppress(LanceError, ValueError, OverflowError, ZeroDivisionError):
-        if not interval or committed.version % int(interval):
-            return
+    kept = None if retained is None else parse_unsigned(retained.encode(), 64)
+    if not interval or committed.version % interval or (retained is not None and kept is None):
+        return
+    with contextlib.suppress(LanceError, OverflowError):
         policy = CleanupPolicy(
             older_than=None if age is None else parse_duration(age),
-            retain_versions=None if retained is None else int(retained),
+            retain_versions=kept,
             error_if_tagged_old_versions=False,
         )
         clean_up(store, root, committed.branch, committed.version - 1, policy)
