@@ -166,6 +166,22 @@ def test_only_structs_are_packed(arrow_type: pa.DataType, version: str, tmp_path
         lance_format.write_dataset(data, tmp_path / "ours", data_storage_version=version)
 
 
+@pytest.mark.parametrize("key", ["lance-encoding:packed", "packed", "lance-encoding:blob"])
+def test_how_a_column_is_stored_stays(key: str, tmp_path: Path) -> None:
+    """pylance lets it change, and shows null for what is there from then on."""
+    is_packed = key.endswith("packed")
+    metadata = {key: "yes", "unit": "m"} if is_packed else {"unit": "m"}
+    data = _beside(pa.field("c", _POINT, metadata=metadata), _POINTS)
+    table = lance_format.write_dataset(data, tmp_path / "t")
+    for values in ({key: "no"}, {key: None}) if is_packed else ({key: "true"}, {key: "no"}):
+        with pytest.raises(InvalidInputError, match="says how its data files store it, and cannot change"):
+            table.update_field_metadata({"c": values})
+    for values in ({"unit": "km"}, {key: "1"}) if is_packed else ({"unit": "km"}, {key: None}):
+        table.update_field_metadata({"c": values})
+        for read in (lance_format.dataset(tmp_path / "t"), lance.dataset(str(tmp_path / "t"))):
+            assert read.to_table().to_pylist() == data.to_pylist()
+
+
 def _key_members(table: Any) -> list[Any]:
     (field,) = table.lance_schema.fields()
     return [

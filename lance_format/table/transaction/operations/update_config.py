@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from lance_format.blob_fields import is_marked
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
+from lance_format.packing import asks_to_pack, spell_out
 from lance_format.proto import table_pb2
 from lance_format.table.format.key_rules import check_keys_stay
 from lance_format.table.format.manifest import Manifest
@@ -131,10 +133,21 @@ class UpdateConfig(FragmentDefaults):
         node = dataclasses.replace(node, children=children)
         if update is None:
             return node
-        before, metadata = keys_of(node.metadata), _encoded(update.apply(_decoded(node.metadata)))
+        before, metadata = keys_of(node.metadata), spell_out(_encoded(update.apply(_decoded(node.metadata))))
+        _check_layout_stays(node, metadata)
         keys = keys_of(metadata)
         node = dataclasses.replace(node, metadata=metadata)
         return node if keys == before else dataclasses.replace(node, **keys)
+
+
+def _check_layout_stays(node: Field, metadata: Mapping[bytes, bytes]) -> None:
+    """Refuse what would have readers look for the column's pages where its files do not have them."""
+    for what, says in (("packed", asks_to_pack), ("blob", is_marked)):
+        if says(node.metadata) != says(metadata):
+            raise InvalidInputError(
+                f"the metadata 'lance-encoding:{what}' of field {node.name!r} says how its data files store it, and"
+                " cannot change; write a new table"
+            )
 
 
 _MEMBERS = {
