@@ -87,6 +87,8 @@ def apply_to_new(schema: pa.Schema, options: tuple[ColumnOption, ...]) -> pa.Sch
                         f"{field.type}, and a binary column is needed"
                     )
                 value = "true"
+            else:
+                value = value.strip().lower()  # As every writer to the table will read it.
             given = {METADATA_KEYS[option.name].encode(): value.encode()}
             field = field.with_metadata({**given, **(field.metadata or {})})
         elif not pa.types.is_fixed_size_list(field.type):

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lance_format.compression.options import NAMES, PREFIX
+from lance_format.compression.options import NAMES, NAMES_OF_FIELDS, PREFIX
 from lance_format.errors import InvalidInputError
 
-_OF_FIELDS = ("packed", "blob")
 _SCHEME = PREFIX + b"compression"
 _LEVEL = PREFIX + b"compression-level"
 
@@ -44,7 +43,7 @@ class EncodingDefaults:
         Parameters
         ----------
         everywhere, columns : mapping, optional
-            Values are taken as `str` puts them.
+            Values are taken as `str` puts them, in any case.
         known : sequence of str
             The columns that there are; one within another is named with a dot between them.
 
@@ -71,6 +70,12 @@ class EncodingDefaults:
             The names from the top-level field to the leaf. Options of an outer field hold for the leaf too.
         """
         merged: dict[bytes, bytes] = _as_metadata(self.everywhere)
+        overlay(merged, self.named(path))
+        return merged
+
+    def named(self, path: Sequence[str]) -> dict[bytes, bytes]:
+        """Return the options of a column that were asked for by its name, or that of one it stands in."""
+        merged: dict[bytes, bytes] = {}
         for depth in range(len(path)):
             overlay(merged, _as_metadata(self.columns.get(".".join(path[: depth + 1]), {})))
         return merged
@@ -99,12 +104,12 @@ def _checked(options: Mapping[str, object]) -> dict[str, str]:
     checked = {}
     for given, value in options.items():
         name = given.removeprefix(prefix)
-        if name in _OF_FIELDS:
+        if name in NAMES_OF_FIELDS:
             raise InvalidInputError(
                 f"encoding option {given!r} has to stand in the metadata of a field, because readers need it: "
                 f"use field.with_metadata({{'{prefix}{name}': 'true'}})"
             )
         if name not in NAMES:
             raise InvalidInputError(f"there is no encoding option {given!r}; the options are {', '.join(NAMES)}")
-        checked[name] = str(value)
+        checked[name] = str(value).strip().lower()
     return checked

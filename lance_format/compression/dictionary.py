@@ -129,7 +129,8 @@ def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_gen
     packed = _pack_items(items, options)
     packs_well = packed is not None and asked is None and packed.buffers[0].size < buffer.size * _WELL_PACKED
     if may_use_general and scheme is not None and buffer.size >= _MIN_COMPRESSED_BYTES and not packs_well:
-        buffer, encoding = general.compress_block(buffer, encoding, scheme, options.level)
+        level = options.level if options.dict_values_level is None else options.dict_values_level
+        buffer, encoding = general.compress_block(buffer, encoding, scheme, level)
     if packed is not None and packed.buffers[0].size < buffer.size:
         buffer, encoding = packed.buffers[0], packed.encoding
     return CompressedDictionary(buffer, encoding, items.num_values)

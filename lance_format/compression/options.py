@@ -2,24 +2,27 @@
 
     ┌──────────────────────────────────────────┬─────────────────────────┬─────────────────────────────────────────────┐
     │ lance-encoding:compression               │ none, zstd, lz4, fsst   │ none: values as they are                    │
-    │ lance-encoding:compression-level         │ 0 to 22                 │ zstd's; lz4 has none                        │
+    │ lance-encoding:compression-level         │ -131072 to 22           │ zstd's; lz4 has none                        │
     │ lance-encoding:rle-threshold             │ 0.0 to 1.0              │ runs a value below which runs are encoded   │
     │ lance-encoding:bss                       │ off, on, auto           │ bytes split before zstd or lz4              │
     │ lance-encoding:dict-divisor              │ more than 1             │ values a distinct one that a dictionary has │
     │ lance-encoding:dict-size-ratio           │ above 0.0, up to 1.0    │ how much smaller a dictionary has to be     │
+    │ lance-encoding:dict-max-size             │ 0 and more              │ bytes of a dictionary's items at most       │
     │ lance-encoding:dict-values-compression   │ none, zstd, lz4         │ of the dictionary, from file format 2.2 on  │
+    │ lance-encoding:dict-values-compression-… │ …level: -131072 to 22   │ zstd's                                      │
     │ lance-encoding:minichunk-size            │ 1 to 1073741824         │ bytes of a chunk of byte strings at most    │
     │ lance-encoding:structural-encoding       │ miniblock, fullzip      │ the layout of pages                         │
-    │ lance-encoding:general                   │ anything                │ nothing; other writers ignore it, too       │
     └──────────────────────────────────────────┴─────────────────────────┴─────────────────────────────────────────────┘
 
-Where options come from several places, their mappings are merged before they are parsed (`defaults.py`).
+Where options come from several places, their mappings are merged before they are parsed (`defaults.py`). Values are
+spelled exactly as the reference takes them: a table keeps them, and it has to write to that table too. What it would
+ignore is refused of new columns, and ignored with a warning where a table has it already (`understood`).
 """
 
 from __future__ import annotations
 
 import enum
-import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -36,14 +39,20 @@ NAMES = (
     "bss",
     "dict-divisor",
     "dict-size-ratio",
+    "dict-max-size",
     "dict-values-compression",
+    "dict-values-compression-level",
     "minichunk-size",
     "structural-encoding",
-    "general",
 )
 """The names that are known, without their prefix."""
 
-_MAX_LEVEL = 22
+NAMES_OF_FIELDS = ("packed", "blob")
+"""Those that say what a column is; any other with the prefix is no option."""
+
+_MIN_LEVEL, _MAX_LEVEL = -131_072, 22
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _MAX_CHUNK_BYTES = 2**30
 _Choice = TypeVar("_Choice", bound=enum.Enum)
 
@@ -94,8 +103,12 @@ class CompressionOptions:
         A dictionary has at most the number of values divided by this.
     dict_size_ratio : float
         A dictionary and its indices are at most this share of what the page is without one.
+    dict_max_size : int or None
+        The bytes that the items of a dictionary have at most.
     dict_values_scheme : Scheme or None
         What the dictionary itself is compressed with; None is `scheme`, else zstd.
+    dict_values_level : int or None
+        Of zstd; None is `level`.
     minichunk_size : int or None
         The bytes of a chunk of byte strings; one larger than the file's version allows is as if there were none.
     structural_encoding : StructuralEncoding or None
@@ -108,7 +121,9 @@ class CompressionOptions:
     byte_stream_split: ByteStreamSplitMode = ByteStreamSplitMode.AUTO
     dict_divisor: int = 2
     dict_size_ratio: float = 0.8
+    dict_max_size: int | None = None
     dict_values_scheme: Scheme | None = None
+    dict_values_level: int | None = None
     minichunk_size: int | None = None
     structural_encoding: StructuralEncoding | None = None
 
@@ -130,22 +145,54 @@ class CompressionOptions:
         defaults = cls()
         options = cls(
             scheme=reader.choice("compression", Scheme),
-            level=reader.integer("compression-level", 0, _MAX_LEVEL),
+            level=reader.integer("compression-level", _MIN_LEVEL, _MAX_LEVEL),
             rle_threshold=reader.share("rle-threshold", defaults.rle_threshold),
             byte_stream_split=reader.choice("bss", ByteStreamSplitMode) or defaults.byte_stream_split,
             dict_divisor=reader.integer("dict-divisor", 2, None) or defaults.dict_divisor,
             dict_size_ratio=reader.share("dict-size-ratio", defaults.dict_size_ratio),
+            dict_max_size=reader.integer("dict-max-size", 0, None),
             dict_values_scheme=reader.choice("dict-values-compression", Scheme),
+            dict_values_level=reader.integer("dict-values-compression-level", _MIN_LEVEL, _MAX_LEVEL),
             minichunk_size=reader.integer("minichunk-size", 1, _MAX_CHUNK_BYTES),
             structural_encoding=reader.choice("structural-encoding", StructuralEncoding),
         )
         if options.scheme is Scheme.LZ4 and options.level is not None:
             raise reader.error("compression-level", "nothing, because lz4 has no levels")
+        if options.dict_values_scheme is Scheme.LZ4 and options.dict_values_level is not None:
+            raise reader.error("dict-values-compression-level", "nothing, because lz4 has no levels")
         if options.dict_size_ratio == 0:
             raise reader.error("dict-size-ratio", "a number above 0.0 and up to 1.0")
         if options.dict_values_scheme is Scheme.FSST:
             raise reader.error("dict-values-compression", "one of none, zstd, lz4")
         return options
+
+
+def understood(
+    metadata: Mapping[bytes, bytes], column: str
+) -> tuple[dict[bytes, bytes], tuple[InvalidInputError, ...]]:
+    """Return the options in the metadata of a field that can be followed, and for each other one what is wrong."""
+    followed: dict[bytes, bytes] = {}
+    wrong = []
+    for key, value in metadata.items():
+        name = key.removeprefix(PREFIX).decode(errors="replace")
+        if not key.startswith(PREFIX) or name in NAMES_OF_FIELDS:
+            continue
+        if name not in NAMES:
+            known = ", ".join(NAMES)
+            wrong.append(
+                InvalidInputError(
+                    f"column {column!r}: option '{PREFIX.decode()}{name}' is unknown, and would have no effect; remove"
+                    f" it, or use one of {known}"
+                )
+            )
+            continue
+        try:
+            CompressionOptions.parse({**followed, key: value}, column)
+        except InvalidInputError as error:
+            wrong.append(error)
+        else:
+            followed[key] = value
+    return followed, tuple(wrong)
 
 
 class _OptionReader:
@@ -157,7 +204,7 @@ class _OptionReader:
 
     def _text(self, name: str) -> str | None:
         value = self._metadata.get(PREFIX + name.encode())
-        return None if value is None else value.decode(errors="replace").strip()
+        return None if value is None else value.decode(errors="replace")
 
     def error(self, name: str, expected: str) -> InvalidInputError:
         """Return what to raise for an option."""
@@ -166,12 +213,12 @@ class _OptionReader:
         )
 
     def choice(self, name: str, choices: type[_Choice]) -> _Choice | None:
-        """Return an option that is one of some words, in any case."""
+        """Return an option that is one of some words: names of schemes as they are, others in any case."""
         text = self._text(name)
         if text is None:
             return None
         try:
-            return choices(text.lower())
+            return choices(text if issubclass(choices, Scheme) else text.lower())
         except ValueError:
             raise self.error(name, f"one of {', '.join(choice.value for choice in choices)}") from None
 
@@ -181,11 +228,8 @@ class _OptionReader:
         if text is None:
             return None
         expected = f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
-        try:
-            number = int(text)
-        except ValueError:
-            raise self.error(name, expected) from None
-        if number < least or (most is not None and number > most):
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        if number is None or number < least or (most is not None and number > most):
             raise self.error(name, expected)
         return number
 
@@ -194,10 +238,7 @@ class _OptionReader:
         text = self._text(name)
         if text is None:
             return default
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not 0 <= number <= 1:
+        number = float(text) if _NUMBER.fullmatch(text) else None
+        if number is None or not 0 <= number <= 1:
             raise self.error(name, "a number from 0.0 to 1.0")
         return number

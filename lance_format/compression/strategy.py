@@ -272,6 +272,8 @@ def _max_items(block: DataBlock, bytes_per_item: float, without: float, options:
     """Return how many items a dictionary may have at most to pay."""
     by_count = (block.num_values - 1) // options.dict_divisor
     by_size = int((options.dict_size_ratio * without - _DICTIONARY_BYTES) / max(bytes_per_item, 1))
+    if options.dict_max_size is not None:
+        by_size = min(by_size, int(options.dict_max_size / max(bytes_per_item, 1)))
     return min(by_count, by_size)
 
 

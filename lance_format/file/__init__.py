@@ -6,6 +6,7 @@ from lance_format.file.blobs import StoredBlobs
 from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.column_reader import PageSizes
 from lance_format.file.columns import column_indices, is_packed
+from lance_format.file.encoding_requests import check_requests
 from lance_format.file.file_session import LanceFileSession, ListResult
 from lance_format.file.footer import MAX_TAIL_BYTES
 from lance_format.file.lance_file import (
@@ -49,6 +50,7 @@ __all__ = [
     "Seed",
     "StoredBlobs",
     "as_given",
+    "check_requests",
     "column_indices",
     "is_packed",
     "names_zones",

@@ -20,6 +20,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.file.blobs import StoredBlobs
 from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.columns import column_indices
+from lance_format.file.encoding_requests import check_requests
 from lance_format.file.projection import project
 from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
@@ -301,6 +302,7 @@ class LanceFileWriter:
 
     def _open(self, schema: pa.Schema) -> FileWriter:
         ours = Schema.from_arrow(schema)
+        check_requests(ours.fields)
         sink = self._store.open_writer(self._location)
         try:
             self._writer = FileWriter(

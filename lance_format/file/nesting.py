@@ -182,7 +182,7 @@ def check_writable(field: Field, version: FileVersion) -> None:
     for leaf in leaves:
         kinds = {kind_of(part) for part in leaf.path}
         named = f"column {leaf.name!r}"
-        if is_packed(leaf.field) and not version.has_maps and not _has_fixed_width(leaf.arrow_type):
+        if is_packed(leaf.field) and not version.has_maps and not has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
         if leaf.shape.bits_per_value == 0 and not version.has_constant_values:
             raise InvalidInputError(
@@ -218,7 +218,8 @@ def check_order(fields: Sequence[Field]) -> None:
             )
 
 
-def _has_fixed_width(arrow_type: pa.StructType) -> bool:
+def has_fixed_width(arrow_type: pa.StructType) -> bool:
+    """Return whether all fields of a packed struct have a fixed width."""
     return all(shape_of(field.type, field.name).bits_per_value is not None for field in arrow_type)
 
 

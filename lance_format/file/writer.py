@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from lance_format.blob_fields import check_storable, describe, in_file
 from lance_format.byte_io import ByteRange, RangeWriter
-from lance_format.compression.defaults import EncodingDefaults, overlay
+from lance_format.compression.defaults import EncodingDefaults
 from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.file.blobs import store_payloads
 from lance_format.file.column_metadata import PageMetadata, serialize_column
 from lance_format.file.dictionary_arrays import concat, size_bytes
+from lance_format.file.encoding_requests import options_of
 from lance_format.file.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.json_columns import to_jsonb
 from lance_format.file.leaf_arrays import as_stored
@@ -74,7 +75,7 @@ class _ColumnWriter:
     def __init__(self, top: Field, defaults: EncodingDefaults, rows_per_zone: int | None) -> None:
         self.field = top
         self.described = describe(top)
-        self.leaves = [_LeafWriter(leaf, _options_of(leaf, defaults)) for leaf in leaves_of(self.described)]
+        self.leaves = [_LeafWriter(leaf, options_of(leaf, defaults)) for leaf in leaves_of(self.described)]
         self.zones = None if rows_per_zone is None else ColumnZones(self.described, rows_per_zone)
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
@@ -354,14 +355,6 @@ def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None
         null = stack.null_level(index)
         if not part.nullable and null and (levels.definition == null).any():
             raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")
-
-
-def _options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
-    """Return what is asked of a leaf's compression; what its parents ask holds for it too."""
-    merged = defaults.of([part.name for part in leaf.path])
-    for part in leaf.path:
-        overlay(merged, part.metadata)
-    return CompressionOptions.parse(merged, leaf.name)
 
 
 def _column_names(fields: Sequence[Field], prefix: str = "") -> list[str]:

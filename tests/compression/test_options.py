@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_format.compression.byte_codecs import LZ4, ZSTD
-from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
+from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme, understood
 from lance_format.errors import InvalidInputError
 
 
@@ -16,21 +16,22 @@ def _parse(**options: str) -> CompressionOptions:
 
 def test_defaults() -> None:
     assert CompressionOptions.parse(None, "c") == CompressionOptions.parse({}, "c") == CompressionOptions()
-    assert _parse(general="whatever") == CompressionOptions()
 
 
 def test_all_of_them() -> None:
     options = _parse(
-        compression="ZSTD",
+        compression="zstd",
         compression_level="22",
         rle_threshold="0.25",
         bss="on",
         dict_divisor="10",
         dict_size_ratio="1.0",
-        dict_values_compression="lz4",
+        dict_max_size="4096",
+        dict_values_compression="zstd",
+        dict_values_compression_level="-7",
         minichunk_size="1024",
     )
-    expected = CompressionOptions(Scheme.ZSTD, 22, 0.25, ByteStreamSplitMode.ON, 10, 1.0, Scheme.LZ4, 1024)
+    expected = CompressionOptions(Scheme.ZSTD, 22, 0.25, ByteStreamSplitMode.ON, 10, 1.0, 4096, Scheme.ZSTD, -7, 1024)
     assert options == expected
     assert (options.general_scheme, _parse(compression="lz4").general_scheme) == (ZSTD, LZ4)
     assert _parse(compression="none").general_scheme is None
@@ -42,7 +43,12 @@ def test_all_of_them() -> None:
     [
         ("compression", "snappy"),
         ("compression", ""),
-        ("compression-level", "-1"),
+        ("compression", "ZSTD"),
+        ("compression", " zstd"),
+        ("compression-level", "-131073"),
+        ("compression-level", "3.0"),
+        ("compression-level", " 3"),
+        ("compression-level", "1_0"),
         ("compression-level", "23"),
         ("compression-level", "high"),
         ("rle-threshold", "1.01"),
@@ -50,6 +56,11 @@ def test_all_of_them() -> None:
         ("rle-threshold", "nan"),
         ("rle-threshold", "half"),
         ("bss", "yes"),
+        ("rle-threshold", " 0.5"),
+        ("rle-threshold", "0_1"),
+        ("rle-threshold", "inf"),
+        ("dict-max-size", "-1"),
+        ("dict-values-compression-level", "x"),
         ("dict-divisor", "1"),
         ("dict-divisor", "2.5"),
         ("dict-size-ratio", "0"),
@@ -66,5 +77,26 @@ def test_what_makes_no_sense_is_refused_by_name(name: str, text: str) -> None:
 
 
 def test_lz4_has_no_levels() -> None:
-    with pytest.raises(InvalidInputError, match="no levels"):
-        _parse(compression="lz4", compression_level="3")
+    for name in ("", "dict_values_"):
+        with pytest.raises(InvalidInputError, match="no levels"):
+            _parse(**{f"{name}compression": "lz4", f"{name}compression_level": "3"})
+
+
+def test_what_is_understood_of_metadata() -> None:
+    texts = {
+        "lance-encoding:compression": "lz4",
+        "lance-encoding:compression-level": "3",
+        "lance-encoding:bss": "maybe",
+        "lance-encoding:rle-threshold": "0.25",
+        "lance-encoding:general": "zstd",
+        "lance-encoding:packed": "true",
+        "lance-encoding:blob": "true",
+        "unit": "px",
+    }
+    followed, wrong = understood({key.encode(): value.encode() for key, value in texts.items()}, "c")
+    assert followed == {b"lance-encoding:compression": b"lz4", b"lance-encoding:rle-threshold": b"0.25"}
+    assert [str(error).split("'lance-encoding:")[1].split("'")[0] for error in wrong] == [
+        "compression-level",
+        "bss",
+        "general",
+    ]

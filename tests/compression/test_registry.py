@@ -35,10 +35,12 @@ def test_an_empty_encoding_is_corrupt() -> None:
         registry.parse_decompressor(encodings_pb2.CompressiveEncoding(), Context.BLOCK)
 
 
-@pytest.mark.parametrize("bits", [0, 3, 12, 2**40])
+@pytest.mark.parametrize("bits", [3, 12, 2**40])
 def test_flat_widths_are_checked(bits: int) -> None:
     with pytest.raises(CorruptFileError, match="bits"):
         flat.parse(flat.describe(bits))
+    with pytest.raises(NotSupportedError, match="without a bit"):
+        flat.parse(flat.describe(0))
 
 
 def test_flat_chunks_that_are_too_short_are_corrupt() -> None:

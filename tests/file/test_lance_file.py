@@ -298,7 +298,7 @@ def test_options_of_a_writer_are_checked_before_a_file_appears(tmp_path: Path) -
     schema = pa.schema([pa.field("a", pa.int64())])
     for options, message in (
         ({"encoding": {"compression": "gzip"}}, "column 'a': option 'lance-encoding:compression' is 'gzip'"),
-        ({"encoding": {"compression-level": 23}}, "an integer from 0 to 22"),
+        ({"encoding": {"compression-level": 23}}, "an integer from -131072 to 22"),
         ({"column_encoding": {"b": {"compression": "zstd"}}}, "for column 'b': there is none"),
     ):
         with pytest.raises(InvalidInputError, match=message):

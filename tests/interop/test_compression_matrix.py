@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf import any_pb2
 
+from lance_format import InvalidInputError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.proto import encodings_pb2, file_pb2
 
@@ -87,8 +88,12 @@ def _check(data: pa.Table, version: str, path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["none", "lz4", "zstd", "fsst"])
 @pytest.mark.parametrize("name", _VALUES)
 def test_what_is_asked_for_is_read_by_pylance(name: str, scheme: str, version: str, nulls: str, tmp_path: Path) -> None:
-    if (name, version) == ("packed strings", "2.1"):
+    if name == "packed strings" and version == "2.1":
         return  # a type that this version has not
+    if name == "packed strings" and scheme in ("lz4", "zstd"):
+        with pytest.raises(InvalidInputError, match="packed structs with strings are stored as they are"):
+            _check(_data(name, nulls, {"compression": scheme}), version, tmp_path / "f.lance")
+        return
     _check(_data(name, nulls, {"compression": scheme}), version, tmp_path / "f.lance")
 
 

@@ -385,7 +385,7 @@ class TestVectors:
         ("w.arrow.fixed-size-list.size", "2", "no column is called 'w'"),
         ("w.lance.compression", "zstd", "no column is called 'w'"),
         ("v.lance.compression", "gzip", "one of none, zstd, lz4, fsst"),
-        ("v.lance.compression-level", "23", "an integer from 0 to 22"),
+        ("v.lance.compression-level", "23", "an integer from -131072 to 22"),
         ("v.lance.rle-threshold", "2", "a number from 0.0 to 1.0"),
         ("v.lance.bss", "maybe", "one of off, on, auto"),
         ("v.lance.minichunk-size", "0", "an integer from 1 to 1073741824"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_format.blob_fields import table_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.file import check_requests
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.columns.batch_udf import BatchUDF
 from lance_format.table.changes.columns.column_source import (
@@ -160,6 +161,7 @@ def plan_add_columns(
     batch_size = batch_size or BATCH_ROWS
     source = plan_source(table, new, read_columns, output_schema, batch_size)
     added, merged = _merged_schema(table, source)
+    check_requests(added.fields)
     version, identity = table.manifest.version, str(uuid.uuid4())
     groups: list[tuple[int, ...]] = []
     if source.compute is not None:

@@ -24,7 +24,7 @@ from lance_format.errors import (
     NotSupportedError,
     VersionNotFoundError,
 )
-from lance_format.file import without_zones
+from lance_format.file import check_requests, without_zones
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
@@ -283,9 +283,11 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         lance_schema = Schema.from_arrow(table_schema(schema, file_version))
         lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
         _check_names(lance_schema.fields)
+        check_requests(lance_schema.fields)
     else:
         new_fields = plan_new_columns(current, schema, file_version) if options.merge_schema else ()
         _check_names(field for field in new_fields if field.parent_id == TOP_LEVEL_PARENT)
+        check_requests(new_fields)
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")

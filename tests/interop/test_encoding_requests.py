@@ -1,0 +1,124 @@
+"""What fields ask of compression: what has no effect is refused of new columns, and left out of those of pylance."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import lance
+import lance.file
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import InvalidInputError
+from lance_format.file import LanceFileWriter
+
+_NUMBERS = pa.array(np.arange(4000) % 50)
+_TEXTS = pa.array([f"bird {number % 900}" * 4 for number in range(4000)])
+_VECTORS = pa.array([[float(number % 7)] * 80 for number in range(4000)], pa.list_(pa.float64(), 80))
+
+
+def _table(array: pa.Array, **options: str) -> pa.Table:
+    metadata = {f"lance-encoding:{name.replace('_', '-')}": value for name, value in options.items()}
+    return pa.table([array], pa.schema([pa.field("c", array.type, metadata=metadata)]))
+
+
+_WITHOUT_EFFECT = {
+    "an unknown option": (_table(_NUMBERS, compresion="zstd"), "option 'lance-encoding:compresion' is unknown"),
+    "general": (_table(_NUMBERS, general="zstd"), "option 'lance-encoding:general' is unknown"),
+    "a level of lz4": (_table(_TEXTS, compression="lz4", compression_level="3"), "lz4 has no levels"),
+    "no mode": (_table(_NUMBERS, bss="maybe"), "option 'lance-encoding:bss' is 'maybe'"),
+    "no number": (_table(_NUMBERS, rle_threshold="half"), "option 'lance-encoding:rle-threshold' is 'half'"),
+    "blanks": (_table(_TEXTS, compression="zstd", compression_level=" 3"), "compression-level' is ' 3'"),
+    "full-zip": (
+        _table(_VECTORS, compression="zstd", structural_encoding="fullzip"),
+        "column 'c': full-zip pages store values of a fixed width as they are",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _WITHOUT_EFFECT)
+def test_what_has_no_effect(name: str, tmp_path: Path) -> None:
+    data, message = _WITHOUT_EFFECT[name]
+    for write in (
+        lambda: lance_format.write_dataset(data, tmp_path / "t"),
+        lambda: LanceFileWriter(tmp_path / "f.lance", data.schema),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            write()
+    assert not list(tmp_path.iterdir())
+    path = str(tmp_path / "t")
+    lance.write_dataset(data, path)
+    for field in (data.schema.field(0).with_name("d"), pa.field("s", pa.struct([data.schema.field(0)]))):
+        with pytest.raises(InvalidInputError, match=message.replace("column 'c'", "column '(d|s.c)'")):
+            lance_format.dataset(path).add_columns(field)
+    with pytest.warns(UserWarning, match=f"{message}.*the table has it already, and it is left out"):
+        lance_format.write_dataset(data, path, mode="append")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = lance_format.dataset(path)
+        table.add_columns({"n": "1"})
+        table.update({"n": "2"}, where="n = 1")
+        table.optimize.compact_files()
+    assert {str(warning.message).split("; the table")[0] for warning in caught} == {
+        str(caught[0].message).split("; the table")[0]
+    }
+    expected = pa.concat_tables([data, data])
+    for found in (lance_format.dataset(path), lance.dataset(path)):
+        assert found.to_table(["c"]).equals(expected)
+        assert found.schema.field("c").metadata == data.schema.field("c").metadata
+
+
+@pytest.mark.parametrize("scheme", ["none", "zstd", "lz4", "fsst", "ZSTD", "Lz4", " zstd", "gzip", ""])
+@pytest.mark.parametrize("key", ["compression", "dict_values_compression"])
+def test_names_of_schemes_are_those_of_pylance(key: str, scheme: str, tmp_path: Path) -> None:
+    """A table keeps what its fields say, so that pylance has to be able to write by it."""
+    data = _table(_TEXTS, **{key: scheme})
+    try:
+        lance.write_dataset(data, str(tmp_path / "theirs"))
+    except OSError:
+        with pytest.raises(InvalidInputError, match="expected one of"):
+            lance_format.write_dataset(data, tmp_path / "ours")
+    else:
+        lance_format.write_dataset(data, tmp_path / "ours")
+        lance.write_dataset(data, str(tmp_path / "ours"), mode="append")
+
+
+def test_a_caller_may_write_names_in_any_case(tmp_path: Path) -> None:
+    plain = pa.table([_TEXTS], ["c"])
+    sizes = []
+    for number, scheme in enumerate(("none", " ZSTD ")):
+        path = tmp_path / str(number)
+        lance_format.write_dataset(plain, path, encoding={"compression": scheme})
+        lance.write_dataset(plain, str(path), mode="append")
+        sizes.append(max(file.stat().st_size for file in path.glob("data/*")))
+    assert sizes[1] < sizes[0]
+
+
+def test_what_is_asked_of_all_columns_holds_where_it_can(tmp_path: Path) -> None:
+    blobs = pa.array([b"blob" * 50] * 4000, pa.large_binary())
+    schema = pa.schema([("c", _TEXTS.type), pa.field("b", blobs.type, metadata={"lance-encoding:blob": "true"})])
+    data = pa.table([_TEXTS, blobs], schema)
+    lance_format.write_dataset(data, tmp_path / "t", encoding={"compression": "zstd"})
+    for named in ({"encoding": {"general": "zstd"}}, {"column_encoding": {"b": {"compression": "zstd"}}}):
+        with pytest.raises(InvalidInputError, match=r"no encoding option 'general'|'b': blobs are stored as they are"):
+            lance_format.write_dataset(data, tmp_path / "u", **named)
+    marked = schema.set(
+        1, schema.field(1).with_metadata({"lance-encoding:blob": "1", "lance-encoding:compression": "lz4"})
+    )
+    with pytest.raises(InvalidInputError, match="'b': blobs are stored as they are"):
+        lance_format.write_dataset(data.cast(marked), tmp_path / "u")
+
+
+@pytest.mark.parametrize("most", [0, 500, 1_000_000])
+def test_the_size_of_dictionaries(most: int, tmp_path: Path) -> None:
+    data = _table(_TEXTS, dict_max_size=str(most), dict_values_compression="zstd", dict_values_compression_level="9")
+    for number, writer in enumerate((lance_format, lance)):
+        path = str(tmp_path / str(number))
+        writer.write_dataset(data, path)
+        (file,) = (tmp_path / str(number) / "data").iterdir()
+        (page,) = lance.file.LanceFileReader(str(file)).metadata().columns[0].pages
+        assert ("dictionary: Some" in page.encoding) == (most == 1_000_000)
+        assert lance_format.dataset(path).to_table().equals(lance.dataset(path).to_table())
