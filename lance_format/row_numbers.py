@@ -23,12 +23,18 @@ def distinct(numbers: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     return ascending if is_first.all() else ascending[is_first]
 
 
-def to_bitmap(numbers: npt.NDArray[np.integer]) -> pyroaring.BitMap:
+def to_bitmap(numbers: npt.NDArray[np.integer], *, runs: bool = True) -> pyroaring.BitMap:
     """Return numbers from 0 to 2^32 - 1 as a bitmap.
 
     Of buffers only those of `array` are taken as a whole; those of NumPy are gone through number by number.
+
+    Parameters
+    ----------
+    numbers : int[num_numbers]
+    runs : bool
+        Whether numbers that follow each other may be stored as runs.
     """
-    return pyroaring.BitMap(array("I", numbers.astype(np.uint32).tobytes()))
+    return pyroaring.BitMap(array("I", numbers.astype(np.uint32).tobytes()), optimize=runs)
 
 
 def from_bitmap(bitmap: pyroaring.AbstractBitMap) -> npt.NDArray[np.int64]:

@@ -175,7 +175,7 @@ class _Training:
         for values, offsets in rows:
             is_null = pc.is_null(values).to_numpy(zero_copy_only=False) if values.null_count else None
             if is_null is not None:
-                null_rows |= to_bitmap(offsets[is_null])
+                null_rows |= to_bitmap(offsets[is_null], runs=False)  # As the reference stores them.
             if not has_bounds(self._value_type):  # Nothing counts but which are null.
                 values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
             places = np.arange(num_rows, num_rows + len(values))
