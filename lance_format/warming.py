@@ -1,0 +1,129 @@
+"""Compilation of all kernels before a first query waits for it, into the cache that numba keeps for the user."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.table.dataset.dataset import dataset
+from lance_format.table.dataset.write_dataset import write_dataset
+
+_NUM_ROWS = 20_000
+_VERSIONS = ("2.1", "2.2")
+_OPTION = "lance-encoding:"
+_NO_DICTIONARY = {"dict-divisor": "1000000000"}
+
+_Column = tuple[pa.Array, dict[str, str]]
+"""Values, and options of their encoding."""
+
+
+def compile_kernels() -> None:
+    """Write, scan, filter, delete and take rows of every kind of value, which calls the kernels in all their types.
+
+    Kernels that the cache has already are loaded from it. A cache belongs to a user, an installation of this package
+    and a model of processor.
+    """
+    with tempfile.TemporaryDirectory(prefix="lance-warming-") as directory:
+        for version in _VERSIONS:
+            _use(str(Path(directory, f"{version}.lance")), _table(version), version)
+
+
+def _use(path: str, table: pa.Table, version: str) -> None:
+    write_dataset(table, path, data_storage_version=version)
+    stored = dataset(path)
+    stored.to_table()
+    stored.take([5, 17, table.num_rows - 3])
+    stored.to_table(filter=f"id > {_NUM_ROWS - 5000} AND id % 3 = 0")
+    stored.delete("id < 10")
+    dataset(path).to_table(limit=10)
+
+
+def _table(version: str) -> pa.Table:
+    random = np.random.default_rng(0)
+    is_null = random.random(_NUM_ROWS) < 0.2
+    columns = [*_numbers(random, is_null), *_texts(is_null), *_nested(random, is_null)]
+    if version != "2.1":
+        columns += [(_pairs(pa.array([f"name {number}" for number in range(_NUM_ROWS)])), {"packed": "true"})]
+    fields, arrays = [pa.field("id", pa.int64())], [pa.array(np.arange(_NUM_ROWS))]
+    for index, (array, options) in enumerate(columns):
+        metadata = {_OPTION + name: value for name, value in options.items()}
+        fields.append(pa.field(f"column {index}", array.type, metadata=metadata))
+        arrays.append(array)
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _numbers(random: np.random.Generator, is_null: npt.NDArray[np.bool_]) -> Iterator[_Column]:
+    for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
+        highest = 1 << (np.dtype(name).itemsize * 8 - 2)
+        small = random.integers(0, min(highest, 1000), _NUM_ROWS).astype(name)
+        few = random.integers(0, highest, 40).astype(name)
+        yield pa.array(small), {}
+        yield pa.array(small, mask=is_null), {}
+        yield pa.array(np.repeat(small[: _NUM_ROWS // 100], 100)), {}
+        yield pa.array(np.arange(_NUM_ROWS).astype(name)), {}
+        yield pa.array(few[random.integers(0, len(few), _NUM_ROWS)]), {}
+    for name in ("f4", "f8"):
+        floats = random.random(_NUM_ROWS).astype(name)
+        yield pa.array(floats), {}
+        yield pa.array(floats, mask=is_null), {}
+        yield pa.array(np.round(floats, 2)), {}
+        for compression in ("zstd", "lz4"):
+            yield pa.array(floats), {"bss": "on", "compression": compression}
+    yield pa.array(random.integers(-(10**6), 10**6, _NUM_ROWS)), {}
+    yield pa.array(np.arange(_NUM_ROWS), mask=np.arange(_NUM_ROWS) // 700 % 2 == 0), {}
+    flags = random.integers(0, 2, _NUM_ROWS).astype(bool)
+    yield pa.array(flags), {}
+    yield pa.array(flags, mask=is_null), {}
+    yield pa.array(np.arange(_NUM_ROWS)).cast(pa.timestamp("us")), {}
+    yield pa.array(np.arange(_NUM_ROWS)).cast(pa.decimal128(25, 2)), {}
+    yield pa.nulls(_NUM_ROWS), {}
+    yield pa.repeat(7, _NUM_ROWS), {}
+
+
+def _texts(is_null: npt.NDArray[np.bool_]) -> Iterator[_Column]:
+    words = pa.array([f"word {number * 7919 % 5000}" for number in range(_NUM_ROWS)])
+    symbols = pa.array([f"https://example.org/{number}/{number * 7919}" for number in range(_NUM_ROWS)])
+    long = pa.array(["text " * 400 + str(number) if number % 10 == 0 else None for number in range(_NUM_ROWS)])
+    _, offsets, data = symbols.buffers()
+    hidden = pa.StringArray.from_buffers(_NUM_ROWS, offsets, data, pa.array(~is_null).buffers()[1])
+    for arrow_type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        for texts in (words, symbols, long, hidden):  # the last has bytes where it is null
+            yield texts.cast(arrow_type), {}
+    for compression in ("zstd", "lz4", "fsst", "none"):
+        yield symbols, {"compression": compression, **_NO_DICTIONARY}
+    yield symbols, {"structural-encoding": "fullzip"}
+    few = pa.array([f"name {number % 30}" for number in range(_NUM_ROWS)])
+    yield few, {}
+    yield few.dictionary_encode(), {}
+
+
+def _nested(random: np.random.Generator, is_null: npt.NDArray[np.bool_]) -> Iterator[_Column]:
+    items = pa.array(random.integers(0, 1000, _NUM_ROWS), mask=is_null)
+    lists = _lists(items, is_null)
+    for array in (lists, lists.cast(pa.large_list(pa.int64())), _lists(lists, is_null)):
+        yield array, {}
+    structs = pa.StructArray.from_arrays([items, lists], ["a", "b"], mask=pa.array(np.roll(is_null, 1)))
+    yield structs, {}
+    yield _lists(structs, is_null), {}
+    yield lists, {"structural-encoding": "fullzip"}
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(_NUM_ROWS * 16).astype("f4")), 16)
+    yield vectors, {}
+    yield vectors, {"structural-encoding": "fullzip"}
+    yield pa.FixedSizeListArray.from_arrays(pa.array(random.random(_NUM_ROWS * 3), mask=np.repeat(is_null, 3)), 3), {}
+    yield pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(is_null, 4)), 4), {}
+    yield _pairs(pa.array(random.random(_NUM_ROWS))), {"packed": "true"}
+
+
+def _lists(values: pa.Array, is_null: npt.NDArray[np.bool_]) -> pa.ListArray:
+    """Return lists of no, one and more values, of which some are null."""
+    offsets = np.minimum(np.cumsum(np.arange(_NUM_ROWS + 1) % 3), len(values))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(is_null))
+
+
+def _pairs(second: pa.Array) -> pa.StructArray:
+    return pa.StructArray.from_arrays([pa.array(np.arange(_NUM_ROWS)), second], ["x", "y"])

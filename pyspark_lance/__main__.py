@@ -1,0 +1,40 @@
+"""Commands around the package.
+
+    python -m pyspark_lance warm    compile all kernels now, so that no first query waits for it
+
+What is compiled goes into numba's cache, which belongs to a user and a model of processor: beside the package, if the
+user may write there, else in the home directory, or in `NUMBA_CACHE_DIR`. So the command is for the user that Spark's
+workers run as, on their machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Those of the command line, if not given.
+    """
+    parser = argparse.ArgumentParser(prog="python -m pyspark_lance", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    warm = commands.add_parser("warm", help="compile all kernels now, so that no first query waits for it")
+    warm.set_defaults(run=_warm)
+    parser.parse_args(arguments).run()
+
+
+def _warm() -> None:
+    from lance_format.warming import compile_kernels  # the parser needs nothing of it
+
+    started = time.perf_counter()
+    compile_kernels()
+    print(f"All kernels are compiled, after {time.perf_counter() - started:.0f} s.")
+
+
+if __name__ == "__main__":
+    main()
