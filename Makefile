@@ -9,8 +9,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV := .venv
 BIN := $(VENV)/bin
-# compat: Spark looks for data sources on sys.path, where the default editable install puts nothing.
-PIP := python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat
+PIP := python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/$(PIP)
 NEED_JAVA := Java 17 or newer is needed and was not found: install it (Debian, Ubuntu: apt install default-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME to it
 NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or name it with make PYTHON=...
