@@ -7,6 +7,7 @@ option                   value
 ======================== ============================================================================================
 `__lance.ask`            the question that a forked worker answers; see `connector.planner.answers`
 `__lance.schema`         the columns that the question is about, as JSON
+`__lance.catalog`        `true` for a table whose columns and options are those that a catalog has for it
 `__lance.mode`           `create` if a write has to make the table
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
 `__lance.snapshot`       `[uri, version]`: the version that Spark has seen, whatever was committed since
@@ -24,6 +25,7 @@ from __future__ import annotations
 PREFIX = "__lance."
 ASK = "__lance.ask"
 SCHEMA = "__lance.schema"
+CATALOG = "__lance.catalog"
 SAVING = "__lance.mode"
 TIME_ZONE = "__lance.time_zone"
 SNAPSHOT = "__lance.snapshot"

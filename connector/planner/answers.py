@@ -146,7 +146,7 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     ----------
     source : callable
         Makes the data source of options: the class `LanceDataSource`.
-    question : {"describe", "exists", "bounds", "plan"}
+    question : {"describe", "exists", "misfit", "bounds", "plan"}
     options : mapping of str to str
     schema : str, optional
         The columns that it is about, as JSON.
@@ -192,6 +192,10 @@ def _exists(source: Any, _: str | None) -> dict[str, Any]:
     return {"exists": source.exists()}
 
 
+def _misfit(source: Any, schema: str) -> dict[str, Any]:
+    return {"misfit": source.misfit(_parse_schema(schema))}
+
+
 def _bounds(source: Any, schema: str) -> dict[str, Any]:
     found: dict[str, Any] = source.bounds(_parse_schema(schema))
     return found
@@ -226,6 +230,7 @@ def _plan(source: Any, schema: str) -> dict[str, Any]:
 _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "describe": _describe,
     "exists": _exists,
+    "misfit": _misfit,
     "bounds": _bounds,
     "plan": _plan,
 }

@@ -75,6 +75,7 @@ from connector.planner.answers import answer, bounds, describe, in_schema
 from connector.protocol import ASK, SAVING, SCHEMA
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
+from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
 from connector.write.writer import LanceWriter
@@ -135,7 +136,8 @@ class LanceDataSource(DataSource):
         options = self._parsed_options
         dataset = open_snapshot(options)
         seen = self._infer_schema(dataset) if schema is None else schema
-        return describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
+        found = describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
+        return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
 
     def exists(self) -> bool:
         """Return whether there is a table, or the branch of it, to be written to."""
@@ -144,6 +146,13 @@ class LanceDataSource(DataSource):
         except DatasetNotFoundError:
             return False
         return True
+
+    def misfit(self, schema: StructType) -> str | None:
+        """Return what keeps the table from being read with a schema; None if nothing does, or there is no table."""
+        try:
+            return self._misfit(open_snapshot(self._parsed_options), schema)
+        except DatasetNotFoundError:
+            return None
 
     def bounds(self, schema: StructType) -> dict[str, Any]:
         """Return what the planner bridge has to know of columns; see `connector.planner.answers`."""
@@ -179,6 +188,11 @@ class LanceDataSource(DataSource):
             dataset = open_snapshot(self._parsed_options)
             self._snapshot = (dataset.uri, dataset.version)
         return self._snapshot
+
+    def _misfit(self, dataset: LanceDataset, schema: StructType) -> str | None:
+        options = self._parsed_options
+        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        return find_misfit(stored, schema, options.path)
 
     def _infer_schema(self, dataset: LanceDataset) -> StructType:
         options = self._parsed_options

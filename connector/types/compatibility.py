@@ -35,7 +35,25 @@ from lance_format import SchemaMismatchError
 def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     """Check that a table has the columns that Spark is about to read, with types that hold the same values.
 
-    What the table knows of its rows besides their values counts among them. Of a struct fields may be left out.
+    Parameters
+    ----------
+    stored, wanted, path
+        See `find_misfit`.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Naming every column that is missing or has another type.
+    """
+    misfit = find_misfit(stored, wanted, path)
+    if misfit is not None:
+        raise SchemaMismatchError(f"{misfit}; load it again, without a schema of your own")
+
+
+def find_misfit(stored: pa.Schema, wanted: StructType, path: str) -> str | None:
+    """Return what keeps a table from being read with a schema, None if nothing does.
+
+    What the table knows of its rows besides their values counts among its columns. Of a struct fields may be left out.
 
     Parameters
     ----------
@@ -45,10 +63,10 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     path : str
         Of the table, for the message.
 
-    Raises
-    ------
-    SchemaMismatchError
-        Naming every column that is missing or has another type.
+    Returns
+    -------
+    str or None
+        Every column that is missing or has another type.
     """
     differences = []
     for field in wanted:
@@ -63,11 +81,9 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
             f"column {name!r} is read as {_spell(target)} but is {_spell(source)}"
             for name, source, target in _differing(found.dataType, field.dataType, field.name, partial=True)
         )
-    if differences:
-        raise SchemaMismatchError(
-            f"the table {path} does not fit the schema that it is read with: {'; '.join(differences)}; "
-            "load it again, without a schema of your own"
-        )
+    if not differences:
+        return None
+    return f"the table {path} does not fit the schema that it is read with: {'; '.join(differences)}"
 
 
 def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:

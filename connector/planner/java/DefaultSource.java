@@ -31,6 +31,9 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
   private final PythonDataSourceV2 plain = Python.source();
   private Facts facts;
 
+  /** Spark makes one whenever it looks the source up, so before it plans a command on a table of a catalog. */
+  public DefaultSource() { Commands.install(); }
+
   static boolean enabled() {
     return "true".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString("spark.lance.planner.enabled", "true"));
   }
@@ -67,11 +70,12 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
    * catalog knows (CREATE TABLE t USING lance OPTIONS (...) LOCATION ...) come with a prefix among its properties, and
    * the path as an escaped URI.
    */
-  private static Map declared(Map given) {
+  static Map declared(Map given) {
     Map options = new HashMap(given);
     options.put("__lance.time_zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
     if (!isCatalogs(given)) return options;
     options.keySet().removeAll(given.keySet());
+    options.put("__lance.catalog", "true");
     for (Iterator names = given.keySet().iterator(); names.hasNext(); ) {
       String name = (String) names.next();
       if (name.startsWith(TableCatalog.OPTION_PREFIX)) {

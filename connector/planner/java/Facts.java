@@ -22,7 +22,14 @@ final class Facts {
 
   /** Asks for the columns of a schema, or for all that the options name if it is null. */
   static Facts of(Map options, StructType schema) {
-    return new Facts(Python.ask("describe", options, schema));
+    Map answer = Python.ask("describe", options, schema);
+    Object misfit = answer.get("misfit");
+    if (misfit != null && options.containsKey("__lance.catalog")) {
+      throw new IllegalArgumentException(misfit + ". The schema is that of the catalog, which an ALTER TABLE or another"
+          + " writer has parted from the table. To make both agree, read the table by its path, by"
+          + " spark.read.format(\"lance\").load, and write what is to stay of it, by mode(\"overwrite\").saveAsTable");
+    }
+    return new Facts(answer);
   }
 
   StructType schema() { return schema; }

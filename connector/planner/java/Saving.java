@@ -36,18 +36,20 @@ final class Saving {
 
   static boolean isUnderWay(Map options) { return options.containsKey(MODE); }
 
+  /** The option by which a table can tell that a write has a mode, and the writer whether it has to make the table. */
+  static Map mode(boolean creates) { return Collections.singletonMap(MODE, creates ? "create" : "change"); }
+
   static BaseRelation save(SQLContext context, SaveMode mode, scala.collection.immutable.Map given, Dataset rows) {
     if (given instanceof CaseInsensitiveMap) given = ((CaseInsensitiveMap) given).originalMap();
     Map options = new HashMap(CollectionConverters.asJava(given));
     for (int i = 0; i < DIVISIONS.length; i++) {
       if (options.containsKey(DIVISIONS[i])) {
-        throw new IllegalArgumentException("Lance tables are not divided by the values of columns, here by "
-            + options.get(DIVISIONS[i]) + ": leave partitionBy or clusterBy out; sorting the rows lets queries skip as much");
+        throw Divisions.refusal("partitionBy or clusterBy", (String) options.get(DIVISIONS[i]));
       }
     }
     boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
     if (!creates || Boolean.FALSE.equals(Python.ask("exists", options, null).get("exists"))) {
-      options.put(MODE, creates ? "create" : "change");
+      options.putAll(mode(creates));
       rows.write().format(Python.NAME).options(options).mode(creates ? SaveMode.Append : mode).save();
     } else if (mode == SaveMode.ErrorIfExists) {
       String path = (String) Python.merged(options, Collections.emptyMap()).get("path");
