@@ -60,7 +60,7 @@ def run(program: str, directory: Path, *arguments: str, **variables: str) -> Any
         text=True,
         cwd=directory,
         env=environment,
-        timeout=300,
+        timeout=1800,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
