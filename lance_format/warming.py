@@ -1,4 +1,4 @@
-"""Compilation of all kernels before a first query waits for it, into the cache that numba keeps for the user."""
+"""Compilation of kernels before a first query waits for it, into the cache that numba keeps for the user."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _Column = tuple[pa.Array, dict[str, str]]
 def compile_kernels() -> None:
     """Write, scan, filter, delete and take rows of every kind of value, which calls the kernels in all their types.
 
+    Kernels of formats that are read and never written, such as 2.0, are compiled when such a file is read.
     Kernels that the cache has already are loaded from it. A cache belongs to a user, an installation of this package
     and a model of processor.
     """

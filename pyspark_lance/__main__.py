@@ -1,6 +1,8 @@
 """Commands around the package.
 
-    python -m pyspark_lance warm    compile all kernels now, so that no first query waits for it
+    python -m pyspark_lance warm    compile the kernels now, so that no first query waits for it
+
+It compiles those of the file formats that are written, 2.1 and 2.2.
 
 What is compiled goes into numba's cache, which belongs to a user and a model of processor: beside the package, if the
 user may write there, else in the home directory, or in `NUMBA_CACHE_DIR`. So the command is for the user that Spark's
@@ -23,7 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     parser = argparse.ArgumentParser(prog="python -m pyspark_lance", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
-    warm = commands.add_parser("warm", help="compile all kernels now, so that no first query waits for it")
+    warm = commands.add_parser("warm", help="compile the kernels now, so that no first query waits for it")
     warm.set_defaults(run=_warm)
     parser.parse_args(arguments).run()
 
@@ -33,7 +35,7 @@ def _warm() -> None:
 
     started = time.perf_counter()
     compile_kernels()
-    print(f"All kernels are compiled, after {time.perf_counter() - started:.0f} s.")
+    print(f"The kernels of file formats 2.1 and 2.2 are compiled, after {time.perf_counter() - started:.0f} s.")
 
 
 if __name__ == "__main__":

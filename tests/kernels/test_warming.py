@@ -16,10 +16,12 @@ from lance_format.kernels.jit import _Intrinsic, _Kernel
 from pyspark_lance.__main__ import main
 
 ROOT = Path(__file__).parents[2]
+_ONLY_READ = ("bits", "ends")
+"""Modules for files of format 2.0, which nothing here can write."""
 
 
 def _called_from_python() -> dict[str, _Kernel[..., int]]:
-    """Return the kernels that no other one calls; those are part of what is compiled of their callers."""
+    """Return the kernels that writing or reading calls; those that only others call are compiled as parts of them."""
     prefix = f"{lance_format.kernels.__name__}."
     names = [info.name for info in pkgutil.iter_modules(lance_format.kernels.__path__, prefix)]
     modules = [importlib.import_module(name) for name in names]
@@ -30,14 +32,18 @@ def _called_from_python() -> dict[str, _Kernel[..., int]]:
         if isinstance(found, _Kernel) and not isinstance(found, _Intrinsic) and found.__module__ == module.__name__
     }
     inner = {name for found in kernels.values() for name in found._function.__code__.co_names}
-    return {name: found for name, found in kernels.items() if name.rpartition(".")[2] not in inner}
+    return {
+        name: found
+        for name, found in kernels.items()
+        if name.rpartition(".")[2] not in inner and name.split(".")[-2] not in _ONLY_READ
+    }
 
 
-def test_all_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_kernels_of_what_is_written_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     kernels = _called_from_python()
     assert len(kernels) > 30
     main(["warm"])
-    assert capsys.readouterr().out.startswith("All kernels are compiled")
+    assert capsys.readouterr().out.startswith("The kernels of file formats 2.1 and 2.2 are compiled")
     compiled = {name: found.__dict__.get("compiled") for name, found in kernels.items()}
     assert [name for name, found in compiled.items() if not getattr(found, "signatures", None)] == []
 
