@@ -20,11 +20,12 @@ from lance_format import (
 )
 from lance_format.object_store.local import LocalStore
 from lance_format.proto import table_pb2
-from lance_format.table.changes.rows.delete import delete_rows
+from lance_format.table.changes.rows.delete import plan_delete
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.format.fragment import parse_fragment, serialize_fragment
 from lance_format.table.transaction.operations import Delete
 from lance_format.table.versions.history import load_history
+from lance_format.table.versions.planned_change import run_change
 from tests.table.builders import changed_manifest, column, rows
 
 
@@ -61,8 +62,8 @@ def test_deletions_of_two_writers_are_united(table: LanceDataset) -> None:
     """One deletion file lies with the parent, the others in the branch."""
     branch = table.create_branch("b")
     first = lance_format.dataset(branch.uri)._table
-    delete_rows(first, "a = 1")
-    delete_rows(first, "a = 2")
+    run_change(first, plan_delete(first, "a = 1"))
+    run_change(first, plan_delete(first, "a = 2"))
     assert column(branch.uri) == [0, *range(4, 12)]
 
 

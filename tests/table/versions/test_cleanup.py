@@ -18,11 +18,12 @@ from lance_format import (
     VersionNotFoundError,
 )
 from lance_format.object_store.local import LocalStore
-from lance_format.table.changes.rows.delete import delete_rows
+from lance_format.table.changes.rows.delete import plan_delete
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.versions.cleanup import clean_up
 from lance_format.table.versions.cleanup_policy import CleanupPolicy
+from lance_format.table.versions.planned_change import run_change
 from lance_format.table.versions.table_version import TableVersion, change
 from tests.table.builders import column, rows
 
@@ -350,7 +351,7 @@ def test_a_change_starts_again_if_a_file_of_its_basis_goes(tmp_path: Path) -> No
         if len(attempts) == 1:
             lance_format.write_dataset(rows(1, 4), tmp_path, mode="overwrite")
             removed.unlink()
-        return delete_rows(version, "a = 1")[0]
+        return run_change(version, plan_delete(version, "a = 1"))[0]
 
     change(planned, attempt)
     assert attempts == [1, 2]
@@ -431,7 +432,7 @@ def test_a_change_starts_again_if_its_basis_goes(table: LanceDataset, tmp_path: 
                     lance_format.write_dataset(rows(start, start + 1), tmp_path, mode="append")
                 gone = [version + base - 5 for version in removed]
                 lance_format.dataset(tmp_path).cleanup_old_versions(versions=gone)
-            return delete_rows(version, "a = 1")[0]
+            return run_change(version, plan_delete(version, "a = 1"))[0]
 
         change(planned, attempt)
         assert attempts == [base, base + 2]
