@@ -50,6 +50,12 @@ NAMES = (
 NAMES_OF_FIELDS = ("packed", "blob")
 """Those that say what a column is; any other with the prefix is no option."""
 
+_NOT_DONE = dict.fromkeys(
+    ("blob-inline-size-threshold", "blob-dedicated-size-threshold", "blob-pack-file-size-threshold"),
+    "blobs of any size are written into the data file",
+)
+"""Options of pylance that are not followed, and what is done instead."""
+
 _MIN_LEVEL, _MAX_LEVEL = -131_072, 22
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -178,11 +184,10 @@ def understood(
         if not key.startswith(PREFIX) or name in NAMES_OF_FIELDS:
             continue
         if name not in NAMES:
-            known = ", ".join(NAMES)
+            why = _NOT_DONE.get(name, f"it is unknown; the options are {', '.join(NAMES)}")
             wrong.append(
                 InvalidInputError(
-                    f"column {column!r}: option '{PREFIX.decode()}{name}' is unknown, and would have no effect; remove"
-                    f" it, or use one of {known}"
+                    f"column {column!r}: option '{PREFIX.decode()}{name}' would have no effect, and has to go: {why}"
                 )
             )
             continue

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import lance
+import lance.blob
 import lance.file
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,14 @@ def _table(array: pa.Array, **options: str) -> pa.Table:
 
 
 _WITHOUT_EFFECT = {
-    "an unknown option": (_table(_NUMBERS, compresion="zstd"), "option 'lance-encoding:compresion' is unknown"),
-    "general": (_table(_NUMBERS, general="zstd"), "option 'lance-encoding:general' is unknown"),
+    "an unknown option": (
+        _table(_NUMBERS, compresion="zstd"),
+        "option 'lance-encoding:compresion' would have no effect, and has to go: it is unknown",
+    ),
+    "general": (
+        _table(_NUMBERS, general="zstd"),
+        "option 'lance-encoding:general' would have no effect, and has to go: it is unknown",
+    ),
     "a level of lz4": (_table(_TEXTS, compression="lz4", compression_level="3"), "lz4 has no levels"),
     "no mode": (_table(_NUMBERS, bss="maybe"), "option 'lance-encoding:bss' is 'maybe'"),
     "no number": (_table(_NUMBERS, rle_threshold="half"), "option 'lance-encoding:rle-threshold' is 'half'"),
@@ -122,3 +129,20 @@ def test_the_size_of_dictionaries(most: int, tmp_path: Path) -> None:
         (page,) = lance.file.LanceFileReader(str(file)).metadata().columns[0].pages
         assert ("dictionary: Some" in page.encoding) == (most == 1_000_000)
         assert lance_format.dataset(path).to_table().equals(lance.dataset(path).to_table())
+
+
+def test_where_blobs_are_to_lie_is_not_followed(tmp_path: Path) -> None:
+    schema = pa.schema([lance.blob.blob_field("b", inline_size_threshold=10, dedicated_size_threshold=1000)])
+    payloads = [b"x" * 5, b"y" * 500, b"z" * 5000]
+    data = pa.table([lance.blob.blob_array(payloads)], schema=schema)
+    message = (
+        "blob-(inline|dedicated)-size-threshold' would have no effect.*blobs of any size are written into the data"
+    )
+    with pytest.raises(InvalidInputError, match=message):
+        lance_format.write_dataset(data, tmp_path / "ours")
+    lance.write_dataset(data, str(tmp_path / "t"), data_storage_version="2.2")
+    with pytest.warns(UserWarning, match=message):
+        lance_format.write_dataset(data, tmp_path / "t", mode="append")
+    for table in (lance_format.dataset(tmp_path / "t"), lance.dataset(str(tmp_path / "t"))):
+        found = table.scanner(blob_handling="all_binary").to_table()
+        assert found.column("b").to_pylist() == payloads * 2
