@@ -143,13 +143,16 @@ class LocalStore:
                 os.rename(path, aside)
         except ObjectNotFoundError:
             return False
-        if self._holds(aside, data):
-            self.delete(aside)
-            return True
-        with contextlib.suppress(ObjectExistsError), _StorageErrors("put back", path):
-            os.link(aside, path, follow_symlinks=False)
-        self.delete(aside)
-        return False
+        try:
+            is_exact = self._holds(aside, data)
+            if is_exact:
+                self.delete(aside)
+        except StorageError:
+            self._put_back(aside, path)
+            raise
+        if not is_exact:
+            self._put_back(aside, path)
+        return is_exact
 
     def check_writable(self, path: str) -> None:
         """See `ObjectStore`."""
@@ -175,6 +178,16 @@ class LocalStore:
         for directory in directories:
             with contextlib.suppress(OSError):  # Not empty or not there, which is as it should be.
                 os.rmdir(directory)
+
+    def remove_empty_tree(self, directory: str) -> None:
+        """See `ObjectStore`."""
+        for path, _, _ in os.walk(directory, topdown=False):
+            self.remove_if_empty([path])
+
+    def _put_back(self, aside: str, path: str) -> None:
+        with contextlib.suppress(ObjectExistsError), _StorageErrors("put back", path):
+            os.link(aside, path, follow_symlinks=False)
+        self.delete(aside)
 
     def _holds(self, path: str, data: bytes) -> bool:
         """Return whether there is a file of this content."""
@@ -277,9 +290,14 @@ class LocalWriter:
         self._replace = replace
         self._durable = durable
         self._position = 0
+        self._descriptor = -1
         self._temporary = _temporary_name(path)
-        with _StorageErrors("create", path):
-            self._descriptor = _create(self._temporary)
+        try:
+            with _StorageErrors("create", path):
+                self._descriptor = _create(self._temporary)
+        except StorageError:
+            self.abort()  # It may be there all the same.
+            raise
 
     @property
     def path(self) -> str:

@@ -111,6 +111,9 @@ class MemoryStore:
     def remove_if_empty(self, directories: Iterable[str]) -> None:
         """See `ObjectStore`; there are none."""
 
+    def remove_empty_tree(self, directory: str) -> None:
+        """See `ObjectStore`; there are none."""
+
     def _find(self, action: str, path: str) -> _Object:
         with self._lock:
             found = self._objects.get(path)

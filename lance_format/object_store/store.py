@@ -137,6 +137,9 @@ class ObjectStore(ReadableStore, Protocol):
     def remove_if_empty(self, directories: Iterable[str]) -> None:
         """Remove those of the directories, in order, that exist and are empty."""
 
+    def remove_empty_tree(self, directory: str) -> None:
+        """Remove a directory and those below it so far as nothing is in them, the innermost first."""
+
 
 def check_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> None:
     """Refuse ranges that are not within an object.

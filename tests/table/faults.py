@@ -1,5 +1,6 @@
 """A store that fails on demand."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -62,3 +63,60 @@ def error_at(
             raise error(f"injected {when} {name} {path}")
 
     return fail
+
+
+WRITING = frozenset({"makedirs", "write", "fsync", "link", "replace", "open"})
+_WATCHED = WRITING | {"pread", "scandir", "stat", "fstat", "unlink", "rename"}
+
+
+class FaultyDisk:
+    """Stands for the module `os` as the local store sees it, and fails where it is told to.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first call that fails, among those that touch the disk; or, with `kinds`, among these.
+    code : int
+        What it fails with, as in `errno`.
+    is_late : bool
+        Whether the call does its work before it fails.
+    keeps_failing : bool
+        Whether all calls of these kinds fail from then on.
+    kinds : set of str
+        Names of calls.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        code: int,
+        *,
+        is_late: bool = False,
+        keeps_failing: bool = False,
+        kinds: frozenset[str] = _WATCHED,
+    ) -> None:
+        self.num_calls = 0
+        self._first, self._code, self._is_late, self._keeps_failing = first, code, is_late, keeps_failing
+        self._kinds = kinds
+
+    def __getattr__(self, name: str) -> Any:
+        proper = getattr(os, name)
+        if name not in self._kinds:
+            return proper
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            if name == "open" and self._kinds is WRITING and not arguments[1] & os.O_CREAT:
+                return proper(*arguments, **options)
+            number = self.num_calls
+            self.num_calls += 1
+            fails = number == self._first or (self._keeps_failing and number > self._first)
+            if fails and not self._is_late:
+                raise OSError(self._code, os.strerror(self._code))
+            result = proper(*arguments, **options)
+            if fails:
+                if name == "open":
+                    os.close(result)
+                raise OSError(self._code, os.strerror(self._code))
+            return result
+
+        return call

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.table.format.ref_names import check_tag_name
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.versions.history import describe_versions
@@ -76,7 +76,7 @@ class Tags:
         create_ref(table.store, main_of(table), tag, made)
         try:
             _check_exists(table, made)
-        except VersionNotFoundError:
+        except LanceError:
             delete_ref(table.store, main_of(table), tag, made)
             raise
 
@@ -94,7 +94,7 @@ class Tags:
         replace_ref(table.store, main_of(table), tag, moved)
         try:
             _check_exists(table, moved)
-        except VersionNotFoundError:
+        except LanceError:
             replace_ref(table.store, main_of(table), tag, before)
             raise
 

@@ -108,7 +108,13 @@ _PARSERS: dict[DeletionFileType, Callable[[bytes, str, int], RowOffsets]] = {
 
 
 def write_deleted_rows(
-    store: ObjectStore, root: str, fragment: FragmentMetadata, rows: RowOffsets, *, read_version: int
+    store: ObjectStore,
+    root: str,
+    fragment: FragmentMetadata,
+    rows: RowOffsets,
+    *,
+    read_version: int,
+    paths: list[str],
 ) -> DeletionFile:
     """Write which rows of a fragment are deleted, as an Arrow file or, where that is smaller, as a bitmap.
 
@@ -122,10 +128,13 @@ def write_deleted_rows(
         Offsets in the fragment, ascending and distinct; at least one.
     read_version : int
         The version that was read to find them; a part of the file's name.
+    paths : list of str
+        The path of the file is added to it, before it is written: a write that fails may leave it all the same.
     """
     file_type, content = _serialize(rows)
     deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)
-    store.put_if_absent(f"{root}/{deletion.path(fragment.id)}", content)
+    paths.append(f"{root}/{deletion.path(fragment.id)}")
+    store.put_if_absent(paths[-1], content)
     return deletion
 
 

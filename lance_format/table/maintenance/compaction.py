@@ -273,6 +273,13 @@ def commit_rewrites(table: TableVersion, results: Sequence[RewriteResult]) -> Ta
     """
     if not results:
         return table
+    operation, identity = _rewrite_of(results)
+    transaction = Transaction(results[0].read_version, operation, identity)
+    return dataclasses.replace(table, manifest=commit(table.store, table.root, transaction))
+
+
+def _rewrite_of(results: Sequence[RewriteResult]) -> tuple[Rewrite, str]:
+    """Return what commits the results of tasks of one plan, and the uuid of the transaction."""
     plans = {(result.uuid, result.read_version) for result in results}
     if len(plans) > 1:
         raise InvalidInputError("the results are of different plans; commit those of each plan together")
@@ -280,16 +287,19 @@ def commit_rewrites(table: TableVersion, results: Sequence[RewriteResult]) -> Ta
     # By the fragments, since the other tasks of the plan may be committed by another transaction.
     rewritten = ",".join(str(fragment.id) for group in groups for fragment in group.old_fragments)
     identity = str(uuid.uuid5(uuid.UUID(results[0].uuid), rewritten))
-    transaction = Transaction(results[0].read_version, Rewrite(tuple(groups)), identity)
-    return dataclasses.replace(table, manifest=commit(table.store, table.root, transaction))
+    return Rewrite(tuple(groups)), identity
 
 
 def compact_files(table: TableVersion, options: CompactionOptions) -> tuple[TableVersion, CompactionMetrics]:
     """Rewrite the fragments of a table that are worth it, and commit that; nothing is committed if there are none."""
     plan = plan_compaction(table, options)
-    with Draft(table, plan.uuid):
+    if not plan.tasks:
+        return table, CompactionMetrics()
+    with Draft(table, plan.uuid) as draft:
         results = [task.rewrite(table) for task in plan.tasks]
-        return commit_rewrites(table, results), CompactionMetrics.of([result.group for result in results])
+        operation, identity = _rewrite_of(results)
+        made = draft.commit(operation, uuid=identity)
+    return made, CompactionMetrics.of([result.group for result in results])
 
 
 def _within_limits(

@@ -21,7 +21,7 @@ import dataclasses
 import enum
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -160,6 +160,7 @@ class _Commit:
         self._dropped_fields: frozenset[int] = frozenset()
         self._num_absent = 0
         self._rebased_files: list[str] = []
+        self._former_files: list[str] = []
         self._transaction_written: bytes | None = None
         self._transaction_path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
 
@@ -169,10 +170,8 @@ class _Commit:
         except CommitStateUnknownError:
             raise
         except LanceError:
-            self._delete_rebased_files()
-            if self._transaction_written is not None:
-                with contextlib.suppress(StorageError):
-                    self._store.delete(self._transaction_path)
+            written = [] if self._transaction_written is None else [self._transaction_path]
+            self._delete([*self._former_files, *self._rebased_files, *written])
             raise
 
     def _run(self) -> Manifest:
@@ -189,9 +188,10 @@ class _Commit:
             outcome = self._create(history, successor, current)
             if outcome is _Outcome.LANDED:
                 write_hint(self._store, self._root, successor.version)
+                self._delete(self._former_files)
                 return successor
-            if outcome is _Outcome.FOREIGN:
-                self._delete_rebased_files()
+            # While it is not known which attempt lands, if any, what the others refer to is left alone.
+            self._former_files += self._rebased_files
             self._rebased_files.clear()
             elapsed = time.monotonic() - start
             first_attempt_seconds = first_attempt_seconds or elapsed
@@ -340,9 +340,9 @@ class _Commit:
             self._transaction_written = content
             self._store.put(self._transaction_path, content, durable=not successor.stores_transaction)
 
-    def _delete_rebased_files(self) -> None:
-        """Delete the deletion files of an attempt that came to nothing."""
-        for path in self._rebased_files:
+    def _delete(self, paths: Iterable[str]) -> None:
+        """Delete files of attempts that came to nothing."""
+        for path in paths:
             with contextlib.suppress(StorageError):
                 self._store.delete(path)
 
@@ -354,7 +354,7 @@ class _Commit:
         except StorageError as error:
             outcome = self._read_back(path, content, error)
             if outcome is _Outcome.ABSENT:
-                self._num_absent += 1  # Whether it still appears is not known: what it refers to is left alone.
+                self._num_absent += 1
                 if self._num_absent >= self._retry.max_absent:
                     raise
             if outcome is not _Outcome.LANDED:

@@ -186,7 +186,7 @@ class ChangePlan(ABC, Generic[R, T]):
         if landed is not None:
             dataset._table = dataclasses.replace(table, manifest=landed)
         else:
-            with Draft(table, self.uuid, self._paths(table, given)) as draft:
+            with Draft(table, self.uuid, self._paths(table, given), is_shared=True) as draft:
                 dataset._table = _land(draft, self, given) or dataset._table
         return self.outcome(given)
 
@@ -236,8 +236,7 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
 
 
 def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion | None:
-    table = draft.table
     operation = plan.operation(draft, results)
     if operation is None:
         return None
-    return table.commit(operation, uuid=plan.uuid, precondition=plan.precondition(table, results))
+    return draft.commit(operation, precondition=plan.precondition(draft.table, results))

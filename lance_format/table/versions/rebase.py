@@ -66,8 +66,7 @@ def rebase(
         if rows.size == own.physical_rows:
             emptied.add(own.id)
             continue
-        deletion = write_deleted_rows(store, root, own, rows, read_version=latest.version)
-        files.append(f"{root}/{deletion.path(own.id)}")
+        deletion = write_deleted_rows(store, root, own, rows, read_version=latest.version, paths=files)
         updated.append(dataclasses.replace(counted, deletion_file=deletion))
     return _replace(operation, updated, emptied)
 

@@ -10,6 +10,7 @@ reference is in place, and a cleanup looks for references right before it delete
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import time
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.errors import CorruptFileError, InvalidInputError, LanceError, StorageError
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
 from lance_format.table.format.layout import BRANCHES_DIRECTORY, TAGS_DIRECTORY
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
@@ -152,16 +153,34 @@ def create_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> N
         if store.read(path, _MAX_REF_BYTES) != content:  # It may be this very call's, whose reply was lost.
             kind = type(ref).__name__.lower()
             raise InvalidInputError(f"the {kind} {name!r} of {main} exists; choose another name") from error
+    except StorageError:
+        with contextlib.suppress(StorageError):  # It may be there all the same.
+            store.delete_exact(path, content)
+        raise
 
 
 def replace_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
     """Store a tag or branch in place of one that exists."""
-    store.put(_ref_path(main, name, ref), _serialize(ref))
+    path, content = _ref_path(main, name, ref), _serialize(ref)
+    try:
+        store.put(path, content)
+    except StorageError as error:  # Its reply may have been lost.
+        try:
+            found = store.read(path, _MAX_REF_BYTES)
+        except LanceError:
+            raise error from None
+        if found != content:
+            raise
 
 
 def delete_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
-    """Delete the file of a tag or branch."""
-    store.delete(_ref_path(main, name, ref))
+    """Delete the file of a tag or branch, unless it has become another one."""
+    path = _ref_path(main, name, ref)
+    with contextlib.suppress(ObjectNotFoundError):
+        content = store.read(path, _MAX_REF_BYTES)
+        found = _parsed(content, path, _parse_tag) if isinstance(ref, Tag) else _parsed(content, path, _parse_branch)
+        if found == ref:
+            store.delete_exact(path, content)
 
 
 def check_metadata(metadata: Any) -> dict[str, str]:
@@ -195,6 +214,10 @@ def _load(store: ObjectStore, path: str, parse: Callable[[dict[str, Any]], Ref])
         content = store.read(path, _MAX_REF_BYTES)
     except ObjectNotFoundError:
         return None
+    return _parsed(content, path, parse)
+
+
+def _parsed(content: bytes, path: str, parse: Callable[[dict[str, Any]], Ref]) -> Ref:
     try:
         return parse(json.loads(content))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -207,32 +207,67 @@ def change(
 class Draft:
     """The files of a change that is not committed yet: a context manager that deletes them if it comes to nothing.
 
+    That is certain if nobody has tried to commit the change, and if a commit says so by its error. After an interrupt
+    the versions of the table are asked.
+
     Parameters
     ----------
     table : TableVersion
     uuid : str
-        Of the transaction. The names of its data files carry it.
+        The names of its data files carry it.
     paths : list of str
-        Files of other kinds, in the store.
+        Files of other kinds, in the store. A file is added before it is written.
+    is_shared : bool
+        Whether others may commit the same files, so that the versions are asked in any case.
     """
 
     table: TableVersion
     uuid: str
     paths: list[str] = field(default_factory=list)
+    is_shared: bool = False
+    _identity: str | None = field(default=None, init=False)
+    _has_landed: bool = field(default=False, init=False)
 
     def __enter__(self) -> Draft:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is not None and not isinstance(error, CommitStateUnknownError):
+        if kind is None or self._has_landed or isinstance(error, CommitStateUnknownError):
+            return
+        if not self.is_shared and (self._identity is None or isinstance(error, LanceError)):
+            self._delete()
+        else:
             self.discard()
 
+    def commit(
+        self, operation: Operation, *, uuid: str | None = None, precondition: Precondition | None = None
+    ) -> TableVersion:
+        """Make an operation that refers to the files the next version; see `TableVersion.commit`.
+
+        Parameters
+        ----------
+        operation : Operation
+        uuid : str, optional
+            Of the transaction; that of the files if not given.
+        precondition : callable, optional
+        """
+        self._identity = self.uuid if uuid is None else uuid
+        made = self.table.commit(operation, uuid=self._identity, precondition=precondition)
+        self._has_landed = True
+        return made
+
     def discard(self) -> None:
-        """Delete the files, if it is certain that they are not part of the table."""
-        store, root = self.table.store, self.table.root
+        """Delete the files, if the versions of the table tell that none of them refers to the files."""
+        identity = self.uuid if self._identity is None else self._identity
         with contextlib.suppress(LanceError):
-            if self.table.history().find_transaction(self.uuid, self.table.manifest.version, strays=True):
-                return
-            for path in (*list_data_files(store, root, self.uuid), *self.paths):
-                with contextlib.suppress(StorageError):
-                    store.delete(path)
+            if not self.table.history().find_transaction(identity, self.table.manifest.version, strays=True):
+                self._delete()
+
+    def _delete(self) -> None:
+        store = self.table.store
+        paths = list(self.paths)
+        with contextlib.suppress(LanceError):
+            paths += list_data_files(store, self.table.root, self.uuid)
+        for path in paths:
+            with contextlib.suppress(StorageError):
+                store.delete(path)

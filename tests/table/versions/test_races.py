@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from tests.table.leftovers import leftovers
 from tests.table.versions.history_worker import examine, versions
 from tests.table.versions.merge_worker import FIRST_FOUND, KEYS
 
@@ -88,6 +89,7 @@ def test_what_was_acknowledged_is_there_whatever_is_cleaned_up(tmp_path: Path, c
     table = lance_format.dataset(path)
     assert sorted(table.to_table()["a"].to_pylist()) == [-1, *sorted(added)]
     assert table.version == 2 + len(added)
+    assert leftovers(path) == set()
     lance.dataset(path).validate()
 
 

@@ -185,7 +185,7 @@ def _cast(
             for fragment in table.manifest.fragments
         )
         operation = Merge(fragments, Schema(fields, schema.metadata), preserves_nullability=preserves_nullability)
-        return table.commit(operation, uuid=draft.uuid)
+        return draft.commit(operation)
 
 
 def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int]) -> Field:

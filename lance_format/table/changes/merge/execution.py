@@ -86,7 +86,7 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
     """
     with Draft(table, str(uuid.uuid4())) as draft:
         planned = plan_merge(draft, merging, source)
-        made = table.commit(planned.operation, uuid=draft.uuid, precondition=planned.precondition)
+        made = draft.commit(planned.operation, precondition=planned.precondition)
     return made, planned.result
 
 

@@ -81,8 +81,8 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
         if deleted.size == scan.physical_rows():
             emptied.add(fragment.id)
             continue
-        file = write_deleted_rows(table.store, table.root, fragment, deleted, read_version=table.manifest.version)
-        draft.paths.append(f"{table.root}/{file.path(fragment.id)}")
+        version = table.manifest.version
+        file = write_deleted_rows(table.store, table.root, fragment, deleted, read_version=version, paths=draft.paths)
         updated.append(dataclasses.replace(fragment, deletion_file=file, physical_rows=scan.physical_rows()))
     return MarkedRows(tuple(updated), frozenset(emptied))
 

@@ -6,6 +6,7 @@ commit makes all of them visible at once, or none.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -175,20 +176,30 @@ class TableWrite:
             The files deleted.
         """
         store, root = resolve(self.uri, self.options.storage_options)
-        deleted = []
-        try:
+        with contextlib.suppress(LanceError):  # Not certain: a cleanup finds what nothing refers to.
             history = load_history(store, root)
-            if history.latest < self.read_version or history.find_transaction(
+            if history.latest >= self.read_version and not history.find_transaction(
                 self.uuid, self.read_version, strays=True
             ):
-                return []
-            reported = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
-            for path in sorted(reported.union(list_data_files(store, root, self.uuid))):
+                return self.discard(fragments)
+        return []
+
+    def discard(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
+        """Delete the files of this write, of which the caller knows that they are not part of the table; see `abort`.
+
+        An error of `commit` tells so, except `CommitStateUnknownError`, as long as nobody else commits the same write.
+        """
+        store, root = resolve(self.uri, self.options.storage_options)
+        paths = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
+        with contextlib.suppress(LanceError):
+            paths.update(list_data_files(store, root, self.uuid))
+        deleted = []
+        for path in sorted(paths):
+            with contextlib.suppress(LanceError):
                 store.delete(path)
                 deleted.append(path)
+        with contextlib.suppress(LanceError):
             store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self.transaction(()).file_name}")
-        except LanceError:  # Not certain, or not possible: a cleanup finds what nothing refers to.
-            return deleted
         store.remove_if_empty(self.new_directories)
         return deleted
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_format.errors import CommitStateUnknownError
+from lance_format.errors import CommitStateUnknownError, LanceError
 from lance_format.table.batches.given_data import to_batches
 from lance_format.table.changes.write.options import WriteOptions
 from lance_format.table.changes.write.plan import plan_with
@@ -43,6 +43,9 @@ def write_data(
     try:
         return write.land(fragments)
     except CommitStateUnknownError:
+        raise
+    except LanceError:
+        write.discard(fragments)
         raise
     except BaseException:
         write.abort(fragments)
