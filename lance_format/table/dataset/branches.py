@@ -13,14 +13,15 @@ from typing import Any
 
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.table.dataset.tags import OrderedRefs, order_refs
+from lance_format.table.format.layout import branch_location
 from lance_format.table.format.ref_names import check_branch_name
-from lance_format.table.versions.branching import _delete_files
-from lance_format.table.versions.checkout import load_branch_history, main_of
+from lance_format.table.versions.branching import delete_branch
+from lance_format.table.versions.checkout import list_whole_branches, load_branch_history, main_of
+from lance_format.table.versions.history import load_history
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.refs import (
     Branch,
     check_metadata,
-    delete_ref,
     list_branches,
     list_tags,
     load_branch,
@@ -41,7 +42,7 @@ class Branches:
         Each has `parent_branch`, `parent_version`, `branch_identifier`, `create_at`, `manifest_size` and `metadata`.
         """
         table = self._table
-        return {name: branch.describe() for name, branch in list_branches(table.store, main_of(table)).items()}
+        return {name: branch.describe() for name, branch in list_whole_branches(table.store, main_of(table)).items()}
 
     def list_ordered(self, order: str | None = None) -> OrderedRefs:
         """Describe all branches by the version they start from, the latest first, or last if `order` is "asc"."""
@@ -54,7 +55,7 @@ class Branches:
         replace_ref(self._table.store, main, branch, kept)
 
     def delete(self, branch: str) -> None:
-        """Delete a branch with all its versions and files.
+        """Delete a branch with all its versions and files. Running it again completes what was interrupted.
 
         Raises
         ------
@@ -64,17 +65,19 @@ class Branches:
             If another branch starts from it, or a tag names one of its versions.
         """
         store, main = self._table.store, main_of(self._table)
-        found = self._load(branch)
+        check_branch_name(branch)
+        found = load_branch(store, main, branch)
+        if found is None and not load_history(store, branch_location(main, branch)).names:
+            found = self._load(branch)
         for name, other in list_branches(store, main).items():
-            own = len(found.identifier)
-            descends = bool(own) and len(other.identifier) > own and other.identifier[:own] == found.identifier
+            known = () if found is None else found.identifier
+            descends = bool(known) and len(other.identifier) > len(known) and other.identifier[: len(known)] == known
             if name != branch and (descends or other.parent_branch == branch):
                 raise InvalidInputError(f"the branch {name!r} starts from {branch!r}; delete it first")
         for name, tag in list_tags(store, main).items():
             if tag.branch == branch:
                 raise InvalidInputError(f"the tag {name!r} names a version of the branch {branch!r}; delete it first")
-        delete_ref(store, main, branch, found)
-        _delete_files(store, main, branch)
+        delete_branch(store, main, branch)
 
     @property
     def _table(self) -> TableVersion:

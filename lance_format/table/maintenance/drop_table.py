@@ -4,29 +4,8 @@ from __future__ import annotations
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError
 from lance_format.object_store import ObjectStore
-from lance_format.table.format.layout import (
-    BRANCHES_DIRECTORY,
-    DATA_DIRECTORY,
-    DELETIONS_DIRECTORY,
-    INDICES_DIRECTORY,
-    TAGS_DIRECTORY,
-    TRANSACTIONS_DIRECTORY,
-    VERSIONS_DIRECTORY,
-)
+from lance_format.table.format.layout import VERSIONS_DIRECTORY
 from lance_format.table.versions.history import load_history
-
-# Those that may be empty; others are known from the files in them.
-_DIRECTORIES = (
-    DATA_DIRECTORY,
-    DELETIONS_DIRECTORY,
-    TRANSACTIONS_DIRECTORY,
-    VERSIONS_DIRECTORY,
-    INDICES_DIRECTORY,
-    TAGS_DIRECTORY,
-    BRANCHES_DIRECTORY,
-    "_refs",
-    "tree",
-)
 
 
 def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False) -> None:
@@ -53,7 +32,11 @@ def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False)
     """
     history = load_history(store, root)
     if not history.names:
-        if ignore_not_found and next(store.list_tree(root), None) is None:
+        is_empty = next(store.list_tree(root), None) is None
+        if is_empty and not store.absent_directories(f"{root}/{VERSIONS_DIRECTORY}"):  # A drop was interrupted here.
+            store.remove_empty_tree(root)
+            return
+        if is_empty and ignore_not_found:
             return
         raise DatasetNotFoundError(f"there is no Lance table at {root} to be dropped; nothing was deleted")
     latest = history.load(history.latest)
@@ -61,10 +44,8 @@ def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False)
         raise InvalidInputError(f"{root} is the branch {latest.branch!r} of a table; delete it by branches.delete")
     manifests = [history.manifest_path(version) for version in sorted(history.names)]
     paths = [info.path for info in store.list_tree(root)]
-    for path in (*sorted(set(paths) - set(manifests)), *manifests):
+    for path in (*sorted(set(paths) - set(manifests)), *manifests[:-1]):
         store.delete(path)
-    directories = {f"{root}/{name}" for name in _DIRECTORIES}
-    for path in paths:
-        while len(path := path.rpartition("/")[0]) >= len(root):
-            directories.add(path)
-    store.remove_if_empty([*sorted(directories - {root}, key=len, reverse=True), root])
+    store.remove_empty_tree(root)  # All but the directory of the latest manifest, by which the table is known.
+    store.delete(manifests[-1])
+    store.remove_empty_tree(root)

@@ -2,23 +2,36 @@
 
 A branch is a table of its own below `tree` in the directory of the main branch. Its first version has the number of the
 version that it starts from, and refers to that version's files where they are; all that it writes goes into its own
-directory. The file that names it is written first: a cleanup of the parent keeps what it sees named.
+directory. The file that names it is written first: a cleanup of the parent keeps what it sees named. A name without a
+version is not yet a branch, or not anymore: nobody sees it, and whoever makes the branch again takes it over.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 import uuid
 from typing import TypeVar
 
-from lance_format.errors import InvalidInputError, LanceError, NotSupportedError
-from lance_format.object_store import ObjectStore
+from lance_format.errors import (
+    CommitStateUnknownError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    StorageError,
+)
+from lance_format.object_store import ObjectExistsError, ObjectStore
 from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
-from lance_format.table.format.layout import VERSIONS_DIRECTORY, branch_location, main_location, transaction_name
-from lance_format.table.format.manifest import Manifest, make_successor
+from lance_format.table.format.layout import (
+    TRANSACTIONS_DIRECTORY,
+    branch_location,
+    main_location,
+    transaction_name,
+)
+from lance_format.table.format.manifest import Manifest, make_successor, serialize_manifest
 from lance_format.table.format.ref_names import check_new_branch_name
 from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
@@ -30,6 +43,7 @@ from lance_format.table.versions.refs import (
     create_ref,
     delete_ref,
     load_branch,
+    replace_ref,
 )
 from lance_format.table.versions.table_version import TableVersion
 
@@ -63,20 +77,45 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
     source = history.load(history.latest if version is None else version)
     source.check_writable(f"the table {history.root}")
     root = branch_location(main, name)
-    if load_branch(store, main, name) is None and load_history(store, root).names:
-        raise InvalidInputError(f"{root} holds the versions of another branch; choose another name")
+    left_over, exists = load_branch(store, main, name), bool(load_history(store, root).names)
+    if exists and left_over is None:
+        raise InvalidInputError(f"{root} holds the versions of another branch; delete it first, or choose another name")
     identity = str(uuid.uuid4())
     started = _describe_start(store, main, parent, source.version, store.size(history.manifest_path(source.version)))
-    create_ref(store, main, name, started)
+    # Whoever named a branch that has no version yet died, or finds that the name is not its own anymore.
+    (create_ref if exists or left_over is None else replace_ref)(store, main, name, started)
     try:
         load_branch_history(table, parent).load(source.version)
         main_uri = main_location(table.uri, table.manifest.branch)
         first = _first_manifest(source, name, parent, branch_location(main_uri, parent), history.root, identity)
         create_first_version(store, root, first)
-    except LanceError:
-        delete_ref(store, main, name, started)
+        _check_own(store, main, name, started, first)
+    except CommitStateUnknownError:
+        raise
+    except LanceError as error:
+        with contextlib.suppress(StorageError):
+            delete_ref(store, main, name, started)
+        _remove_directories(store, main, root)
+        if isinstance(error, ObjectExistsError):
+            raise InvalidInputError(_taken(main, name)) from error
         raise
     return dataclasses.replace(table, uri=branch_location(main_uri, name), root=root, manifest=first)
+
+
+def _check_own(store: ObjectStore, main: str, name: str, started: Branch, first: Manifest) -> None:
+    """Make sure that a branch is still named as it was before its first version, and take that back if it is not."""
+    found: Branch | None = started
+    with contextlib.suppress(StorageError):
+        found = load_branch(store, main, name)
+    if found is None or found.identifier != started.identifier:
+        root = branch_location(main, name)
+        store.delete_exact(load_history(store, root).manifest_path(first.version), serialize_manifest(first))
+        store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{first.transaction_file}")
+        raise InvalidInputError(_taken(main, name))
+
+
+def _taken(main: str, name: str) -> str:
+    return f"another writer makes the branch {name!r} of {main} at the same time; choose another name"
 
 
 def _describe_start(store: ObjectStore, main: str, parent: str | None, version: int, manifest_size: int) -> Branch:
@@ -131,21 +170,33 @@ def _lying_in(file: F, base_id: int) -> F:
     return dataclasses.replace(file, base_id=base_id) if file.base_id is None else file
 
 
-def _delete_files(store: ObjectStore, main: str, branch: str) -> None:
-    """Delete all files of a branch, but not those of a branch within its directory; manifests first."""
-    root = branch_location(main, branch)
+def delete_branch(store: ObjectStore, main: str, name: str) -> None:
+    """Delete all files of a branch, but not those of a branch within its directory.
+
+    The manifests go first, the oldest first, so that no version is visible whose files are gone. The file that names
+    the branch goes last: until then the deletion can be run again.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    main : str
+        Where the main branch is.
+    name : str
+    """
+    root = branch_location(main, name)
+    found, history = load_branch(store, main, name), load_history(store, root)
+    manifests = [history.manifest_path(version) for version in sorted(history.names)]
     roots = branch_roots(store, main) | {root}
     paths = [info.path for info in store.list_tree(root) if owner_of(info.path, roots) == root]
-    manifests = f"{root}/{VERSIONS_DIRECTORY}/"
-    for path in sorted(paths, key=lambda path: not path.startswith(manifests)):
+    for path in (*manifests, *sorted(set(paths) - set(manifests))):
         store.delete(path)
-    directories = {root}
-    for path in paths:
-        while len(path) > len(root):
-            path = path.rpartition("/")[0]
-            directories.add(path)
-    above = root.rpartition("/")[0]
-    while len(above) > len(main):
-        directories.add(above)
-        above = above.rpartition("/")[0]
-    store.remove_if_empty(sorted(directories, key=len, reverse=True))
+    _remove_directories(store, main, root)
+    if found is not None:
+        delete_ref(store, main, name, found)
+
+
+def _remove_directories(store: ObjectStore, main: str, root: str) -> None:
+    """Remove the directory of a branch, and those that it is in up to that of the main branch, so far as empty."""
+    store.remove_empty_tree(root)
+    while len(root := root.rpartition("/")[0]) > len(main):
+        store.remove_if_empty([root])

@@ -7,10 +7,11 @@ import datetime
 from typing import Any
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError, VersionNotFoundError
+from lance_format.object_store import ObjectStore
 from lance_format.table.format.layout import branch_location, main_location
 from lance_format.table.format.ref_names import MAIN, check_branch_name
 from lance_format.table.versions.history import History, load_history
-from lance_format.table.versions.refs import list_branches, list_tags, load_branch, load_tag
+from lance_format.table.versions.refs import Branch, list_branches, list_tags, load_branch, load_tag
 from lance_format.table.versions.table_version import TableVersion
 
 Reference = int | str | tuple[str | None, int | None]
@@ -70,10 +71,17 @@ def load_branch_history(table: TableVersion, branch: str | None) -> History:
     if branch == table.manifest.branch:
         return table.history()
     main = main_of(table)
-    if branch is not None and load_branch(table.store, main, branch) is None:
-        names = _shown(list(list_branches(table.store, main)))
+    history = load_history(table.store, branch_location(main, branch))
+    if branch is not None and (not history.names or load_branch(table.store, main, branch) is None):
+        names = _shown(list(list_whole_branches(table.store, main)))
         raise VersionNotFoundError(f"the table {main} has no branch {branch!r}; {names}")
-    return load_history(table.store, branch_location(main, branch))
+    return history
+
+
+def list_whole_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
+    """Read all branches of a table but the main one, without names of which there is no version (yet)."""
+    branches = list_branches(store, main)
+    return {name: branches[name] for name in branches if load_history(store, branch_location(main, name)).names}
 
 
 def check_out(table: TableVersion, reference: Reference) -> TableVersion:

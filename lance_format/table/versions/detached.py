@@ -5,17 +5,17 @@ Their manifests lie with the others, under names of their own. A cleanup keeps t
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 
-from lance_format.errors import DatasetNotFoundError, InvalidInputError, LanceError, NotSupportedError, StorageError
+from lance_format.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_format.object_store import ObjectStore
-from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY, ManifestNaming, new_detached_version
-from lance_format.table.format.manifest import Manifest, make_successor, serialize_manifest
+from lance_format.table.format.layout import ManifestNaming, new_detached_version
+from lance_format.table.format.manifest import Manifest, make_successor
 from lance_format.table.transaction.appended_columns import settle
 from lance_format.table.transaction.operations import Append, Operation, OtherOperation, Restore
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
+from lance_format.table.versions.first_version import create_version
 from lance_format.table.versions.history import History, load_history
 
 
@@ -41,6 +41,8 @@ def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> 
         If the version that it was planned on is gone.
     NotSupportedError
         If the names of the manifests are of an early release.
+    CommitStateUnknownError
+        If the version may exist or not. After any other error it does not.
     """
     history = load_history(store, root)
     if not history.names:
@@ -63,14 +65,7 @@ def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> 
         now_ns=time.time_ns(),
         version=new_detached_version(),
     )
-    path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
-    store.put(path, content)
-    try:
-        store.put_if_absent(history.manifest_path(successor.version), serialize_manifest(successor))
-    except LanceError:
-        with contextlib.suppress(StorageError):
-            store.delete(path)
-        raise
+    create_version(store, root, successor, history.manifest_path(successor.version))
     return successor
 
 

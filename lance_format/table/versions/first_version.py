@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from lance_format.errors import StorageError
-from lance_format.object_store import ObjectStore
+import contextlib
+
+from lance_format.errors import CommitStateUnknownError, LanceError, StorageError
+from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, serialize_manifest
 from lance_format.table.versions.history import load_history, write_hint
@@ -24,16 +26,53 @@ def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None
     ------
     ObjectExistsError
         If another writer was faster.
+    CommitStateUnknownError
+        If the version may exist or not. After any other error it does not, and nothing of it is left.
     """
-    path = load_history(store, root).manifest_path(first.version)
-    store.put(f"{root}/{TRANSACTIONS_DIRECTORY}/{first.transaction_file}", first.inline_transaction or b"")
-    _create_manifest(store, path, serialize_manifest(first))
+    create_version(store, root, first, load_history(store, root).manifest_path(first.version))
     write_hint(store, root, first.version)
+
+
+def create_version(store: ObjectStore, root: str, made: Manifest, path: str) -> None:
+    """Write the transaction of a version that is made once only, then its manifest, or neither.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+    made : Manifest
+    path : str
+        Of its manifest.
+
+    Raises
+    ------
+    LanceError
+        See `create_first_version`.
+    """
+    transaction = f"{root}/{TRANSACTIONS_DIRECTORY}/{made.transaction_file}"
+    try:
+        store.put(transaction, made.inline_transaction or b"", durable=not made.stores_transaction)
+        _create_manifest(store, path, serialize_manifest(made))
+    except CommitStateUnknownError:
+        raise
+    except LanceError:
+        with contextlib.suppress(StorageError):
+            store.delete(transaction)
+        raise
 
 
 def _create_manifest(store: ObjectStore, path: str, content: bytes) -> None:
     try:
         store.put_if_absent(path, content)
-    except StorageError:  # Its reply may have been lost.
-        if store.read(path, MAX_MANIFEST_BYTES) != content:
+    except StorageError as error:  # Its reply may have been lost.
+        try:
+            found = store.read(path, MAX_MANIFEST_BYTES)
+        except ObjectNotFoundError:
+            raise error from None
+        except LanceError as unreadable:
+            raise CommitStateUnknownError(
+                f"creating {path} failed ({error}), and reading it back failed too ({unreadable}): the version may"
+                " exist; no file was deleted. Look for it before running this again"
+            ) from error
+        if found != content:
             raise

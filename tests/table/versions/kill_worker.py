@@ -2,7 +2,8 @@
 
 The change is made on copies of a table, each in a process of its own, which kills itself before its first, second, …
 system call that changes the storage, or, where that is a write, after half of it. The copies are `DIRECTORY/0`, … .
-What is printed is the number of copies; the last change was not interrupted.
+What is printed is the number of copies; the last change was not interrupted. Changes of several steps are made on BASE
+itself, which becomes the copies one after the other.
 """
 
 import itertools
@@ -11,6 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +28,14 @@ OPERATIONS: dict[str, Callable[[str], object]] = {
     "compact_files": lambda path: lance_format.dataset(path).optimize.compact_files(),
     "restore": lambda path: lance_format.dataset(path, 1).restore(),
 }
-_CHANGING = ("open", "write", "link", "unlink", "replace", "mkdir", "rmdir")
+IN_STEPS: dict[str, Callable[[str], object]] = {
+    "create_branch": lambda path: lance_format.dataset(path).create_branch("c/d"),
+    "delete_branch": lambda path: lance_format.dataset(path).branches.delete("b"),
+    "drop": lambda path: lance_format.LanceDataset.drop(path),
+    "deep_clone": lambda path: lance_format.dataset(path).deep_clone(f"{path}/clone", 1),
+}
+"""What takes several steps, each of which may be the last; done on the table itself, whose branches know its place."""
+_CHANGING = ("open", "write", "link", "unlink", "replace", "rename", "mkdir", "rmdir")
 
 
 def die_at(wanted: int) -> None:
@@ -70,6 +79,9 @@ def dies(operation: Callable[[str], object], path: str, wanted: int) -> bool:
 
 
 def main(name: str, base: str, directory: str) -> None:
+    if name in IN_STEPS:
+        stay(name, base, directory)
+        return
     warm = f"{directory}/warm"
     shutil.copytree(base, warm)
     OPERATIONS[name](warm)  # Children inherit the kernels that are compiled by now.
@@ -77,6 +89,21 @@ def main(name: str, base: str, directory: str) -> None:
         path = f"{directory}/{wanted}"
         shutil.copytree(base, path)
         if not dies(OPERATIONS[name], path, wanted):
+            print(wanted + 1)
+            return
+
+
+def stay(name: str, base: str, directory: str) -> None:
+    """Do the change on the table itself, which is moved away afterwards, and put back by a copy."""
+    shutil.copytree(base, f"{directory}/copy")
+    for wanted in itertools.count(-1):  # The first time without being killed: children inherit the compiled kernels.
+        if wanted < 0:
+            IN_STEPS[name](base)
+        was_killed = wanted < 0 or dies(IN_STEPS[name], base, wanted)
+        if Path(base).exists():
+            shutil.move(base, f"{directory}/{wanted}")
+        shutil.copytree(f"{directory}/copy", base)
+        if not was_killed:
             print(wanted + 1)
             return
 

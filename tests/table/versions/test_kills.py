@@ -1,7 +1,10 @@
 """Writers that are killed: the table is what it was before or after, and the next writer of either library goes on."""
 
+import contextlib
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import lance
 import pytest
 
 import lance_format
+from lance_format import DatasetNotFoundError, VersionNotFoundError
 from tests.table.builders import rows
 from tests.table.versions.kill_worker import OPERATIONS
 
@@ -57,3 +61,91 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(tmp_path: Path, name:
         assert state(path) == (found[-1][0] + 2, [])
     landed = found.index(new)
     assert found == [old] * landed + [new] * (num_copies - landed)
+
+
+def killed(base: Path, tmp_path: Path, name: str) -> Iterator[None]:
+    """Put a table, time after time, into the state in which a killed process left it."""
+    table = lance_format.write_dataset(rows(0, 30), base, max_rows_per_file=10)
+    table.create_branch("b").delete("a = 1")
+    lance_format.write_dataset(rows(30, 31), f"{base}/tree/b", mode="append")
+    command = [sys.executable, "-m", "tests.table.versions.kill_worker", name, str(base), str(tmp_path)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    num_copies = int(done.stdout)
+    assert num_copies > FEWEST_CALLS
+    for number in range(num_copies):
+        shutil.rmtree(base, ignore_errors=True)
+        if (tmp_path / str(number)).exists():  # Else it was dropped.
+            shutil.move(tmp_path / str(number), base)
+        yield
+
+
+def check_branches(base: Path) -> list[str]:
+    """Check that all branches that are listed can be read, and return their names."""
+    table = lance_format.dataset(base)
+    assert table.to_table() == rows(0, 30)
+    assert lance.dataset(base).to_table() == rows(0, 30)
+    for name in table.branches.list():
+        found = table.checkout_version((name, None)).to_table()["a"].to_pylist()
+        assert found == {"b": [0, *range(2, 31)], "c/d": list(range(30))}[name]
+        assert lance.dataset(base).checkout_version((name, None)).to_table()["a"].to_pylist() == found
+    return list(table.branches.list())
+
+
+def test_a_killed_creation_of_a_branch_leaves_none_or_all_of_it(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    found = []
+    for _ in killed(base, tmp_path, "create_branch"):
+        found.append(check_branches(base))
+        table = lance_format.dataset(base)
+        if "c/d" not in found[-1]:
+            with pytest.raises(VersionNotFoundError, match="has no branch 'c/d'; it has b"):
+                table.checkout_version(("c/d", None))
+            table.create_branch("c/d")
+            assert check_branches(base) == ["b", "c/d"]
+        table.branches.delete("c/d")
+        assert check_branches(base) == ["b"]
+        assert [path.name for path in (base / "tree").iterdir()] == ["b"]
+    assert found[0] == ["b"]
+    assert found[-1] == ["b", "c/d"]
+
+
+def test_a_killed_deletion_of_a_branch_is_completed(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    found = []
+    for turn in enumerate(killed(base, tmp_path, "delete_branch")):
+        found.append(check_branches(base))
+        table = lance_format.dataset(base)
+        if turn[0] % 2 and not found[-1]:
+            table.create_branch("b")  # The name is free.
+        with contextlib.suppress(VersionNotFoundError):
+            table.branches.delete("b")
+        assert check_branches(base) == []
+        assert not (base / "tree").exists()
+    assert found[0] == ["b"]
+    assert found[-1] == []
+
+
+def test_a_killed_drop_is_completed(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    for _ in killed(base, tmp_path, "drop"):
+        if base.exists() and list(base.iterdir()):
+            lance_format.LanceDataset.drop(base)
+        assert not base.exists() or not list(base.iterdir())
+
+
+def test_a_killed_clone_is_no_table_or_all_of_it(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    found = []
+    for _ in killed(base, tmp_path, "deep_clone"):
+        try:
+            clone = lance_format.dataset(base / "clone")
+        except DatasetNotFoundError:
+            lance_format.dataset(base).deep_clone(base / "clone", 1)
+            clone = lance_format.dataset(base / "clone")
+            found.append(False)
+        else:
+            found.append(True)
+        assert clone.to_table() == rows(0, 30)
+        lance.dataset(base / "clone").validate()
+    assert found == sorted(found)
+    assert {False, True} == set(found)
