@@ -19,6 +19,7 @@ import lance_format
 from lance_format import CommitStateUnknownError, LanceDataset, LanceError, LanceOperation, VersionNotFoundError
 from lance_format.object_store import local
 from lance_format.table.changes.write.plan import plan_write
+from lance_format.table.versions import commit
 from tests.table.builders import rows
 from tests.table.faults import WRITING, FaultyDisk
 from tests.table.leftovers import leftovers
@@ -164,6 +165,26 @@ def test_a_failed_change_leaves_nothing(path: Path, change: str, fault: str, mon
                 lance_format.dataset(path).cleanup_old_versions(datetime.timedelta(0), delete_unverified=True)
             assert leftovers(path) <= kept, where
     assert number >= 5 or change in RESUMED
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_interrupt_right_after_a_commit_loses_nothing(
+    path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CHANGES[change](str(path))
+    new = state(path)
+    renew(path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        patched.setattr(commit, "clean_up_if_due", interrupt)
+        CHANGES[change](str(path))
+    if change != "racing delete":  # The first of the two deletes was interrupted.
+        assert state(path) == new
+    assert leftovers(path) == set()
+    lance_format.dataset(path).validate()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
