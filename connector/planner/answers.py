@@ -66,6 +66,8 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
     return {
         "schema": schema.json(),
         "snapshot": json.dumps([dataset.uri, dataset.version]),
+        "uri": dataset.uri,
+        "version": dataset.version,
         "name": f"{dataset.uri} version {dataset.version}",
         "rows": rows,
         "fragments": len(fragments),

@@ -4,7 +4,8 @@
 option                    for   value
 ========================= ===== ==================================================================================
 `path`                    both  the table's directory; `.load(path)` and `.save(path)` set it
-`version`                 read  the version to read; by default the latest when the DataFrame or view is made
+`version`                 read  the version to read; by default the latest at each query, without the planner when the
+                                DataFrame or view is made
 `tag`                     read  the name of the version to read
 `timestamp`               read  the latest version at a time: `2026-01-31 12:00:00+01:00`, or microseconds since 1970
 `branch`                  both  the branch; by default the main one
@@ -133,8 +134,8 @@ class LanceDataSource(DataSource):
         schema : StructType, optional
             The columns that Spark sees; inferred if not given.
         """
-        options = self._parsed_options
-        dataset = open_snapshot(options)
+        options, snapshot = self._parsed_options, Pushed.parse(self.options).snapshot
+        dataset = open_snapshot(options) if snapshot is None else lance_format.dataset(*snapshot)
         seen = self._infer_schema(dataset) if schema is None else schema
         found = describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}

@@ -21,21 +21,18 @@ final class Facts {
   }
 
   /** Asks for the columns of a schema, or for all that the options name if it is null. */
-  static Facts of(Map options, StructType schema) {
-    Map answer = Python.ask("describe", options, schema);
-    Object misfit = answer.get("misfit");
-    if (misfit != null && options.containsKey("__lance.catalog")) {
-      throw new IllegalArgumentException(misfit + ". The schema is that of the catalog, which an ALTER TABLE or another"
-          + " writer has parted from the table. To make both agree, read the table by its path, by"
-          + " spark.read.format(\"lance\").load, and write what is to stay of it, by mode(\"overwrite\").saveAsTable");
-    }
-    return new Facts(answer);
-  }
+  static Facts of(Map options, StructType schema) { return new Facts(Python.ask("describe", options, schema)); }
+
+  /** What keeps the table from being read with the schema that it was asked for; null if nothing does. */
+  String misfit() { return (String) answer.get("misfit"); }
 
   StructType schema() { return schema; }
 
   /** Where the table is and its version, as Python wants to have it back. */
   String snapshot() { return (String) answer.get("snapshot"); }
+
+  String uri() { return (String) answer.get("uri"); }
+  String version() { return String.valueOf(answer.get("version")); }
 
   /** The same for people. */
   String name() { return (String) answer.get("name"); }

@@ -4,7 +4,9 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -25,6 +27,7 @@ final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMe
   private final StructType schema;
   private final Map options;
   private final boolean written;
+  private final boolean isCatalogs;
   private Facts facts;
 
   /** The last says whether Spark is to write it as a table. */
@@ -33,9 +36,21 @@ final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     this.options = options;
     this.facts = facts;
     this.written = written;
+    this.isCatalogs = options.containsKey("__lance.catalog");
   }
 
   public String name() { return Python.NAME; }
+
+  /**
+   * The version that the table had when it was loaded, null if it has only been declared. As there is one, Spark loads
+   * tables of catalogs again for every query. There is no id: nothing in a Lance table outlives all of its versions and
+   * differs from table to table.
+   */
+  public String version() {
+    boolean isThere = facts != null || Boolean.TRUE.equals(Python.ask("exists", options, null).get("exists"));
+    return isThere ? loaded().version() : null;
+  }
+
   public StructType schema() { return schema; }
 
   /** Those of Spark's PythonTable, except streams. */
@@ -58,16 +73,57 @@ final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     return new LanceScanBuilder(schema, all, facts(all));
   }
 
-  /** The version that the table had when it was first asked for, unless a query has options of its own. */
-  private synchronized Facts facts(Map all) {
-    if (!all.equals(Python.merged(options, Collections.emptyMap()))) return Facts.of(all, schema);
-    if (facts == null) facts = Facts.of(all, schema);
+  /** Spark loads tables of catalogs again for each query, so that they are of the version that they were loaded in. */
+  private Facts facts(Map all) {
+    boolean isOwn = all.equals(Python.merged(options, Collections.emptyMap()));
+    boolean isNamed = Versions.isNamed(all);
+    Facts found = isOwn && isNamed ? loaded() : Versions.ofThisQuery(all, schema, isOwn && isCatalogs ? loaded() : null);
+    boolean hasChanged = !isNamed && facts != null && !found.version().equals(facts.version());
+    if (isCatalogs || hasChanged) Versions.check(found, options);
+    return found;
+  }
+
+  private synchronized Facts loaded() {
+    if (facts == null) facts = Facts.of(options, schema);
     return facts;
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     Map all = Python.merged(options, info.options().asCaseSensitiveMap());
-    return new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, all));
+    return new RefreshingWriteBuilder(
+        new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, all)), (String) all.get("path"));
+  }
+
+  /**
+   * Tables that read the same are equal, so that what is cached of one is found for the other. Those of catalogs have to
+   * be of one version besides: where they are equal Spark keeps the one that it had before it loaded another.
+   */
+  public boolean equals(Object other) {
+    if (!(other instanceof LanceTable)) return false;
+    LanceTable table = (LanceTable) other;
+    return this == table || schema.equals(table.schema) && read().equals(table.read()) && written == table.written
+        && (!isCatalogs || Objects.equals(version(), table.version()));
+  }
+
+  public int hashCode() { return read().hashCode(); }
+
+  /** The options that say what is read. */
+  private Map read() {
+    Map all = Python.merged(options, Collections.emptyMap());
+    if (!all.containsKey("timestamp")) all.remove("__lance.time_zone");
+    return all;
+  }
+
+  /** Whether the table is in a directory, or is a branch of the one there. */
+  boolean isIn(String directory) {
+    Object path = Python.merged(options, Collections.emptyMap()).get("path");
+    return path != null && directory != null && main((String) path).equals(main(directory));
+  }
+
+  private static String main(String path) {
+    String plain = new Path(path).toUri().getPath();
+    int branch = plain.indexOf("/tree/");
+    return branch < 0 ? plain : plain.substring(0, branch);
   }
 }
 

@@ -1,0 +1,132 @@
+package lance;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.SupportsTruncate;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.apache.spark.sql.execution.CacheManager;
+import org.apache.spark.sql.execution.CachedData;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonWriteBuilder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.collection.Iterator;
+
+/**
+ * What Spark has cached of a table is read again after a write, as it is of files. Spark itself looks for relations with
+ * the options of the write only.
+ */
+final class Caches {
+  private static final Logger LOG = LoggerFactory.getLogger(Caches.class);
+
+  private Caches() {}
+
+  static void refresh(String directory) {
+    SparkSession session = (SparkSession) SparkSession.active();
+    CacheManager manager = session.sharedState().cacheManager();
+    if (manager.isEmpty()) return;
+    List relations = relations(manager, directory);
+    for (int i = 0; i < relations.size(); i++) {
+      try {
+        manager.recacheByPlan(session, (LogicalPlan) relations.get(i));
+      } catch (Exception e) {
+        // The write has landed. What is cached is gone by now, and a query that cannot be planned any more says so.
+        LOG.debug("what is cached of {} cannot be planned again", directory, e);
+      }
+    }
+  }
+
+  /** The relations in cached plans that are of a table in a directory. */
+  private static List relations(CacheManager manager, String directory) {
+    List found = new ArrayList();
+    for (Iterator all = cached(manager); all.hasNext(); ) {
+      for (Iterator leaves = ((CachedData) all.next()).plan().collectLeaves().iterator(); leaves.hasNext(); ) {
+        Object leaf = leaves.next();
+        if (!(leaf instanceof DataSourceV2Relation)) continue;
+        Object table = ((DataSourceV2Relation) leaf).table();
+        if (table instanceof LanceTable && ((LanceTable) table).isIn(directory)) found.add(leaf);
+      }
+    }
+    return found;
+  }
+
+  private static Iterator cached(CacheManager manager) {
+    try {
+      Field field = CacheManager.class.getDeclaredField("cachedData");
+      field.setAccessible(true);
+      return ((scala.collection.Iterable) field.get(manager)).iterator();
+    } catch (ReflectiveOperationException e) {
+      LOG.warn("what is cached of Lance tables is not refreshed by writes", e);
+      return scala.collection.Iterator$.MODULE$.empty();
+    }
+  }
+}
+
+/** Spark's own, whose commits refresh what is cached. */
+final class RefreshingWriteBuilder implements SupportsTruncate {
+  private final PythonWriteBuilder python;
+  private final String directory;
+
+  RefreshingWriteBuilder(PythonWriteBuilder python, String directory) {
+    this.python = python;
+    this.directory = directory;
+  }
+
+  public WriteBuilder truncate() {
+    python.truncate();
+    return this;
+  }
+
+  public Write build() { return new RefreshingWrite(python.build(), directory); }
+}
+
+final class RefreshingWrite implements Write {
+  private final Write python;
+  private final String directory;
+
+  RefreshingWrite(Write python, String directory) {
+    this.python = python;
+    this.directory = directory;
+  }
+
+  public String description() { return python.description(); }
+  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory); }
+  public StreamingWrite toStreaming() { return python.toStreaming(); }
+  public CustomMetric[] supportedCustomMetrics() { return python.supportedCustomMetrics(); }
+  public CustomTaskMetric[] reportDriverMetrics() { return python.reportDriverMetrics(); }
+}
+
+final class RefreshingBatchWrite implements BatchWrite {
+  private final BatchWrite python;
+  private final String directory;
+
+  RefreshingBatchWrite(BatchWrite python, String directory) {
+    this.python = python;
+    this.directory = directory;
+  }
+
+  public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+    return python.createBatchWriterFactory(info);
+  }
+
+  public boolean useCommitCoordinator() { return python.useCommitCoordinator(); }
+  public void onDataWriterCommit(WriterCommitMessage message) { python.onDataWriterCommit(message); }
+
+  public void commit(WriterCommitMessage[] messages) {
+    python.commit(messages);
+    Caches.refresh(directory);
+  }
+
+  public void abort(WriterCommitMessage[] messages) { python.abort(messages); }
+}

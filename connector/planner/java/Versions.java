@@ -1,0 +1,81 @@
+package lance;
+
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.errors.QueryCompilationErrors$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import scala.Option;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+
+/**
+ * The versions that queries read. A relation that names none is of the latest version at each execution of a query, which
+ * is Spark's own rule for the tables of catalogs since 4.1: all scans of one execution see one version, and keep it. Spark
+ * has an object for each execution, its planning tracker, by which the versions are kept here.
+ */
+final class Versions {
+  private static final List NAMED_BY = Arrays.asList(new String[] {"version", "tag", "timestamp"});
+  private static final Map QUERIES = Collections.synchronizedMap(new WeakHashMap());
+
+  private Versions() {}
+
+  /** Whether options name a version; their names may be in any case. */
+  static boolean isNamed(Map options) {
+    for (int i = 0; i < NAMED_BY.size(); i++) if (options.containsKey(NAMED_BY.get(i))) return true;
+    return false;
+  }
+
+  /**
+   * Returns what is known of the version that the current query reads: of the one that options name, or that the query
+   * reads already, or the given one, or the latest, in this order.
+   */
+  static Facts ofThisQuery(Map options, StructType schema, Facts given) {
+    Option tracker = QueryPlanningTracker.get();
+    if (tracker.isEmpty()) return given == null ? Facts.of(options, schema) : given;
+    Map known;
+    synchronized (QUERIES) {
+      known = (Map) QUERIES.get(tracker.get());
+      if (known == null) QUERIES.put(tracker.get(), known = new HashMap());
+    }
+    synchronized (known) {
+      List question = Arrays.asList(new Object[] {new HashMap(options), schema});
+      Facts facts = (Facts) known.get(question);
+      if (facts == null) {
+        facts = given == null ? Facts.of(options, schema) : given;
+        if (!isNamed(options)) facts = united(known, facts, options, schema);
+        known.put(question, facts);
+      }
+      return facts;
+    }
+  }
+
+  /** Returns the version of a table that the query reads already, if it does. */
+  private static Facts united(Map known, Facts facts, Map options, StructType schema) {
+    Path place = new Path(facts.uri());
+    Facts first = (Facts) known.get(place);
+    if (first == null) known.put(place, facts);
+    if (first == null || first.version().equals(facts.version())) return facts;
+    Map same = new HashMap(options);
+    same.put("__lance.snapshot", first.snapshot());
+    return Facts.of(same, schema);
+  }
+
+  /** Refuses a version that does not have the columns of a relation, as Spark does for the tables of catalogs. */
+  static void check(Facts facts, Map options) {
+    if (facts.misfit() == null) return;
+    if (options.containsKey("__lance.catalog")) {
+      throw new IllegalArgumentException(facts.misfit() + ". The schema is that of the catalog, which an ALTER TABLE or"
+          + " another writer has parted from the table. To make both agree, read the table by its path, by"
+          + " spark.read.format(\"lance\").load, and write what is to stay of it, by mode(\"overwrite\").saveAsTable");
+    }
+    Platform.throwException(QueryCompilationErrors$.MODULE$.columnsChangedAfterAnalysis(
+        facts.uri(), (Seq) ((Seq) Nil$.MODULE$).appended(facts.misfit())));
+  }
+}
