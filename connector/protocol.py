@@ -9,6 +9,7 @@ option                   value
 `__lance.schema`         the columns that the question is about, as JSON
 `__lance.catalog`        `true` for a table whose columns and options are those that a catalog has for it
 `__lance.mode`           `create` if a write has to make the table
+`__lance.names_checked`  `true` if columns to write do not differ in case only, or the session tells such columns apart
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
 `__lance.snapshot`       `[uri, version]`: the version that Spark has seen, whatever was committed since
 `__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
@@ -27,6 +28,7 @@ ASK = "__lance.ask"
 SCHEMA = "__lance.schema"
 CATALOG = "__lance.catalog"
 SAVING = "__lance.mode"
+NAMES_CHECKED = "__lance.names_checked"
 TIME_ZONE = "__lance.time_zone"
 SNAPSHOT = "__lance.snapshot"
 PREDICATE = "__lance.predicate"

@@ -73,7 +73,7 @@ import lance_format
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, SAVING, SCHEMA
+from connector.protocol import ASK, NAMES_CHECKED, SAVING, SCHEMA
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.types.compatibility import find_misfit
@@ -169,7 +169,7 @@ class LanceDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
-        return LanceWriter(self._parsed_options, schema, mode)
+        return LanceWriter(self._parsed_options, schema, mode, check_names=NAMES_CHECKED not in self._given)
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
         """Refuse to be read as a stream."""

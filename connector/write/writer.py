@@ -47,6 +47,8 @@ class LanceWriter(DataSourceArrowWriter):
     mode : {"append", "overwrite", "create"}
         Whether rows are added, or replace the old ones, a table that is missing being created; or whether there must be
         no table yet, nor when the write is committed.
+    check_names : bool
+        Whether new columns that differ in case only are refused.
 
     Raises
     ------
@@ -62,7 +64,7 @@ class LanceWriter(DataSourceArrowWriter):
         If the table's directory cannot be written.
     """
 
-    def __init__(self, options: LanceOptions, schema: StructType, mode: str) -> None:
+    def __init__(self, options: LanceOptions, schema: StructType, mode: str, *, check_names: bool = True) -> None:
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
         self._path = branch_uri(options)
@@ -73,6 +75,8 @@ class LanceWriter(DataSourceArrowWriter):
             named, self._schema = schema, apply_to_new(to_stored_schema(schema), options.column_options)
         else:
             named, self._schema = _plan_append(options, schema, table)
+        if check_names:
+            _check_names(self._schema.names, () if table is None or mode == "overwrite" else _stored_names(table))
         self._names = dict(zip(schema.fieldNames(), named.fieldNames(), strict=True))
         limits = {"max_rows_per_file": options.max_row_per_file, "max_bytes_per_file": options.max_bytes_per_file}
         given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
@@ -137,6 +141,24 @@ class LanceWriter(DataSourceArrowWriter):
 
 def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetadata]:
     return [fragment for result in results for fragment in result.fragments]
+
+
+def _check_names(names: Sequence[str], stored: Sequence[str]) -> None:
+    """Refuse new columns that Spark cannot tell apart by default; it does not tell a data source that it can."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name and name not in stored:
+            raise InvalidInputError(
+                f"columns {other!r} and {name!r} differ in case only, and queries cannot tell them apart unless"
+                " spark.sql.caseSensitive is true: rename one of them; or set it and call connector.register(spark),"
+                " without which Spark does not tell a data source about it"
+            )
+
+
+def _stored_names(table: lance_format.LanceDataset) -> list[str]:
+    names: list[str] = table.schema.names
+    return names
 
 
 def _check_stable_row_ids(options: LanceOptions, table: lance_format.LanceDataset) -> None:

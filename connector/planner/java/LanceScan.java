@@ -23,6 +23,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -107,16 +108,29 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return plan;
   }
 
-  /** Columns by which a join may leave out rows while it runs; none where a limit has already chosen rows. */
+  /**
+   * Columns by which a join may leave out rows while it runs; none where a limit has already chosen rows. Spark looks them
+   * up by their names, so names that it takes for one are left out.
+   */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
     StructField[] fields = schema.fields();
     boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset");
     for (int i = 0; i < fields.length && !isChosen; i++) {
       String[] path = {fields[i].name()};
-      if (facts.isFilterable(Arrays.asList(path))) found.add(Expressions.column(quoted(path[0])));
+      if (isUnique(path[0]) && facts.isFilterable(Arrays.asList(path))) found.add(Expressions.column(quoted(path[0])));
     }
     return (NamedReference[]) found.toArray(new NamedReference[0]);
+  }
+
+  private boolean isUnique(String name) {
+    int found = 0;
+    boolean caseSensitive = SQLConf$.MODULE$.get().caseSensitiveAnalysis();
+    String[] names = schema.fieldNames();
+    for (int i = 0; i < names.length; i++) {
+      if (caseSensitive ? names[i].equals(name) : names[i].equalsIgnoreCase(name)) found++;
+    }
+    return found == 1;
   }
 
   private static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }

@@ -3,6 +3,7 @@ package lance;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -17,10 +18,12 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonWriteBuilder;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.sql.util.SchemaUtils$;
 
 /** A table as Spark plans reads and writes of it. What runs in tasks is Spark's own wrapper of Python. */
 final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
@@ -88,8 +91,13 @@ final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     return facts;
   }
 
+  /** Refuses columns that differ in case only unless queries can tell them apart, as Spark does for files. */
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    List names = Arrays.asList(info.schema().fieldNames());
+    SchemaUtils$.MODULE$.checkColumnNameDuplication(scala.jdk.javaapi.CollectionConverters.asScala(names).toSeq(),
+        SQLConf$.MODULE$.get().caseSensitiveAnalysis());
     Map all = Python.merged(options, info.options().asCaseSensitiveMap());
+    all.put("__lance.names_checked", "true");
     return new RefreshingWriteBuilder(
         new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, all)), (String) all.get("path"));
   }
