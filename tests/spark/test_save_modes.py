@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import threading
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import Row
 
 import lance_format
+import pyspark_lance
 from lance_format import DatasetExistsError
 from tests.spark.conftest import PLANNER, files, load
 
@@ -159,3 +161,7 @@ def test_without_the_planner_two_modes_are_left(spark: SparkSession, path: str) 
     assert caught.value.getCondition() == "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"
     _save(spark, path, "append")
     assert load(spark, path).count() == 10
+
+
+def test_the_session_in_the_package_runs(planner: SparkSession) -> None:
+    assert doctest.testmod(pyspark_lance) == (0, 7)
