@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
-from lance_format.datatypes import Field, Schema
+from lance_format.arguments import checked
+from lance_format.datatypes import Field, Schema, check_depth
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.packing import PACKED_KEY, PACKED_KEYS, asks_to_pack
@@ -45,6 +46,7 @@ NUM_DESCRIPTION_PARTS = len(_V2_FIELDS)
 """How many fields such a description has, which the file lists without ids."""
 
 
+@checked
 def blob_field(name: str, *, nullable: bool = True) -> pa.Field:
     """Return a column of blobs for the schema of data: byte strings that are stored apart from others.
 
@@ -61,6 +63,7 @@ def blob_field(name: str, *, nullable: bool = True) -> pa.Field:
     return pa.field(name, pa.large_binary(), nullable, {BLOB_KEY: b"true"})
 
 
+@checked
 def blob_array(values: Iterable[bytes | bytearray | memoryview | None]) -> pa.LargeBinaryArray:
     """Return the values of a column of blobs; see `blob_field`.
 
@@ -218,6 +221,8 @@ def table_schema(schema: pa.Schema, version: FileVersion) -> pa.Schema:
 
     Byte strings that are marked as blobs become `large_binary`, or the extension type where the version has it.
     """
+    for column in schema:
+        check_depth(column)
     return pa.schema([_table_field(field, version) for field in schema], metadata=schema.metadata)
 
 

@@ -40,6 +40,7 @@ _BFLOAT16_ITEM = pa.field(
 )
 _MAX_FIELDS = 100_000
 _MAX_TYPE_PARTS = 100
+_MAX_NESTING = 62
 
 _PLAIN_TYPES: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -169,6 +170,11 @@ class Field:
         InvalidInputError
             If its metadata is no text.
         """
+        check_depth(field)
+        return cls._from_arrow(field)
+
+    @classmethod
+    def _from_arrow(cls, field: pa.Field) -> Field:
         arrow_type = field.type
         metadata = dict(field.metadata or {})
         if isinstance(arrow_type, pa.BaseExtensionType):
@@ -183,7 +189,7 @@ class Field:
             logical_type=logical_type,
             nullable=field.nullable,
             metadata=metadata,
-            children=tuple(cls.from_arrow(child) for child in _arrow_children(arrow_type)),
+            children=tuple(cls._from_arrow(child) for child in _arrow_children(arrow_type)),
             extension_name=metadata.get(_EXTENSION_NAME, b"").decode(errors="replace"),
             **keys_of(metadata),
         )
@@ -277,12 +283,13 @@ def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
     Raises
     ------
     CorruptFileError
-        If ids repeat or a parent does not precede its child.
+        If ids repeat, siblings share a name, or a parent does not precede its child.
     """
     listed = list(messages)
     if len(listed) > _MAX_FIELDS:
         raise CorruptFileError(f"the schema lists {len(listed)} fields; at most {_MAX_FIELDS} are read")
     children: dict[int, list[file_pb2.Field]] = {TOP_LEVEL_PARENT: []}
+    named: set[tuple[int, str]] = set()
     for message in listed:
         if message.id < 0 or message.id in children:
             raise CorruptFileError(f"the schema has field id {message.id} ({message.name!r}) twice or below 0")
@@ -290,6 +297,9 @@ def parse_fields(messages: Iterable[file_pb2.Field]) -> tuple[Field, ...]:
             raise CorruptFileError(
                 f"field {message.name!r} names parent {message.parent_id}, which does not precede it"
             )
+        if (message.parent_id, message.name) in named:
+            raise CorruptFileError(f"the schema has two fields {message.name!r} side by side")
+        named.add((message.parent_id, message.name))
         children[message.parent_id].append(message)
         children[message.id] = []
 
@@ -373,6 +383,20 @@ def _check_unique_names(fields: Iterable[Field], parent: str) -> None:
             raise InvalidInputError(f"{parent} has two columns named {field.name!r}; rename one of them")
         seen.add(field.name)
         _check_unique_names(field.children, f"column {field.name!r}")
+
+
+def check_depth(field: pa.Field) -> None:
+    """Refuse types that are nested deeper than Arrow hands from one library to another, whatever is in the files."""
+    level, depth = [field.type], 0
+    while level:
+        if depth > _MAX_NESTING:
+            raise NotSupportedError(
+                f"column {field.name!r} is nested more than {_MAX_NESTING} levels deep, and no other library of Arrow"
+                " could read it; flatten it"
+            )
+        storages = (t.storage_type if isinstance(t, pa.BaseExtensionType) else t for t in level)
+        level = [t.field(index).type for t in storages for index in range(t.num_fields)]
+        depth += 1
 
 
 def _arrow_children(arrow_type: pa.DataType) -> list[pa.Field]:

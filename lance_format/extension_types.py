@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from lance_format.arguments import checked
+
 EXTENSION_KEYS = (b"ARROW:extension:name", b"ARROW:extension:metadata")
 """The entries of a field's metadata that say which extension type it has."""
 _NAME = EXTENSION_KEYS[0]
@@ -145,6 +147,7 @@ def with_item(list_type: pa.DataType, item: pa.Field) -> pa.DataType:
     return pa.large_list(item) if pa.types.is_large_list(list_type) else pa.list_(item)
 
 
+@checked
 def storage_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema with storage types in place of extension types, of which nothing is left."""
     return pa.schema([_map_field(field, lambda leaf: leaf) for field in schema], metadata=schema.metadata)

@@ -29,6 +29,8 @@ from lance_format.expressions import json_functions, lists
 from lance_format.expressions.casts import round_decimals
 from lance_format.expressions.order import compare
 
+_MOST_REPEATED_BYTES = 1 << 28
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -93,6 +95,17 @@ def _of_list(function: Callable[[pa.Array, pa.Scalar], Any]) -> Callable[..., An
         )
 
     return apply
+
+
+def _repeat_text(values: Any, counts: Any) -> Any:
+    """Repeat texts, unless they get so long that memory would not hold those of a batch."""
+    sizes = pc.multiply(pc.cast(pc.binary_length(values), pa.float64()), pc.cast(counts, pa.float64(), safe=False))
+    total = pc.sum(sizes).as_py() if isinstance(sizes, pa.Array) else sizes.as_py()
+    if (total or 0) > _MOST_REPEATED_BYTES:
+        raise InvalidInputError(
+            f"repeat makes text of {total:.3g} bytes of the rows of one batch; at most {_MOST_REPEATED_BYTES} are made"
+        )
+    return pc.binary_repeat(values, counts)
 
 
 def _repeat(value: Any, count: int) -> pa.Array:
@@ -321,7 +334,7 @@ FUNCTIONS: dict[str, Function] = {
     "ltrim": Function(_trim(pc.utf8_ltrim), ("string", "constant"), required=1),
     "rtrim": Function(_trim(pc.utf8_rtrim), ("string", "constant"), required=1),
     "reverse": Function(pc.utf8_reverse, ("string",)),
-    "repeat": Function(lambda values, count: pc.binary_repeat(values, count), ("string", "integer")),
+    "repeat": Function(_repeat_text, ("string", "integer")),
     "replace": Function(_replace, ("string", "constant", "constant")),
     "regexp_like": Function(_regexp_like, ("string", "constant", "constant"), required=2),
     "regexp_match": Function(_regexp_match, ("string", "constant", "constant"), required=2),

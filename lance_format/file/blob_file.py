@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lance_format.arguments import checked_methods
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.file.blobs import BlobLocation
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
+@checked_methods
 class BlobFile(io.RawIOBase):
     """The bytes of a blob, of which those are read that are asked for; made by `LanceDataset.take_blobs`.
 

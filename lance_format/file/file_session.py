@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.byte_io import ByteRange
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, LanceError, StorageError
 from lance_format.file.lance_file import LanceFileReader, LanceFileWriter
 from lance_format.object_store import CHUNK_BYTES, ObjectNotFoundError, read_chunks, resolve, write_chunks
 
@@ -31,6 +33,7 @@ class ListResult:
     objects: list[str]
 
 
+@checked_methods
 class LanceFileSession:
     """Reads and writes files below one directory; all paths are relative to it, and none leads out of it.
 
@@ -113,7 +116,7 @@ class LanceFileSession:
     def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
         """Copy a local file to a path of the session, where it replaces what is there."""
         target = self._place(_check(remote_path))
-        with Path(local_path).open("rb") as source:
+        with _local_errors("read", local_path), Path(local_path).open("rb") as source:
             write_chunks(self._store, target, iter(lambda: source.read(CHUNK_BYTES), b""))
 
     def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
@@ -121,9 +124,10 @@ class LanceFileSession:
         reader = self._store.open_reader(self._place(_check(remote_path)))
         part = Path(f"{os.fspath(local_path)}.part")
         try:
-            with part.open("wb") as target:
-                target.writelines(read_chunks(reader))
-            part.replace(local_path)
+            with _local_errors("write", local_path):
+                with part.open("wb") as target:
+                    target.writelines(read_chunks(reader))
+                part.replace(local_path)
         finally:
             reader.close()
             part.unlink(missing_ok=True)
@@ -149,3 +153,14 @@ def _check(path: str) -> str:
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise InvalidInputError(f"{path!r} is no path below the directory of the session")
     return path
+
+
+@contextlib.contextmanager
+def _local_errors(action: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let what a local file refuses become an error of this library."""
+    try:
+        yield
+    except LanceError:
+        raise
+    except (OSError, ValueError) as error:
+        raise StorageError(f"cannot {action} the local file {os.fspath(path)!r}: {error}") from error

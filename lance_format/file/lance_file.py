@@ -10,9 +10,11 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf import text_format
 
+from lance_format.arguments import checked_methods
 from lance_format.blob_fields import as_bytes
 from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
@@ -91,6 +93,7 @@ class LanceFileMetadata:
     minor_version: int
 
 
+@checked_methods
 class ReaderResults:
     """Rows that have been asked for; reading them starts when they are used, once."""
 
@@ -106,6 +109,7 @@ class ReaderResults:
         return self.reader.read_all()
 
 
+@checked_methods
 class LanceFileReader:
     """Reads a data file; blobs as bytes.
 
@@ -178,7 +182,7 @@ class LanceFileReader:
             If a row does not exist or they do not ascend.
         """
         del batch_readahead
-        rows = np.asarray(indices, np.int64)
+        rows = _row_numbers(indices)
         if batch_size < 1:
             raise InvalidInputError(f"batch_size is {batch_size}; it must be at least 1")
         taken = self._reader.take(self._columns, rows)
@@ -229,6 +233,16 @@ class LanceFileReader:
         return ReaderResults(pa.RecordBatchReader.from_batches(self._schema.to_arrow(), batches))
 
 
+def _row_numbers(indices: Sequence[int]) -> npt.NDArray[np.int64]:
+    try:
+        given = np.asarray(indices)
+        if given.size and given.dtype.kind not in "iu":
+            raise TypeError(f"they are {given.dtype}")
+        return given.astype(np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"the indices are no whole numbers: {error}") from error
+
+
 def _describe_buffer(buffer: ByteRange) -> LanceBufferDescriptor:
     return LanceBufferDescriptor(buffer.offset, buffer.size)
 
@@ -246,6 +260,7 @@ def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
     return LanceColumnMetadata([_describe_buffer(buffer) for buffer in column.buffers], pages)
 
 
+@checked_methods
 class LanceFileWriter:
     """Writes a data file; as a context manager it closes the file, or leaves none behind an exception.
 

@@ -78,6 +78,10 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     if not isinstance(uri, str | os.PathLike):
         raise InvalidInputError(f"the path of a table is needed, as a string; it is {uri!r}")
     text = os.fspath(uri)
+    if not isinstance(text, str):
+        raise InvalidInputError(f"the path of a table is needed, as a string; it is {text!r}")
+    if not _is_text(text) or "\0" in text:
+        raise InvalidInputError(f"{text!r} is not a path: it has a character that no path can have")
     if not text.strip():
         raise InvalidInputError("the path of the table is empty; name the directory that holds it")
     match = _SCHEME.match(text)
@@ -88,6 +92,14 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
             f"the storage {scheme}:// is not supported; use a path of the local file system or a file:// URI"
         )
     return make_store(storage_options or {}), _path_in_store(scheme, text)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # A lone surrogate is in no encoding.
+        return False
+    return True
 
 
 def absolute_uri(uri: str | os.PathLike[str]) -> str:
@@ -108,6 +120,10 @@ def _file_uri_path(uri: str) -> str:
     parts = urllib.parse.urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
         raise InvalidInputError(f"{uri} names the host {parts.netloc!r}; a local path reads file:///directory/table")
+    if parts.query or parts.fragment or uri[-1] in "?#":
+        raise InvalidInputError(
+            f"{uri} has a query or a fragment, which files do not have; write ? as %3F and # as %23, or give a path"
+        )
     return _absolute(urllib.parse.unquote(parts.path))
 
 

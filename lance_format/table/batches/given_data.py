@@ -53,16 +53,11 @@ def is_data_frame(data: Any) -> bool:
 
 def _as_arrow(data: Any, schema: pa.Schema | None) -> Any:
     """Return data of other kinds as a table or a reader, and what is of no known kind as it is."""
-    if is_data_frame(data):
-        # What pandas says about itself in the metadata concerns its index, which is not stored.
-        data = pa.Table.from_pandas(data, schema=schema, preserve_index=False).replace_schema_metadata(
-            None if schema is None else schema.metadata
-        )
-    elif isinstance(data, dict):
-        data = pa.Table.from_pydict(data, schema=schema)
-    elif isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        data = pa.Table.from_pylist(data, schema=schema)
-    elif isinstance(data, pa.RecordBatch):
+    try:
+        data = _from_python(data, schema)
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, pa.ArrowException) as error:
+        raise InvalidInputError(f"the values given make no Arrow table: {error}") from error
+    if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
@@ -74,6 +69,20 @@ def _as_arrow(data: Any, schema: pa.Schema | None) -> Any:
         return pa.RecordBatchReader.from_batches(data.schema, data.to_batches())  # A dataset, ours or pyarrow's.
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
+    return data
+
+
+def _from_python(data: Any, schema: pa.Schema | None) -> Any:
+    """Return lists and data frames as a table, and anything else as it is."""
+    if is_data_frame(data):
+        # What pandas says about itself in the metadata concerns its index, which is not stored.
+        return pa.Table.from_pandas(data, schema=schema, preserve_index=False).replace_schema_metadata(
+            None if schema is None else schema.metadata
+        )
+    if isinstance(data, dict):
+        return pa.Table.from_pydict(data, schema=schema)
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+        return pa.Table.from_pylist(data, schema=schema)
     return data
 
 

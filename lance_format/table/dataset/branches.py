@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.table.dataset.tags import OrderedRefs, order_refs
 from lance_format.table.format.layout import branch_location
@@ -30,6 +31,7 @@ from lance_format.table.versions.refs import (
 from lance_format.table.versions.table_version import TableVersion
 
 
+@checked_methods
 class Branches:
     """The branches of a table but the main one. Made by `LanceDataset.branches`."""
 

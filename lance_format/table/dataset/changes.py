@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.table.batches.given_data import to_table
 from lance_format.table.changes.columns.add import AddColumnsPlan, add_columns, plan_add_columns
 from lance_format.table.changes.columns.alter import alter_columns, drop_columns
@@ -44,6 +45,7 @@ class InsertKeywords(WriteKeywords, total=False):
     progress: FragmentWriteProgress | None
 
 
+@checked_methods
 class DatasetChanges(OpenTable):
     """Methods that change a table, and move the object to the version that they make. Part of `LanceDataset`."""
 

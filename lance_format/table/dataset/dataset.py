@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyroaring
 
+from lance_format.arguments import checked, checked_methods
 from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.changes.write.adopt_file import describe_file
@@ -36,6 +37,7 @@ from lance_format.table.versions.history import load_latest, load_version
 from lance_format.table.versions.table_version import TableVersion
 
 
+@checked
 def dataset(
     uri: str | os.PathLike[str],
     version: Reference | None = None,
@@ -91,6 +93,7 @@ def dataset(
     return opened if version is None or number is not None else opened.checkout_version(version)
 
 
+@checked_methods
 class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory):
     """A version of a table. Made by `dataset` and `write_dataset`; can be pickled.
 

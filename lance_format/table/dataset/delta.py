@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.fragments.row_columns import ROW_ID
 from lance_format.table.scan.options import ScanOptions
@@ -26,6 +27,7 @@ _LINEAGE = (ROW_ID, _CREATED, _UPDATED)
 _BATCH_ROWS = 8192
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class DatasetDelta:
     """The changes after one version of a table, up to and with another. Made by `LanceDataset.delta`.

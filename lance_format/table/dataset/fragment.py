@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.row_numbers import distinct
 from lance_format.table.batches.given_data import to_table
@@ -37,6 +38,7 @@ from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 
+@checked_methods
 class LanceFragment(ScanMethods):
     """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
 
@@ -279,6 +281,7 @@ class LanceFragment(ScanMethods):
         return table.scan(self._metadata, table.manifest.schema.select([]))
 
 
+@checked_methods
 class FragmentSession:
     """Takes rows of a fragment. Made by `LanceFragment.open_session`.
 

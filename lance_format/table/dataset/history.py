@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.table.maintenance.file_inventory import Progress, list_all_files, list_tracked_files
 from lance_format.table.maintenance.migration import migrate_manifest_names
@@ -20,6 +21,7 @@ from lance_format.table.versions.history import summarize
 from lance_format.table.versions.open_table import OpenTable
 
 
+@checked_methods
 class DatasetHistory(OpenTable):
     """Methods about versions and files. Part of `LanceDataset`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.table.indices.building import IndexPlan, create_scalar_index, plan_scalar_index
 from lance_format.table.indices.catalog import describe_index, drop_index
 from lance_format.table.indices.index_config import IndexConfig
@@ -12,6 +13,7 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
 
 
+@checked_methods
 class DatasetIndices(OpenTable):
     """Methods that make, list and drop indices. Part of `LanceDataset`."""
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import parse
@@ -27,6 +28,7 @@ from lance_format.table.versions.table_version import Draft
 _MAX_SECONDS = 30.0
 
 
+@checked_methods
 class MergeInsertBuilder:
     """A merge in the making. Every clause is one method, which returns the builder; `execute` runs it.
 

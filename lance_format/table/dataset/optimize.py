@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.table.changes.columns.metadata import update_config
 from lance_format.table.changes.write.settings import AUTO_CLEANUP_KEYS, auto_cleanup_entries
 from lance_format.table.indices.building import IndexPlan, optimize_indices, plan_optimize_indices
@@ -21,6 +22,7 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
 
 
+@checked_methods
 class Compaction:
     """A compaction in steps that may run on different machines: a plan, its tasks, and one commit or several."""
 
@@ -59,6 +61,7 @@ class Compaction:
         return DatasetOptimizer(dataset).compact_files(**(options or {}))
 
 
+@checked_methods
 class DatasetOptimizer:
     """Ways to make a table faster to read. Made by `LanceDataset.optimize`."""
 

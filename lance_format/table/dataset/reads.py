@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
 from lance_format.table.dataset.delta import DatasetDelta, choose_versions
@@ -25,6 +26,7 @@ from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
 
 
+@checked_methods
 class DatasetReads(OpenTable, ScanMethods):
     """Methods that read a version of a table. Part of `LanceDataset`."""
 

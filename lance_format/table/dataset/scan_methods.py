@@ -7,11 +7,13 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.table.scan.options import ScanKeywords
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
 
 
+@checked_methods
 class ScanMethods:
     """Reads through a scanner. A base of `LanceDataset` and `LanceFragment`, which define the scanner."""
 

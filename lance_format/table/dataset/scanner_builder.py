@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.scan.choose import open_scanner
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from lance_format.table.dataset.dataset import LanceDataset
 
 
+@checked_methods
 class ScannerBuilder:
     """A scan in the making. Every method sets what the argument of `LanceDataset.scanner` of its name does.
 
@@ -49,7 +51,7 @@ class ScannerBuilder:
         """Set the columns to read; all by default."""
         return self._set(columns=cols)
 
-    def filter(self, filter: Filter) -> Self:
+    def filter(self, filter: Filter | None) -> Self:
         """Set which rows to read."""
         return self._set(filter=filter)
 

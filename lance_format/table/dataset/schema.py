@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.datatypes import Field, Schema
 from lance_format.file.json_columns import with_text
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class LanceField:
     """A field of a `LanceSchema`.
@@ -59,6 +61,7 @@ class LanceField:
         return self._field.clustering_key_position or None
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class LanceSchema:
     """The columns of a table. Made by `LanceDataset.lance_schema`, `LanceFragment.merge_columns` and `from_pyarrow`.

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.table.indices.coverage import index_stats
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import TableVersion
@@ -39,6 +40,7 @@ class DataStatistics:
     fields: list[FieldStatistics]
 
 
+@checked_methods
 class LanceStats:
     """Counts what a version of a table has. Made by `LanceDataset.stats`."""
 

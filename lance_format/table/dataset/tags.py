@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.table.format.ref_names import check_tag_name
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
@@ -26,6 +27,7 @@ from lance_format.table.versions.table_version import TableVersion
 OrderedRefs = list[tuple[str, dict[str, Any]]]
 
 
+@checked_methods
 class Tags:
     """The tags of a table, all branches together. Made by `LanceDataset.tags`."""
 

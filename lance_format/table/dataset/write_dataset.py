@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.arguments import checked
 from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.changes.write.options import WriteOptions
 from lance_format.table.changes.write.run import write_data
@@ -17,6 +18,7 @@ from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFA
 from lance_format.table.versions.table_version import TableVersion
 
 
+@checked
 def write_dataset(
     data_obj: Any,
     uri: str | os.PathLike[str] | LanceDataset,

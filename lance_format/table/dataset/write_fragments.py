@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack, overload
 
 import pyarrow as pa
 
+from lance_format.arguments import checked
 from lance_format.table.batches.given_data import to_batches
 from lance_format.table.changes.write.options import WriteKeywords
 from lance_format.table.changes.write.plan import plan_write
@@ -44,6 +45,7 @@ def write_fragments(
 ) -> Transaction: ...
 
 
+@checked
 def write_fragments(
     data: Any,
     dataset_uri: str | os.PathLike[str] | OpenTable,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.blob_fields import has_blobs
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
@@ -18,6 +19,7 @@ _ROWS_PER_ZONE = range(1, 2**32)
 _LARGE_BITS = 64
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
     """A kind of index, and what is asked of it.

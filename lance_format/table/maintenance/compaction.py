@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
@@ -57,6 +58,7 @@ class CompactionMetrics:
         )
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
     """Fragments that a task has written: a value that can be pickled.
@@ -127,6 +129,7 @@ class RewriteResult:
             return cls(*_identity(found), RewriteGroup(old, new))
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
     """Adjacent fragments that are to be written anew: a value that can be pickled.
@@ -201,6 +204,7 @@ class CompactionTask:
         return RewriteResult(self.read_version, self.uuid, RewriteGroup(tuple(self.fragments), tuple(written)))
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """Plan of a compaction; see `plan_compaction`.

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_format.table.scan.metrics import ScanMeter
@@ -19,6 +20,7 @@ from lance_format.table.scan.tasks import FragmentRanges
 from lance_format.table.versions.table_version import TableVersion
 
 
+@checked_methods
 class DeletedRowsScanner(LanceScanner):
     """A scanner that returns deleted rows among the others; see `LanceDataset.scanner`.
 

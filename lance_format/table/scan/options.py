@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.metrics import MetricsCallback
@@ -35,6 +36,7 @@ _UNSUPPORTED = {
 _SWITCHES = ("with_row_id", "with_row_address", "use_scalar_index", "strict_batch_size", "include_deleted_rows")
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class ColumnOrdering:
     """Order of rows by one column.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.fragments.row_columns import ROW_OFFSET
 from lance_format.table.scan.options import ColumnOrdering, ScanOptions
@@ -20,6 +21,7 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.versions.table_version import TableVersion
 
 
+@checked_methods
 class OrderedScanner(LanceScanner):
     """A scanner that returns rows in an order; see `LanceDataset.scanner`.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from lance_format.arguments import checked_methods
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import to_sql
@@ -33,6 +35,7 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRang
 from lance_format.table.versions.table_version import TableVersion
 
 
+@checked_methods
 class LanceScanner:
     """Reads some rows and columns of a table; see `LanceDataset.scanner`.
 
@@ -120,7 +123,7 @@ class LanceScanner:
         """Read the first rows, and no others."""
         if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 0:
             raise InvalidInputError(f"num_rows is {num_rows!r}; a whole number from 0 on is needed")
-        return self._projection.to_table(first_rows(self.to_batches(), num_rows))
+        return self._projection.to_table(first_rows(self.to_batches(), min(num_rows, sys.maxsize)))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import CorruptFileError
 from lance_format.proto import table_pb2
 from lance_format.table.format.layout import transaction_name
@@ -17,6 +18,7 @@ from lance_format.table.transaction.operations import OPERATIONS, Operation, Oth
 _UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """An operation, the version it was planned on, and the identity by which it is recognised.

@@ -185,7 +185,7 @@ def test_what_cannot_be_indexed(
     ("options", "message"),
     [
         ({"index_names": ["b_idx"]}, "the indices are a_idx"),
-        ({"index_names": "a_idx"}, "no index"),
+        ({"index_names": "a_idx"}, "a sequence of text is needed"),
         ({"num_indices_to_merge": -1}, "is -1"),
         ({"num_indices_to_merge": True}, "is True"),
     ],

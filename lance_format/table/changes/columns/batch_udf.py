@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import pyarrow as pa
 
+from lance_format.arguments import checked, checked_methods
 from lance_format.errors import CorruptFileError, StorageError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 _TABLE = "lance_results"
 
 
+@checked_methods
 class BatchUDF:
     """A function for `LanceDataset.add_columns`. Made by `batch_udf`.
 
@@ -62,6 +64,7 @@ class BatchUDF:
         return super().__reduce_ex__(protocol)
 
 
+@checked
 def batch_udf(
     output_schema: pa.Schema | None = None, checkpoint_file: str | os.PathLike[str] | None = None
 ) -> Callable[[BatchFunction], BatchUDF]:

@@ -14,6 +14,7 @@ from typing import Unpack
 
 import pyarrow as pa
 
+from lance_format.arguments import checked, checked_methods
 from lance_format.blob_fields import table_schema
 from lance_format.datatypes import TOP_LEVEL_PARENT, Field, Schema
 from lance_format.errors import (
@@ -49,6 +50,7 @@ from lance_format.table.versions.history import History, load_history, load_late
 from lance_format.version import STABLE, FileVersion
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class TableWrite:
     """A planned write: a value that can be pickled and sent to those who write fragments. See `plan_write`.
@@ -254,6 +256,7 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
             )
 
 
+@checked
 def plan_write(uri: str, schema: pa.Schema, *, mode: str = "create", **options: Unpack[WriteKeywords]) -> TableWrite:
     """Check that data of a schema can be written to a table, and plan it. Nothing is written.
 

@@ -1,0 +1,246 @@
+"""Checks of what callers hand to public functions and methods, by the annotations of these.
+
+An argument of another type than its annotation ends in an `InvalidInputError` that names it, before anything is done.
+The elements of sequences and mappings are checked too, those of iterators are not, which can be gone through once only.
+Text has to be Unicode: a lone surrogate is in no encoding, and could not be stored.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import inspect
+import reprlib
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from lance_format.errors import InvalidInputError
+
+_Class = TypeVar("_Class", bound=type)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_LIBRARY = __name__.partition(".")[0]
+_MOST_SHOWN = 200
+_NAMES: dict[Any, str] = {
+    str: "text",
+    bytes: "bytes",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    type(None): "None",
+}
+
+
+def checked_methods(cls: _Class) -> _Class:
+    """Check the arguments of the public methods that a class has itself, and those that make an object of it."""
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, staticmethod | classmethod):
+            setattr(cls, name, type(member)(checked(member.__func__)))
+        elif isinstance(member, types.FunctionType):
+            setattr(cls, name, checked(member))
+    return cls
+
+
+def checked(function: _Function) -> _Function:
+    """Check the arguments of a function, which is called with whole numbers and flags of Python for those of NumPy."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def check(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        hints = argument_hints(function)
+        for name, value in bound.arguments.items():
+            hint = hints.get(name, Any)
+            if hint is Any:
+                continue
+            kind = signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                bound.arguments[name] = {key: _check(key, found, hint.get(key, Any)) for key, found in value.items()}
+            elif kind is inspect.Parameter.VAR_POSITIONAL:
+                bound.arguments[name] = tuple(_check(name, found, hint) for found in value)
+            else:
+                bound.arguments[name] = _check(name, value, hint)
+        return function(*bound.args, **bound.kwargs)
+
+    return typing.cast(_Function, check)
+
+
+@functools.cache
+def argument_hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the types of arguments; of keyword arguments that are given as a `TypedDict`, those of its keys.
+
+    Types that are imported for type checkers only are found among the public names of the library.
+    """
+    hints: dict[str, Any] = {}
+    for name, annotation in function.__annotations__.items():
+        if name != "return":
+            hints[name] = _resolve(annotation, function.__globals__)
+    variable = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_KEYWORD]
+    for name in variable:
+        hint = hints.get(name, Any)
+        is_unpacked = typing.get_origin(hint) is typing.Unpack
+        hints[name] = _keys(typing.get_args(hint)[0]) if is_unpacked else Any
+    return hints
+
+
+def _keys(typed: Any) -> dict[str, Any]:
+    return typing.get_type_hints(typed)
+
+
+class _PublicNames(dict[str, Any]):
+    def __missing__(self, name: str) -> Any:
+        library = sys.modules[_LIBRARY]  # It is complete once a function of it is called.
+        if name not in library.__all__:
+            raise KeyError(name)
+        return getattr(library, name)
+
+
+def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
+    return eval(annotation, names, _PublicNames()) if isinstance(annotation, str) else annotation
+
+
+def _check(name: str, value: Any, hint: Any) -> Any:
+    """Return an argument of the type that it should have."""
+    if not _fits(value, hint):
+        shown = reprlib.repr(value)[:_MOST_SHOWN]
+        raise InvalidInputError(f"{name} is {shown}; {_describe(hint)} is needed{_hint_at_surrogates(value)}")
+    return _as_python(value)
+
+
+def _as_python(value: Any) -> Any:
+    """Return a number or a flag of NumPy as one of Python."""
+    if type(value).__module__ == "numpy" and isinstance(value, collections.abc.Hashable) and hasattr(value, "item"):
+        return value.item()
+    return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any or hint is object or isinstance(hint, TypeVar | str):
+        return not isinstance(value, str) or _is_text(value)
+    if hint is None or hint is type(None):
+        return value is None
+    origin = typing.get_origin(hint)
+    if origin is None:
+        return _is_instance(value, hint)
+    if _is_path(origin):
+        return hasattr(type(value), "__fspath__") and _is_instance(value.__fspath__(), str)
+    return _ORIGINS.get(origin, _fits_origin)(value, hint)
+
+
+def _is_path(origin: Any) -> bool:
+    return (getattr(origin, "__module__", ""), getattr(origin, "__name__", "")) == (
+        "os",
+        "PathLike",
+    )  # Nothing below files may import `os`.
+
+
+def _is_instance(value: Any, hint: Any) -> bool:
+    value = _as_python(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is str:
+        return isinstance(value, str) and _is_text(value)
+    if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+        return True
+    return isinstance(value, hint)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _fits_union(value: Any, hint: Any) -> bool:
+    return any(_fits(value, option) for option in typing.get_args(hint))
+
+
+def _fits_literal(value: Any, hint: Any) -> bool:
+    return any(type(value) is type(option) and value == option for option in typing.get_args(hint))
+
+
+def _fits_callable(value: Any, hint: Any) -> bool:  # noqa: ARG001
+    return callable(value)
+
+
+def _fits_mapping(value: Any, hint: Any) -> bool:
+    if not isinstance(value, collections.abc.Mapping):
+        return False
+    key_hint, value_hint = typing.get_args(hint) or (Any, Any)
+    return all(_fits(key, key_hint) and _fits(found, value_hint) for key, found in value.items())
+
+
+def _fits_tuple(value: Any, hint: Any) -> bool:
+    options = typing.get_args(hint)
+    if not isinstance(value, tuple):
+        return False
+    if len(options) == 2 and options[1] is Ellipsis:
+        return all(_fits(found, options[0]) for found in value)
+    return len(value) == len(options) and all(map(_fits, value, options))
+
+
+def _fits_iterable(value: Any, hint: Any) -> bool:
+    """Check an iterable, and its elements if it can be gone through again; numbers are checked where they are used."""
+    origin = typing.get_origin(hint)
+    if isinstance(value, str | bytes) or not isinstance(value, origin):
+        return False
+    (element,) = typing.get_args(hint) or (Any,)
+    if element in (int, Any) or not hasattr(value, "__len__"):
+        return True
+    return all(_fits(found, element) for found in value)
+
+
+def _fits_origin(value: Any, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    return not isinstance(origin, type) or isinstance(value, origin)
+
+
+_ORIGINS: dict[Any, Callable[[Any, Any], bool]] = {
+    typing.Union: _fits_union,
+    types.UnionType: _fits_union,
+    typing.Literal: _fits_literal,
+    collections.abc.Callable: _fits_callable,
+    collections.abc.Mapping: _fits_mapping,
+    dict: _fits_mapping,
+    tuple: _fits_tuple,
+    list: _fits_iterable,
+    set: _fits_iterable,
+    frozenset: _fits_iterable,
+    collections.abc.Iterable: _fits_iterable,
+    collections.abc.Iterator: _fits_iterable,
+    collections.abc.Collection: _fits_iterable,
+    collections.abc.Sequence: _fits_iterable,
+}
+
+
+def _describe(hint: Any) -> str:
+    """Say what a type is, for a message."""
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_describe(option) for option in options if option is not type(None)))
+    if origin is typing.Literal:
+        return " or ".join(map(repr, options))
+    if origin in (collections.abc.Mapping, dict):
+        return f"a mapping of {_describe(options[0])} to {_describe(options[1])}"
+    if origin is tuple:
+        return f"a tuple of {', '.join(_describe(option) for option in options if option is not Ellipsis)}"
+    if origin is collections.abc.Callable:
+        return "a function"
+    if origin is not None and _is_path(origin):
+        return "a path"
+    if origin in _ORIGINS and options:
+        return f"a sequence of {_describe(options[0])}"
+    return _NAMES.get(origin or hint) or str(getattr(hint, "__name__", hint))
+
+
+def _hint_at_surrogates(value: Any) -> str:
+    return "; it has a lone surrogate, which is no text" if isinstance(value, str) and not _is_text(value) else ""
