@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import lance_format
 from lance_format import InvalidInputError, RetryableCommitConflictError, SchemaMismatchError
-from lance_format.table.dataset.dataset import merge_builder
+from lance_format.table.dataset import merge_builder
 
 ROW = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import uuid
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Self
@@ -16,13 +15,15 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import parse
 from lance_format.table.batches.given_data import to_table
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched, WriteMode
-from lance_format.table.changes.merge.execution import merge_insert, plan_merge
+from lance_format.table.changes.merge.execution import MergePlan, MergeResult, merge_insert, plan_merge
 from lance_format.table.changes.merge.explanation import analyze_merge, describe_merge
 from lance_format.table.changes.write.plan import choose_file_version
 from lance_format.table.format.duration import timeout_seconds
 from lance_format.table.scan.projection import Filter, plan_projection
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import run_tasks
 from lance_format.table.versions.table_version import Draft
 
 _MAX_SECONDS = 30.0
@@ -129,7 +130,7 @@ class MergeInsertBuilder:
         """
         return self._set(file_version=choose_file_version(self._table.manifest, version))
 
-    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
+    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
         """Run the merge as one version of the table, and move the dataset to it.
 
         Parameters
@@ -142,8 +143,8 @@ of lists or list of dicts
 
         Returns
         -------
-        dict
-            `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
+        MergeResult
+            Also a mapping: `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
 
         Raises
         ------
@@ -152,14 +153,11 @@ of lists or list of dicts
         """
         merging = self._checked()
         source = to_table(data_obj, schema)
-        result = self._dataset._change(
+        return self._dataset._change(
             lambda table: merge_insert(table, merging, source), self._conflict_retries, self._max_seconds
         )
-        return dataclasses.asdict(result)
 
-    def execute_uncommitted(
-        self, data_obj: Any, *, schema: pa.Schema | None = None
-    ) -> tuple[Transaction, dict[str, int]]:
+    def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
         """Write the files of the merge, and commit nothing.
 
         Parameters
@@ -169,21 +167,41 @@ of lists or list of dicts
 
         Returns
         -------
-        tuple of Transaction and dict
+        tuple of Transaction and MergeResult
             For `LanceDataset.commit`, which fails if others have changed the same rows since the version that the
             dataset showed; rows with the same keys that they have inserted are not noticed. And the counts that
             `execute` returns.
         """
-        with Draft(self._table, str(uuid.uuid4())) as draft:
-            planned = plan_merge(draft, self._checked(), to_table(data_obj, schema))
-        transaction = Transaction(self._table.manifest.version, planned.operation, draft.uuid)
-        return transaction, dataclasses.asdict(planned.result)
+        plan = plan_merge(self._table, self._checked(), to_table(data_obj, schema))
+        with Draft(self._table, plan.uuid) as draft:
+            results = run_tasks(self._table, plan)
+            operation = plan.operation(draft, results)
+        return Transaction(self._table.manifest.version, operation, plan.uuid), plan.outcome(results)
 
-    def execute_batches(self, new_data: Any) -> dict[str, int]:
+    def plan(
+        self, data_obj: Any, *, schema: pa.Schema | None = None, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES
+    ) -> MergePlan:
+        """Plan the merge by tasks that run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        data_obj, schema
+            See `execute`. Each task has all of the data.
+        split_size_bytes : int
+            How much of the files a task reads to find rows that match, about.
+
+        Returns
+        -------
+        MergePlan
+            It merges into the version that the dataset showed when the builder was made.
+        """
+        return plan_merge(self._table, self._checked(), to_table(data_obj, schema), split_size_bytes)
+
+    def execute_batches(self, new_data: Any) -> MergeResult:
         """Run the merge; see `execute`, which reads all data into memory as well."""
         return self.execute(new_data)
 
-    def execute_uncommitted_batches(self, new_data: Any) -> tuple[Transaction, dict[str, int]]:
+    def execute_uncommitted_batches(self, new_data: Any) -> tuple[Transaction, MergeResult]:
         """Write the files of the merge, and commit nothing; see `execute_uncommitted`."""
         return self.execute_uncommitted(new_data)
 

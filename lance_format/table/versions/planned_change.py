@@ -230,9 +230,14 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
         If a task or the commit fails. No file is left, unless it is unclear whether the commit took place.
     """
     with Draft(table, plan.uuid) as draft:
-        results = list(executor(lambda task: task.run(table), plan.tasks))
+        results = run_tasks(table, plan, executor)
         draft.paths += plan._paths(table, results)
         return _land(draft, plan, results) or table, plan.outcome(results)
+
+
+def run_tasks(table: TableVersion, plan: ChangePlan[R, T], executor: Executor = map) -> list[R]:
+    """Run the tasks of a plan, and commit nothing; see `run_change`. Files of tasks stay even if one fails."""
+    return list(executor(lambda task: task.run(table), plan.tasks))
 
 
 def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, LanceDataset, RetryableCommitConflictError
+from lance_format import InvalidInputError, LanceDataset, MergeInsertBuilder, RetryableCommitConflictError
 from lance_format.table.versions.planned_change import ChangePlan
 
 ROWS = 20_000
@@ -39,6 +39,30 @@ def add_rows(table: LanceDataset) -> None:
     for fragment in range(4):
         first = ROWS + fragment * 100
         table.insert({"id": range(first, first + 100), "name": ["owl"] * 100})
+
+
+def data(*columns: str) -> pa.Table:
+    """Return new values for some rows, and rows that the table lacks."""
+    ids = [*range(5, ROWS, 7), *range(ROWS, ROWS + 500)]
+    return pa.table({"id": ids, "name": [f"emu {row}" for row in ids]}).select(["id", *columns])
+
+
+def upsert(table: LanceDataset) -> MergeInsertBuilder:
+    return table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+
+
+def synchronize(table: LanceDataset) -> MergeInsertBuilder:
+    """Build a merge that updates some rows that match, and deletes some of the others."""
+    builder = table.merge_insert("id").when_matched_update_all("target.id % 2 = 0").when_not_matched_insert_all()
+    return builder.when_not_matched_by_source_delete("id % 5 = 1")
+
+
+def rewrite(table: LanceDataset) -> MergeInsertBuilder:
+    return table.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+
+
+def widen(table: LanceDataset) -> None:
+    table.add_columns({"size": "id * 3"})
 
 
 @dataclass(frozen=True)
@@ -81,6 +105,38 @@ CHANGES = {
     "new columns by a decorated function": Change(
         lambda table: table.plan_add_columns(length, **SPLIT),
         lambda table: table.add_columns(length),
+    ),
+    "merge": Change(
+        lambda table: upsert(table).plan(data("name"), **SPLIT),
+        lambda table: upsert(table).execute(data("name")),
+        rival=lambda table: table.delete("id = 5"),
+    ),
+    "merge of some columns": Change(
+        lambda table: upsert(table).plan(data("name"), **SPLIT),
+        lambda table: upsert(table).execute(data("name")),
+        prepare=widen,
+        rival=lambda table: table.insert({"id": [ROWS + 3]}),
+    ),
+    "merge that deletes": Change(
+        lambda table: synchronize(table).plan(data("name"), **SPLIT),
+        lambda table: synchronize(table).execute(data("name")),
+        rival=lambda table: upsert(table).execute({"id": [ROWS], "name": ["owl"]}),
+    ),
+    "merge that deletes by key": Change(
+        lambda table: table.merge_insert("id").when_matched_delete().plan(data(), **SPLIT),
+        lambda table: table.merge_insert("id").when_matched_delete().execute(data()),
+        rival=lambda table: table.delete("id = 5"),
+    ),
+    "merge that inserts": Change(
+        lambda table: table.merge_insert("id").when_not_matched_insert_all().plan(data("name"), **SPLIT),
+        lambda table: table.merge_insert("id").when_not_matched_insert_all().execute(data("name")),
+        rival=lambda table: table.insert({"id": [ROWS + 3], "name": ["jay"]}),
+    ),
+    "merge in place": Change(
+        lambda table: rewrite(table).plan(data("name"), **SPLIT),
+        lambda table: rewrite(table).execute(data("name")),
+        prepare=widen,
+        rival=lambda table: table.update({"name": "'owl'"}, "id = 5"),
     ),
     "index": Change(
         lambda table: table.plan_scalar_index("id", "ZONEMAP", **SPLIT),
@@ -261,6 +317,40 @@ def test_rows_and_checkpoints_are_for_one_process(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="checkpoint is a file of one process"):
         table.plan_add_columns(resumed)
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_rows_of_a_merge_that_match_twice_or_must_not_are_found_by_tasks(tmp_path: Path) -> None:
+    table = write(tmp_path)
+    plan = upsert(table).plan({"id": [3, ROWS - 1, ROWS - 1], "name": ["owl", "emu", "jay"]}, **SPLIT)
+    with pytest.raises(InvalidInputError, match=f"several rows of the data match .* id = {ROWS - 1}"):
+        execute(plan, table)
+    plan = table.merge_insert("id").when_matched_fail().when_not_matched_insert_all().plan(data("name"), **SPLIT)
+    with pytest.raises(InvalidInputError, match="has a row already"):
+        execute(plan, table)
+    plan = upsert(table).plan({"id": [-1, -1, None], "name": ["owl", "emu", "jay"]}, **SPLIT)
+    assert plan.commit(table, execute(plan, table)) == {
+        "num_inserted_rows": 3,
+        "num_updated_rows": 0,
+        "num_deleted_rows": 0,
+    }
+    assert table.count_rows() == ROWS + 3
+
+
+def test_a_merge_into_an_empty_table_inserts(tmp_path: Path) -> None:
+    table = lance_format.write_dataset(data("name").schema.empty_table(), tmp_path / "table.lance")
+    plan = upsert(table).plan(data("name"))
+    assert plan.tasks == ()
+    assert plan.commit(table, []).num_inserted_rows == data().num_rows
+    assert lance.dataset(table.uri).to_table() == data("name")
+
+
+def test_one_task_of_a_merge_inserts_beside_what_it_updates(tmp_path: Path) -> None:
+    table, other = write(tmp_path / "a"), write(tmp_path / "b")
+    plan = upsert(table).plan(data("name"))
+    assert [task.inserts for task in plan.tasks] == [True]
+    assert plan.commit(table, execute(plan, table)) == upsert(other).execute(data("name"))
+    assert len(table.get_fragments()) == len(other.get_fragments()) == 5
+    assert table.to_table() == other.to_table()
 
 
 @pytest.mark.parametrize("size", [0, True, 1.5])

@@ -1,46 +1,47 @@
 """Merging rows into a table by key: those that are there are replaced or deleted, those that are not are inserted.
 
-`lance_format.table.changes.merge.matching` finds what becomes of which row. Replaced rows are marked as
-deleted, and written anew beside those that are inserted. Columns that the data lacks are read for
-replaced rows only.
+`lance_format.table.changes.merge.matching` finds what becomes of which row. Replaced rows are marked as deleted, and
+their new forms written to other fragments. Columns that the data lacks are read for replaced rows only.
 
-Of two merges that insert the same new key at the same time, the one that commits last has to be planned again, and then
-finds the key: before every attempt to create the new version, the rows that others have added are searched for it.
+A task searches a part of the target, and has the whole source. Which rows are new is known once all tasks have ended:
+a task that searches all of the target inserts them itself, else the commit does.
 """
 
 from __future__ import annotations
 
+import itertools
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyroaring
 
-from lance_format.blob_fields import BlobHandling, read_schema
-from lance_format.datatypes import Schema
-from lance_format.errors import RetryableCommitConflictError
-from lance_format.table.batches.key_index import Numbers
-from lance_format.table.batches.partial_structs import overlay
+from lance_format.row_numbers import from_bitmap, to_bitmap
+from lance_format.table.batches.partial_structs import with_given_fields
+from lance_format.table.changes.merge.absence import absence_of
 from lance_format.table.changes.merge.clauses import Merging, WriteMode
-from lance_format.table.changes.merge.in_place import check_in_place, merge_in_place
-from lance_format.table.changes.merge.matching import Matches, MergeSource, describe_key, find_matches, read_source
+from lance_format.table.changes.merge.in_place import check_in_place, rewrite_columns, rewriting
+from lance_format.table.changes.merge.matching import Matches, MergeSource, bind_terms, find_matches, read_source
+from lance_format.table.changes.merge.new_rows import inserted_rows, replaced_rows
 from lance_format.table.changes.rows.replaced_rows import MovedRows, mark_deleted
-from lance_format.table.format.file_entries import DataFile
+from lance_format.table.changes.rows.row_changes import RowChanges, divide, unite
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.manifest import Manifest
 from lance_format.table.scan.metrics import ScanMetrics
+from lance_format.table.scan.options import ScanOptions
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import ScanTask, divide_fragments
 from lance_format.table.transaction.operations import Update
 from lance_format.table.versions.commit import Precondition
+from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 
-_BATCH_ROWS = 8192
 
-
-@dataclass(frozen=True, slots=True)
-class MergeResult:
-    """Numbers of rows that a merge changed.
+@dataclass(frozen=True, eq=False)
+class MergeResult(ChangeResult):
+    """Outcome of a merge.
 
     Parameters
     ----------
@@ -57,8 +58,150 @@ class MergeResult:
     num_deleted_rows: int
 
 
-def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tuple[TableVersion, MergeResult]:
-    """Merge rows into a table, and commit that.
+@dataclass(frozen=True, slots=True)
+class MergeChanges(RowChanges):
+    """Rows that a task of a merge replaced, deleted or inserted. Can be pickled.
+
+    Parameters
+    ----------
+    num_updated : int
+        Rows that were replaced.
+    matched : pyroaring.BitMap
+        Numbers of the keys of the source that rows have; empty if the merge inserts none.
+    rewritten : tuple of FragmentMetadata
+        Fragments whose columns were written anew where they are.
+    offsets : mapping of int to bytes
+        Rows of these that were replaced, by fragment id.
+    reads : ScanMetrics, optional
+        What was read of the target to find rows that match.
+    """
+
+    num_updated: int = 0
+    matched: pyroaring.BitMap = field(default_factory=pyroaring.BitMap)
+    rewritten: tuple[FragmentMetadata, ...] = ()
+    offsets: Mapping[int, bytes] = field(default_factory=dict)
+    reads: ScanMetrics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask(ChangeTask[MergeChanges]):
+    """Finds the rows of a part of the target that match, and writes their new forms.
+
+    Parameters
+    ----------
+    read_version : int
+    number : int
+        Tells the tasks of the plan apart.
+    uuid : str
+        Of the plan; the data files that are written carry it.
+    merging : Merging
+    source : MergeSource
+        All of it, in each task.
+    part : ScanTask, optional
+        The rows to search; all if not given.
+    inserts : bool
+        Whether to write the rows without a match as well.
+    """
+
+    read_version: int
+    number: int
+    uuid: str
+    merging: Merging
+    source: MergeSource = field(repr=False)
+    part: ScanTask | None = None
+    inserts: bool = False
+
+    def run(self, table: TableVersion) -> MergeChanges:
+        """Find and write the rows; see `execute`."""
+        found = find_matches(table, self.merging, self.source, self.part)
+        num_updated = sum(len(update) for update in found.updates.values())
+        if self.merging.write_mode is WriteMode.REWRITE_COLUMNS:
+            rewritten, offsets = rewrite_columns(Draft(table, self.uuid), self.merging, self.source, found)
+            return MergeChanges(
+                self.number, num_updated=num_updated, rewritten=rewritten, offsets=offsets, reads=found.reads
+            )
+        moved = MovedRows()
+        batches = self._rows(table, found, moved)
+        version = self.merging.file_version
+        written = table.write_fragments(batches, table.manifest.schema, uuid=self.uuid, file_version=version)
+        matched = np.flatnonzero(found.matched) if self.merging.inserts else np.zeros(0, np.int64)
+        return MergeChanges(
+            self.number,
+            found.gone,
+            tuple(moved.name(written)),
+            num_updated=num_updated,
+            matched=to_bitmap(matched),
+            reads=found.reads,
+        )
+
+    def _rows(self, table: TableVersion, found: Matches, moved: MovedRows) -> Iterator[pa.RecordBatch]:
+        yield from replaced_rows(table, self.source, found.updates.values(), moved)
+        if self.inserts:
+            yield from inserted_rows(table, self.source, np.flatnonzero(self.source.without_match(found.matched)))
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan(ChangePlan[MergeChanges, MergeResult]):
+    """Planned merge. Made by `plan_merge`.
+
+    Parameters
+    ----------
+    read_version : int
+    uuid : str
+    merging : Merging
+    source : MergeSource
+    tasks : tuple of MergeTask
+    """
+
+    read_version: int
+    uuid: str
+    merging: Merging
+    source: MergeSource = field(repr=False)
+    tasks: tuple[MergeTask, ...]
+
+    def operation(self, draft: Draft, results: Sequence[MergeChanges]) -> Update:
+        """Write deletion files, and the rows that are inserted unless a task has."""
+        table = draft.table
+        if self.merging.write_mode is WriteMode.REWRITE_COLUMNS:
+            rewritten = sorted(itertools.chain.from_iterable(result.rewritten for result in results), key=_id_of)
+            offsets = {number: rows for result in results for number, rows in result.offsets.items()}
+            return rewriting(table, self.merging, self.source, rewritten, offsets)
+        removed, written = unite(results)
+        schema = table.manifest.schema
+        if self.merging.inserts and not any(task.inserts for task in self.tasks):
+            batches = inserted_rows(table, self.source, np.flatnonzero(self._is_new(results)))
+            version = self.merging.file_version
+            written += tuple(table.write_fragments(batches, schema, uuid=self.uuid, file_version=version))
+        marked = mark_deleted(draft, removed)
+        fields = frozenset(node.id for node in schema.walk())
+        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields)
+
+    def precondition(self, table: TableVersion, results: Sequence[MergeChanges]) -> Precondition | None:
+        """Return the check that nobody has added the keys that are inserted."""
+        return absence_of(table, self.source, self._is_new(results))
+
+    def outcome(self, results: Sequence[MergeChanges]) -> MergeResult:
+        """Count the rows."""
+        num_updated = sum(result.num_updated for result in results)
+        if self.merging.write_mode is WriteMode.REWRITE_COLUMNS:
+            return MergeResult(0, num_updated, 0)
+        num_gone = sum(len(result.removed) for result in results)
+        return MergeResult(int(self._is_new(results).sum()), num_updated, num_gone - num_updated)
+
+    def _is_new(self, results: Sequence[MergeChanges]) -> npt.NDArray[np.bool_]:
+        """Return the rows of the source that are inserted."""
+        if not self.merging.inserts:
+            return np.zeros(self.source.table.num_rows, np.bool_)
+        matched = np.zeros(self.source.keys.num_keys, np.bool_)
+        for result in results:
+            matched[from_bitmap(result.matched)] = True
+        return self.source.without_match(matched)
+
+
+def plan_merge(
+    table: TableVersion, merging: Merging, source: pa.Table, split_size_bytes: int | None = None
+) -> MergePlan:
+    """Plan to merge rows into a table.
 
     Parameters
     ----------
@@ -67,6 +210,37 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
     source : pa.Table
         With the columns of the key. Columns of the table, and fields of structs, that it lacks keep their values in
         rows that are updated, and become null in rows that are inserted.
+    split_size_bytes : int, optional
+        How much of the files a task reads to find rows that match, about. One task searches all if not given.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the source does not fit the table.
+    InvalidInputError
+        If an expression does not fit, or if the merge cannot be written in the mode that is wanted.
+    """
+    rows = read_source(table, merging, source)
+    schema = table.manifest.schema
+    if merging.write_mode is WriteMode.REWRITE_COLUMNS:
+        check_in_place(schema, merging, schema.select(rows.table.schema.names))
+    parts = _divide(table, merging, rows, split_size_bytes)
+    version, identity = table.manifest.version, str(uuid.uuid4())
+    inserts = merging.inserts and len(parts) == 1
+    tasks = tuple(
+        MergeTask(version, number, identity, merging, rows, part, inserts) for number, part in enumerate(parts)
+    )
+    return MergePlan(version, identity, merging, rows, tasks)
+
+
+def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tuple[TableVersion, MergeResult]:
+    """Merge rows into a table, and commit that.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging, source
+        See `plan_merge`.
 
     Returns
     -------
@@ -84,128 +258,27 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
         If several rows of the source match the same row of the target, if a row matches that must not, if an
         expression does not fit, or if the merge cannot be written in the mode that is wanted.
     """
-    with Draft(table, str(uuid.uuid4())) as draft:
-        planned = plan_merge(draft, merging, source)
-        made = draft.commit(planned.operation, precondition=planned.precondition)
-    return made, planned.result
+    return run_change(table, plan_merge(table, merging, source))
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMerge:
-    """A merge whose files have been written. Made by `plan_merge`.
-
-    Parameters
-    ----------
-    operation : Update
-        What is to be committed.
-    precondition : callable, optional
-        Raises if others have added keys that this merge inserts.
-    result : MergeResult
-    reads : ScanMetrics, optional
-        What was read of the target to find rows that match.
-    """
-
-    operation: Update
-    precondition: Precondition | None
-    result: MergeResult
-    reads: ScanMetrics | None
-
-
-def plan_merge(draft: Draft, merging: Merging, source: pa.Table) -> PlannedMerge:
-    """Find out what a merge changes, and write the files for it; see `merge_insert`."""
-    table = draft.table
-    rows = read_source(table, merging, source)
-    in_place = merging.write_mode is WriteMode.REWRITE_COLUMNS
-    if in_place:
-        check_in_place(table.manifest.schema, merging, table.manifest.schema.select(rows.table.schema.names))
-    found = find_matches(table, merging, rows)
-    num_updated = sum(len(update) for update in found.updates.values())
-    if in_place:
-        operation = merge_in_place(draft, merging, rows, found)
-        return PlannedMerge(operation, None, MergeResult(0, num_updated, 0), found.reads)
-    is_new = rows.without_match(found.matched) if merging.inserts else np.zeros(rows.table.num_rows, np.bool_)
-    moved = MovedRows()
-    batches = _new_rows(table, rows, found, np.flatnonzero(is_new), moved)
-    written = moved.name(
-        table.write_fragments(batches, table.manifest.schema, uuid=draft.uuid, file_version=merging.file_version)
-    )
-    marked = mark_deleted(draft, found.gone)
-    fields = frozenset(node.id for node in table.manifest.schema.walk())
-    operation = Update(marked.emptied, marked.updated, tuple(written), fields_rewritten=fields)
-    result = MergeResult(int(is_new.sum()), num_updated, len(found.gone) - num_updated)
-    return PlannedMerge(operation, _absence_of(table, rows, is_new), result, found.reads)
-
-
-def _new_rows(
-    table: TableVersion, source: MergeSource, found: Matches, inserted: Numbers, moved: MovedRows
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are to be written: replaced ones in the order of the target, then those that are inserted."""
+def _divide(
+    table: TableVersion, merging: Merging, source: MergeSource, split_size_bytes: int | None
+) -> Sequence[ScanTask | None]:
+    """Return the parts of the target that tasks search; fragments stay whole if their columns are written anew."""
+    if split_size_bytes is None:
+        return [None]
     schema = table.manifest.schema
-    given = [name for name in source.table.schema.names if name not in source.partial]
-    missing = read_schema(schema.select(name for name in schema.names if name not in given), BlobHandling.ALL_BINARY)
-    for update in found.updates.values():
-        rows, source_rows = update.all()
-        moved.add(rows)
-        scan = table.scan(update.scan.fragment, missing)
-        for row in range(0, source_rows.size, _BATCH_ROWS):
-            part = slice(row, row + _BATCH_ROWS)
-            kept = scan.take_physical(rows.offsets[part]) if missing.fields else None
-            values = source.table.take(pa.array(source_rows[part]))
-            if kept is not None:
-                values = overlay(kept, values, source.partial)
-            yield from _assemble(schema, values, kept)
-    for row in range(0, inserted.size, _BATCH_ROWS):
-        yield from _assemble(schema, source.table.take(pa.array(inserted[row : row + _BATCH_ROWS])), None)
+    terms = bind_terms(schema, merging, with_given_fields(source.table.schema, source.partial))
+    if merging.write_mode is not WriteMode.REWRITE_COLUMNS:
+        return divide(LanceScanner(table, ScanOptions(columns=list(terms.columns))), split_size_bytes)
+    fragments = table.manifest.fragments
+    read = schema.select(source.table.schema.names)
+    nothing = schema.select([])
+    return [
+        ScanTask(tuple((fragments[x].id, 0, table.scan(fragments[x], nothing).physical_rows()) for x in group))
+        for group in divide_fragments(table, range(len(fragments)), read, split_size_bytes)
+    ]
 
 
-def _assemble(schema: Schema, given: pa.Table, kept: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
-    """Return rows of the table: columns of the source, others as they were, or else null."""
-    for node in schema.fields:
-        if node.name in given.schema.names:
-            continue
-        column = pa.nulls(given.num_rows, node.to_arrow_type()) if kept is None else kept.column(node.name)
-        given = given.append_column(pa.field(node.name, column.type), column)
-    return iter(given.select(schema.names).to_batches())
-
-
-def _absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np.bool_]) -> Precondition | None:
-    """Return what makes sure, before a version is made, that nobody has added the keys that are to be inserted."""
-    is_inserted = np.zeros(source.keys.num_keys, np.bool_)
-    is_inserted[source.numbers[is_new & (source.numbers >= 0)]] = True
-    if not is_inserted.any():
-        return None
-    keys = [table.manifest.schema.field(name) for name in source.keys.names]
-    known: dict[int, tuple[DataFile, ...]] = {}
-
-    def check(latest: Manifest) -> None:
-        if not all(key in latest.schema.fields for key in keys):
-            raise RetryableCommitConflictError(
-                f"another writer changed the columns {', '.join(source.keys.names)} of {table.root} meanwhile, by which"
-                " this merge matches rows; nothing was changed: run it again on the latest version"
-            )
-        for fragment in latest.fragments.beyond(table.manifest.fragments):
-            before = table.manifest.fragment(fragment.id)
-            if fragment.files != known.get(fragment.id, () if before is None else before.files):
-                _check_absence(table, latest, fragment, source, is_inserted)
-                known[fragment.id] = fragment.files
-
-    return check
-
-
-def _check_absence(
-    table: TableVersion,
-    latest: Manifest,
-    fragment: FragmentMetadata,
-    source: MergeSource,
-    is_inserted: npt.NDArray[np.bool_],
-) -> None:
-    scan = table.scan(fragment, latest.schema.select(source.keys.names))
-    for batch, _ in scan.read(0, scan.num_rows(), batch_size=source.rows_to_search):
-        rows = pa.Table.from_batches([batch])
-        numbers = source.find(rows)
-        clashing = (numbers >= 0) & is_inserted[numbers]
-        if clashing.any():
-            raise RetryableCommitConflictError(
-                f"another writer added a row with {describe_key(rows, int(clashing.argmax()))} to {table.root}"
-                " meanwhile, which this merge was to insert; nothing was changed: run it again on the latest version"
-            )
+def _id_of(fragment: FragmentMetadata) -> int:
+    return fragment.id

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-import uuid
 
 import pyarrow as pa
 
@@ -14,6 +12,7 @@ from lance_format.table.changes.merge.clauses import Merging, WhenMatched, Write
 from lance_format.table.changes.merge.execution import plan_merge
 from lance_format.table.changes.merge.in_place import check_in_place
 from lance_format.table.changes.merge.matching import bind_terms, fit_source
+from lance_format.table.versions.planned_change import run_tasks
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 
@@ -70,21 +69,22 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
 def analyze_merge(table: TableVersion, merging: Merging, source: pa.Table) -> str:
     """Run a merge, delete the files that it has written, and return `describe_merge` with what that took."""
     start = time.perf_counter()
-    with Draft(table, str(uuid.uuid4())) as draft:
-        planned = plan_merge(draft, merging, source)
+    plan = plan_merge(table, merging, source)
+    with Draft(table, plan.uuid) as draft:
+        results = run_tasks(table, plan)
+        operation = plan.operation(draft, results)
         draft.discard()
-    operation = planned.operation
     files = [file for fragment in operation.new_fragments for file in fragment.files]
     if not operation.rewrites_rows:
         files += [fragment.files[-1] for fragment in operation.updated_fragments]
-    metrics = dataclasses.asdict(planned.result) | {
+    metrics = dict(plan.outcome(results)) | {
         "num_files_written": len(files),
         "bytes_written": sum(file.file_size_bytes for file in files),
         "seconds": round(time.perf_counter() - start, 3),
     }
     lines = [
         describe_merge(table, merging, source.schema, verbose=True),
-        f"reads: {planned.reads}",
+        f"reads: {results[0].reads}",
         f"metrics: {', '.join(f'{name}={value}' for name, value in metrics.items())}",
     ]
     return "\n  ".join(lines)

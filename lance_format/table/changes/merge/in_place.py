@@ -7,6 +7,8 @@ the others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from lance_format.blob_fields import has_blobs
@@ -15,8 +17,9 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.changes.columns.replace import Rows, replace_values, serialize_offsets
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched
 from lance_format.table.changes.merge.matching import FragmentUpdate, Matches, MergeSource
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.transaction.operations import Update
-from lance_format.table.versions.table_version import Draft
+from lance_format.table.versions.table_version import Draft, TableVersion
 
 
 def check_in_place(schema: Schema, merging: Merging, given: Schema) -> None:
@@ -49,7 +52,9 @@ def check_in_place(schema: Schema, merging: Merging, given: Schema) -> None:
             raise InvalidInputError(f'a merge can rewrite columns if {needed}; use write_mode("rewrite_rows")')
 
 
-def merge_in_place(draft: Draft, merging: Merging, source: MergeSource, found: Matches) -> Update:
+def rewrite_columns(
+    draft: Draft, merging: Merging, source: MergeSource, found: Matches
+) -> tuple[tuple[FragmentMetadata, ...], dict[int, bytes]]:
     """Write the columns of the data into the fragments that have rows to update.
 
     Parameters
@@ -58,9 +63,15 @@ def merge_in_place(draft: Draft, merging: Merging, source: MergeSource, found: M
     merging : Merging
     source : MergeSource
     found : Matches
+
+    Returns
+    -------
+    tuple of FragmentMetadata
+        By their ids.
+    dict of int to bytes
+        Rows that were updated, by fragment id.
     """
-    schema = draft.table.manifest.schema
-    columns = schema.select([name for name in source.table.schema.names if name not in merging.on])
+    columns = _columns(draft.table, merging, source)
     values = source.table.select(columns.names)
     partial = {name: kind for name, kind in source.partial.items() if name in columns.names}
     updated, offsets = [], {}
@@ -69,6 +80,18 @@ def merge_in_place(draft: Draft, merging: Merging, source: MergeSource, found: M
         rows = _source_rows(update)
         updated.append(replace_values(draft, fragment, columns, values, rows, partial, merging.file_version))
         offsets[fragment_id] = serialize_offsets(update.all()[0].offsets)
+    return tuple(updated), offsets
+
+
+def rewriting(
+    table: TableVersion,
+    merging: Merging,
+    source: MergeSource,
+    updated: Sequence[FragmentMetadata],
+    offsets: Mapping[int, bytes],
+) -> Update:
+    """Return the operation that puts rewritten columns in the place of those that were there; see `rewrite_columns`."""
+    columns = _columns(table, merging, source)
     fields = frozenset(node.id for column in columns.fields for node in column.walk() if updated)
     return Update(
         frozenset(),
@@ -76,8 +99,13 @@ def merge_in_place(draft: Draft, merging: Merging, source: MergeSource, found: M
         (),
         fields_modified=fields,
         rewrites_rows=False,
-        updated_fragment_offsets=offsets if draft.table.manifest.stable_row_ids else {},
+        updated_fragment_offsets=offsets if table.manifest.stable_row_ids else {},
     )
+
+
+def _columns(table: TableVersion, merging: Merging, source: MergeSource) -> Schema:
+    """Return the columns that are written."""
+    return table.manifest.schema.select([name for name in source.table.schema.names if name not in merging.on])
 
 
 def _source_rows(update: FragmentUpdate) -> Rows:

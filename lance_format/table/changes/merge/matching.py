@@ -26,6 +26,7 @@ from lance_format.table.batches.key_index import KeyIndex, Numbers, RowsByKey, g
 from lance_format.table.batches.partial_structs import find_partial, with_given_fields
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched
 from lance_format.table.changes.rows.replaced_rows import RowSet
+from lance_format.table.changes.rows.row_changes import rows_of
 from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import LiveRows
@@ -33,6 +34,7 @@ from lance_format.table.scan.metrics import ScanMetrics
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import plan_projection, visible_schema
 from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import ScanTask
 from lance_format.table.versions.table_version import TableVersion
 
 _MIN_SEARCHED_ROWS = 64 * 1024
@@ -204,8 +206,16 @@ class Matches:
             update.source_rows.append(replaced_by[is_updated])
 
 
-def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> Matches:
+def find_matches(table: TableVersion, merging: Merging, source: MergeSource, part: ScanTask | None = None) -> Matches:
     """Read the target, and say what becomes of its rows.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging : Merging
+    source : MergeSource
+    part : ScanTask, optional
+        The rows to read; all if not given.
 
     Raises
     ------
@@ -218,7 +228,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource) -> 
     if not source.table.num_rows and not merging.deletes_others:
         return found
     scanner = LanceScanner(table, ScanOptions(columns=list(terms.columns)))
-    for batches, pieces in _gathered(scanner.matching(), source.rows_to_search):
+    for batches, pieces in _gathered(rows_of(scanner, part), source.rows_to_search):
         target = pa.Table.from_batches(batches)
         numbers = source.find(target.select(merging.on))
         found.matched[numbers[numbers >= 0]] = True
