@@ -2,12 +2,12 @@
 
 Afroozeh and Boncz, "The FastLanes Compression Layout: Decoding >100 Billion Integers per Second with Scalar Code",
 VLDB 2023. A block is 1,024 values of T bits. It is seen as T rows of 1024/T lanes; row `r` holds the values from
-`ORDER[r // 8] * 16 + (r % 8) * 128` on, one a lane. Each lane packs its T values of W bits into W words, and word `k`
+`ORDER[r // 8] * 16 + (r % 8) * 128` on, one per lane. Each lane packs its T values of W bits into W words, and word `k`
 of all lanes stands together, so that a row unpacks with the same shifts in every lane:
 
     word 0: lane 0, lane 1, … │ word 1: lane 0, lane 1, … │ … │ word W-1
 
-A row is 1,024 bits whatever T is. The kernels therefore work on 16 words of 64 bits a row, each holding 64/T lanes
+A row is 1,024 bits whatever T is. The kernels therefore work on 16 words of 64 bits per row, each holding 64/T lanes
 side by side, and mask what a shift carries from one lane into the next.
 """
 
@@ -115,11 +115,25 @@ def _unpack_bytes(packed: U8, start: int, bits: int, width: int, scratch: U64, o
 
 @kernel
 def unpack_inline(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, out: U8) -> int:
-    """Unpack chunks that each hold a word of `bits` bits with their bit width, then one packed block.
+    """Unpack chunks that each hold a word with their bit width, then one packed block.
 
-    `starts` and `sizes` count bytes of `packed` and lie within it; `out` has the bytes of all values and of one block
-    more, and a size that is a multiple of 8. Returns the number of values, or -1 - the index of the first malformed
-    chunk.
+    Parameters
+    ----------
+    packed : uint8[…]
+        The chunks.
+    starts, sizes : int64[num_chunks]
+        Byte ranges of the chunks within `packed`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    bits : int
+        Bits per value, and per word with the bit width: 8, 16, 32 or 64.
+    out : uint8[num_values.sum() * bits // 8 + …]
+        Set to the values. It has room for one block more, and its size is a multiple of 8.
+
+    Returns
+    -------
+    int
+        The number of values, or -1 - the index of the first malformed chunk.
     """
     word_bytes = bits // 8
     scratch = np.empty(_ROW_WORDS * 128, np.uint64)
@@ -143,8 +157,21 @@ def unpack_inline(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: in
 def pack_inline(values: U8, widths: I64, bits: int, out: U8) -> int:
     """Write for each block of 1,024 values a word with its bit width and the packed block.
 
-    `values` holds the bytes of the values, `widths` the bits that each block needs; the last block may be short.
-    Returns the number of bytes written.
+    Parameters
+    ----------
+    values : uint8[num_values * bits // 8]
+        The bytes of the values. The last block may be short.
+    widths : int64[num_blocks]
+        The bits that each block needs.
+    bits : int
+        Bits per value: 8, 16, 32 or 64.
+    out : uint8[…]
+        Set to the blocks. It has room for all of them.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     word_bytes = bits // 8
     block_bytes = BLOCK_VALUES * word_bytes
@@ -176,9 +203,27 @@ def _load_block(values: U8, start: int, size: int, block: U64) -> None:
 def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, width: int, out: U8) -> int:
     """Unpack chunks of whole blocks of one bit width, each chunk followed by a tail.
 
-    The tail is plain words if the chunk's size says so, else a padded block. `starts` and `sizes` count bytes of
-    `packed` and lie within it; `out` is as for `unpack_inline`. Returns the number of values, or -1 - the index of the
-    first malformed chunk.
+    The tail is plain words if the chunk's size says so, else a padded block.
+
+    Parameters
+    ----------
+    packed : uint8[…]
+        The chunks.
+    starts, sizes : int64[num_chunks]
+        Byte ranges of the chunks within `packed`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    bits : int
+        Bits per value: 8, 16, 32 or 64.
+    width : int
+        Bits per packed value.
+    out : uint8[num_values.sum() * bits // 8 + …]
+        Set to the values. It has room for one block more, and its size is a multiple of 8.
+
+    Returns
+    -------
+    int
+        The number of values, or -1 - the index of the first malformed chunk.
     """
     word_bytes = bits // 8
     packed_bytes = width * BLOCK_VALUES // 8
@@ -210,8 +255,25 @@ def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: in
 def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, sizes: I64) -> int:
     """Pack chunks of values with one bit width: whole blocks, then a tail in whichever form is smaller.
 
-    Sets `sizes` to each chunk's bytes and returns their sum; `out` has room for as many bytes as `values`, and for one
-    padded block a chunk.
+    Parameters
+    ----------
+    values : uint8[num_values.sum() * bits // 8]
+        The bytes of the values.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    bits : int
+        Bits per value: 8, 16, 32 or 64.
+    width : int
+        Bits per packed value.
+    out : uint8[…]
+        Set to the chunks. It has room for the bytes of `values` and one padded block per chunk.
+    sizes : int64[num_chunks]
+        Set to the bytes of each chunk.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     block_bytes = BLOCK_VALUES * bits // 8
     packed_bytes = width * BLOCK_VALUES // 8
@@ -239,7 +301,7 @@ def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, siz
 
 @kernel
 def bit_widths(values: npt.NDArray[Any], out: I64) -> int:
-    """Set `out` to the bits that each block of 1,024 unsigned values needs; returns the number of blocks."""
+    """Set `out` to the bits that each block of 1,024 unsigned values needs; return the number of blocks."""
     for block in range(out.size):
         seen = values[block * BLOCK_VALUES]
         for value in values[block * BLOCK_VALUES : (block + 1) * BLOCK_VALUES]:

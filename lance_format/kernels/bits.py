@@ -15,9 +15,21 @@ I64 = npt.NDArray[np.int64]
 
 @kernel
 def gather_bits(data: U8, starts: I64, counts: I64, out: U8) -> int:
-    """Copy slices of single bits, one after the other; returns their number.
+    """Copy slices of single bits, one after the other.
 
-    `starts` counts bits of `data`, within which the slices lie; `out` holds zeros.
+    Parameters
+    ----------
+    data : uint8[…]
+        Bits, the least significant one of each byte first.
+    starts, counts : int64[num_slices]
+        Bit ranges of the slices within `data`.
+    out : uint8[(counts.sum() + 7) // 8]
+        Holds zeros, set to the bits.
+
+    Returns
+    -------
+    int
+        The number of bits.
     """
     written = 0
     for index in range(starts.size):
@@ -31,10 +43,27 @@ def gather_bits(data: U8, starts: I64, counts: I64, out: U8) -> int:
 
 @kernel
 def unpack_values(data: U8, starts: I64, counts: I64, width: int, signed: bool, out: npt.NDArray[Any]) -> int:
-    """Widen slices of values of `width` bits, 1 to 64, to those of `out`, one slice after the other.
+    """Widen slices of packed values, one slice after the other.
 
-    `starts` counts bits of `data`, within which the slices lie. The highest bit of a value is repeated if they are
-    signed. Returns the number of values.
+    Parameters
+    ----------
+    data : uint8[…]
+        Values of `width` bits, the least significant bit first.
+    starts : int64[num_slices]
+        Offset of each slice within `data`, in bits.
+    counts : int64[num_slices]
+        Number of values of each slice.
+    width : int
+        Bits per value, 1 to 64.
+    signed : bool
+        Whether the highest bit of a value is its sign.
+    out : integer[counts.sum()]
+        Set to the values.
+
+    Returns
+    -------
+    int
+        The number of values.
     """
     written = 0
     for index in range(starts.size):

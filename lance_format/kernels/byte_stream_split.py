@@ -49,7 +49,24 @@ def _join8(data: U8, first: np.uint64, count: np.uint64, out: npt.NDArray[np.uin
 
 @kernel
 def join4(data: U8, starts: I64, num_values: I64, out: npt.NDArray[np.uint32]) -> int:
-    """Join the four planes of each chunk, slices of `data` that lie within; returns the number of values."""
+    """Join the four planes of each chunk.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        The chunks.
+    starts : int64[num_chunks]
+        Byte offset of each chunk within `data`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    out : uint32[num_values.sum()]
+        Set to the values.
+
+    Returns
+    -------
+    int
+        The number of values.
+    """
     written = np.uint64(0)
     for chunk in range(starts.size):
         _join4(data, np.uint64(starts[chunk]), np.uint64(num_values[chunk]), out, written)
@@ -59,7 +76,7 @@ def join4(data: U8, starts: I64, num_values: I64, out: npt.NDArray[np.uint32]) -
 
 @kernel
 def join8(data: U8, starts: I64, num_values: I64, out: npt.NDArray[np.uint64]) -> int:
-    """Join the eight planes of each chunk, slices of `data` that lie within; returns the number of values."""
+    """Join the eight planes of each chunk into uint64 values; see `join4`."""
     written = np.uint64(0)
     for chunk in range(starts.size):
         _join8(data, np.uint64(starts[chunk]), np.uint64(num_values[chunk]), out, written)
@@ -69,10 +86,25 @@ def join8(data: U8, starts: I64, num_values: I64, out: npt.NDArray[np.uint64]) -
 
 @kernel
 def expand_join4(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8, out: npt.NDArray[np.uint32]) -> int:
-    """Join the planes of chunks that are LZ4 blocks, slices of `data` that lie within.
+    """Join the four planes of each chunk that is an LZ4 block.
 
-    `scratch` has room for the largest chunk and for `lz4.SLACK` bytes. Returns the number of values, or -1 - the index
-    of the first chunk that is not sound or has another number of values.
+    Parameters
+    ----------
+    data : uint8[…]
+        The LZ4 blocks.
+    starts, sizes : int64[num_chunks]
+        Byte ranges of the blocks within `data`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    scratch : uint8[num_values.max() * 4 + lz4.SLACK]
+        Overwritten.
+    out : uint32[num_values.sum()]
+        Set to the values.
+
+    Returns
+    -------
+    int
+        The number of values, or -1 - the index of the first chunk that is malformed or has another number of values.
     """
     written = np.uint64(0)
     for chunk in range(starts.size):
@@ -85,7 +117,7 @@ def expand_join4(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8
 
 @kernel
 def expand_join8(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8, out: npt.NDArray[np.uint64]) -> int:
-    """Join eight planes instead of four; else as `expand_join4`."""
+    """Join the eight planes of each chunk that is an LZ4 block into uint64 values; see `expand_join4`."""
     written = np.uint64(0)
     for chunk in range(starts.size):
         if not decode_block(data, starts[chunk], sizes[chunk], scratch, 0, num_values[chunk] * 8):
@@ -97,7 +129,22 @@ def expand_join8(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8
 
 @kernel
 def split(words: Words, num_values: I64, out: U8) -> int:
-    """Split chunks of consecutive words into planes; returns the number of values."""
+    """Split chunks of consecutive words into planes.
+
+    Parameters
+    ----------
+    words : uint8, uint16, uint32 or uint64[num_values.sum()]
+        The values of the chunks.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    out : uint8[words.nbytes]
+        Set to the planes of each chunk, the least significant bytes first.
+
+    Returns
+    -------
+    int
+        The number of values.
+    """
     width = np.uint64(words.itemsize)
     first = np.uint64(0)
     for chunk in range(num_values.size):

@@ -1,7 +1,6 @@
 """Finding the distinct values of a page, with a hash table of open addressing.
 
-Both kernels stop as soon as there are more distinct values than the caller wants. `slots` has a power of two of
-entries, more than twice as many as there may be distinct values; it is -1 where free, else the number of a value.
+Both kernels stop as soon as there are more distinct values than the caller allows.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 
 SLACK = 16
-"""How many bytes are read beyond the end of the values, and written beyond the end of the result."""
+"""Number of bytes read beyond the end of the values, and written beyond the end of the result."""
 
 TOO_MANY = -1
-"""What is returned if there are more distinct values than wanted."""
+"""Result of a kernel if there are more distinct values than allowed."""
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -41,8 +40,23 @@ def _mix(word: np.uint64) -> np.uint64:
 def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) -> int:
     """Number the distinct words in the order of their first appearance.
 
-    Sets `indices` to the number of each word and `firsts`, which has room for `most`, to where each distinct one
-    appears first. Returns how many there are, or `TOO_MANY`.
+    Parameters
+    ----------
+    words : uint32 or uint64[num_values]
+        The values.
+    most : int
+        Number of distinct words allowed.
+    slots : int32[2**n]
+        Holds -1, more than twice as many entries as `most`. Set to the hash table: numbers of words, -1 where free.
+    firsts : int64[most]
+        Set to the index of the first appearance of each distinct word.
+    indices : uint32[num_values]
+        Set to the number of each word.
+
+    Returns
+    -------
+    int
+        The number of distinct words, or `TOO_MANY`.
     """
     mask = np.uint64(slots.size - 1)
     found = 0
@@ -98,7 +112,27 @@ def _equal_bytes(data: U8, one: int, other: int, size: int) -> bool:
 def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, firsts: I64, indices: U32) -> int:
     """Number the distinct byte strings in the order of their first appearance.
 
-    `data` has `SLACK` bytes after the last value. `hashes` has room for `most`; else as `index_words`.
+    Parameters
+    ----------
+    data : uint8[offsets[-1] + SLACK]
+        The byte strings.
+    offsets : integer[num_values + 1]
+        Byte offsets of the byte strings within `data`.
+    most : int
+        Number of distinct byte strings allowed.
+    slots : int32[2**n]
+        Holds -1, more than twice as many entries as `most`. Set to the hash table: numbers of values, -1 where free.
+    hashes : uint32[most]
+        Set to the hash of each distinct value.
+    firsts : int64[most]
+        Set to the index of the first appearance of each distinct value.
+    indices : uint32[num_values]
+        Set to the number of each value.
+
+    Returns
+    -------
+    int
+        The number of distinct byte strings, or `TOO_MANY`.
     """
     mask = np.uint64(slots.size - 1)
     found = 0
@@ -131,7 +165,22 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
 
 @kernel
 def gather_words(words: Words, indices: Words, out: Words) -> int:
-    """Set `out` to the words of the given numbers, which are valid; returns how many there are."""
+    """Look up words by their numbers.
+
+    Parameters
+    ----------
+    words : integer[num_words]
+        The distinct words.
+    indices : integer[num_values]
+        Valid indices into `words`.
+    out : integer[num_values]
+        Set to the words.
+
+    Returns
+    -------
+    int
+        The number of values.
+    """
     for index in range(np.uint64(indices.size)):
         out[index] = words[np.uint64(indices[index])]
     return indices.size
@@ -139,9 +188,21 @@ def gather_words(words: Words, indices: Words, out: Words) -> int:
 
 @kernel
 def measure_bytes(offsets: Words, indices: Words, out_offsets: Words) -> int:
-    """Set `out_offsets` to where byte strings of the given numbers, which are valid, start one after the other.
+    """Compute the offsets of byte strings that are looked up by their numbers.
 
-    Returns the number of bytes, which may be more than `out_offsets` can say.
+    Parameters
+    ----------
+    offsets : integer[num_items + 1]
+        Byte offsets of the distinct byte strings.
+    indices : integer[num_values]
+        Valid indices of byte strings.
+    out_offsets : integer[num_values + 1]
+        Set to the byte offsets of the values; the first is 0.
+
+    Returns
+    -------
+    int
+        The number of bytes. It may exceed what `out_offsets` can represent; the offsets are invalid then.
     """
     total = np.int64(0)
     for index in range(np.uint64(indices.size)):
@@ -154,10 +215,27 @@ def measure_bytes(offsets: Words, indices: Words, out_offsets: Words) -> int:
 
 @kernel
 def gather_bytes(data: U8, offsets: Words, indices: Words, out: U8) -> int:
-    """Copy the byte strings of the given numbers, which are valid, one after the other; returns the number of bytes.
+    """Look up byte strings by their numbers and copy them, one after the other.
 
-    `out` has `SLACK` bytes after the last byte that is written. Most byte strings are short; two words are copied of
-    every one that does not stand at the end of `data`, so that nothing has to be guessed about their sizes.
+    Most byte strings are short. Two words are copied of each one that does not end near the end of `data`, so that the
+    loop
+    does not branch on their sizes.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        The distinct byte strings.
+    offsets : integer[num_items + 1]
+        Byte offsets of the distinct byte strings within `data`.
+    indices : integer[num_values]
+        Valid indices of byte strings.
+    out : uint8[num_bytes + SLACK]
+        Set to the bytes of the values.
+
+    Returns
+    -------
+    int
+        The number of bytes, without the slack.
     """
     written = np.int64(0)
     for index in range(np.uint64(indices.size)):

@@ -13,9 +13,29 @@ I64 = npt.NDArray[np.int64]
 
 @kernel
 def spread(data: U8, starts: I64, num_values: I64, bits: int, row_bytes: int, offset: int, out: U8) -> int:
-    """Copy values of `bits` bits from chunks, slices of `data` that lie within, to byte `offset` of consecutive rows.
+    """Copy values of any number of bits from chunks to one byte offset of consecutive rows.
 
-    What is left of a value's last byte is set to 0. Returns the number of values.
+    Parameters
+    ----------
+    data : uint8[…]
+        The chunks: values without gaps, the least significant bit first.
+    starts : int64[num_chunks]
+        Byte offset of each chunk within `data`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    bits : int
+        Bits per value.
+    row_bytes : int
+        Bytes per row of `out`.
+    offset : int
+        Byte offset of the value in a row.
+    out : uint8[num_values.sum() * row_bytes]
+        Set to the values. Unused bits of a value's last byte are set to 0; other bytes are left alone.
+
+    Returns
+    -------
+    int
+        The number of values.
     """
     whole = bits // 8
     rest = bits % 8
@@ -44,9 +64,27 @@ def spread(data: U8, starts: I64, num_values: I64, bits: int, row_bytes: int, of
 
 @kernel
 def gather(rows: U8, num_values: I64, bits: int, row_bytes: int, offset: int, out: U8) -> int:
-    """Copy values of `bits` bits from byte `offset` of consecutive rows to chunks, which each end with a whole byte.
+    """Copy values of any number of bits from one byte offset of consecutive rows to chunks.
 
-    `out` holds zeros. Returns the number of bytes written.
+    Parameters
+    ----------
+    rows : uint8[num_values.sum() * row_bytes]
+        The rows.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    bits : int
+        Bits per value.
+    row_bytes : int
+        Bytes per row.
+    offset : int
+        Byte offset of the value in a row.
+    out : uint8[…]
+        Holds zeros, set to the chunks. Each chunk is padded to a whole byte.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     position = 0
     row = 0

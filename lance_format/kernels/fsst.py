@@ -1,8 +1,8 @@
 """FSST: bytes that stand for symbols of one to eight bytes.
 
 Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", VLDB 2020. A code below 255 stands for a symbol,
-255 for the byte that follows it. Decoding writes eight bytes a code and moves on by the symbol's length, so that it has
-no loop over bytes and no branch but the escape's. Encoding takes the longest symbol that a hash of the next three bytes
+255 for the byte that follows it. Decoding writes eight bytes per code and advances by the symbol's length. It has no
+loop over bytes, and no branch except for escapes. Encoding takes the longest symbol that a hash of the next three bytes
 finds, else a symbol of two bytes, else one of one, else an escape.
 """
 
@@ -26,7 +26,8 @@ ESCAPE = 255
 """The code before a byte that no symbol stands for."""
 
 SLACK = 8
-"""How many bytes are read beyond the end of what is encoded, and written beyond what is decoded."""
+"""Number of bytes read beyond the end of the input of `encode`, and written beyond the end of the output of `decode`.
+"""
 
 HASH_SLOTS = 2048
 """Slots of the table of symbols of three bytes and more."""
@@ -88,8 +89,8 @@ def _decode_group(
 ) -> int:
     """Decode the codes of values `first <= value < last` as if they were one.
 
-    Sets `places`, which has an entry a code and two more, to how many bytes were written before each code, and to
-    `_WITHIN` for what follows an escape. Returns where writing ended, or -1 if a code is unknown.
+    Sets `places`, which has an entry per code and two more, to the number of bytes written before each code, and to
+    `_WITHIN` for the byte after an escape. Returns the end of the output, or -1 if a code is unknown.
     """
     begin = np.uint64(offsets[first])
     end = np.uint64(offsets[last])
@@ -135,12 +136,29 @@ def _decode_group(
 def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_offsets: Words) -> int:
     """Decode values.
 
-    `offsets` do not decrease and lie within `data`; `symbols[256]` and `lengths[256]` are 0 for codes without a symbol.
-    `out` has room for the longest symbol a code, and `SLACK` bytes more. Sets `out_offsets`, which start at 0. Returns
-    the number of bytes, or -1 - the index of the first value that has an unknown code or ends within an escape.
+    Short values are decoded in groups, and the end of each is looked up afterwards: the processor mispredicts the end
+    of a
+    loop over a few codes.
 
-    Short values are decoded in groups: where each ends is looked up afterwards, because a loop over a few codes ends
-    when the processor does not expect it.
+    Parameters
+    ----------
+    data : uint8[…]
+        The codes of the values.
+    offsets : integer[num_values + 1]
+        Byte offsets of the values within `data`, which do not decrease.
+    symbols : uint64[256]
+        The bytes of the symbol of each code, little-endian.
+    lengths : uint8[256]
+        The bytes of each symbol, 0 for codes without a symbol.
+    out : uint8[…]
+        Set to the values. It has room for the longest symbol per code, and for `SLACK` bytes more.
+    out_offsets : integer[num_values + 1]
+        Set to the byte offsets of the values within `out`; the first is 0.
+
+    Returns
+    -------
+    int
+        The number of bytes, or -1 - the index of the first value that has an unknown code or ends within an escape.
     """
     places = np.empty(_GROUP_CODES + 2, np.uint32)
     written = np.int64(0)
@@ -184,9 +202,31 @@ def low_bytes(count: np.uint64) -> np.uint64:
 def index_symbols(
     symbols: U64, lengths: U8, count: int, byte_codes: U16, pair_codes: U16, slot_codes: U16, slot_lengths: U8
 ) -> int:
-    """Build the tables that `encode` looks symbols up in; returns how many of the symbols they hold.
+    """Build the tables of `encode`.
 
-    Of symbols of three bytes and more that share a slot, the first is kept. Codes without a symbol are `ESCAPE`.
+    Codes without a symbol are `ESCAPE`. The first symbol is kept if several of three bytes and more share a slot.
+
+    Parameters
+    ----------
+    symbols : uint64[count]
+        The bytes of each symbol, little-endian.
+    lengths : uint8[count]
+        The bytes of each symbol, 1 to 8.
+    count : int
+        Number of symbols.
+    byte_codes : uint16[256]
+        Set to the code of each byte.
+    pair_codes : uint16[65536]
+        Set to the code of each pair of bytes.
+    slot_codes : uint16[HASH_SLOTS]
+        Set to the codes of symbols of three bytes and more, by `hash_slot`.
+    slot_lengths : uint8[HASH_SLOTS]
+        Set to the bytes of these symbols, 0 where the slot is free.
+
+    Returns
+    -------
+    int
+        The number of symbols kept.
     """
     byte_codes[:] = np.uint16(ESCAPE)
     pair_codes[:] = np.uint16(ESCAPE)
@@ -223,8 +263,25 @@ def encode(
 ) -> int:
     """Encode values with the tables of `index_symbols`.
 
-    `data` has `SLACK` bytes after the last value, `out` two bytes for each of `data` and `SLACK` more. Sets
-    `out_offsets`, which start at 0. Returns the number of bytes.
+    Parameters
+    ----------
+    data : uint8[offsets[-1] + SLACK]
+        The values.
+    offsets : integer[num_values + 1]
+        Byte offsets of the values within `data`.
+    symbols : uint64[…]
+        The bytes of each symbol, little-endian.
+    byte_codes, pair_codes, slot_codes, slot_lengths
+        The tables of `index_symbols`.
+    out : uint8[data.size * 2 + SLACK]
+        Set to the codes.
+    out_offsets : integer[num_values + 1]
+        Set to the byte offsets of the values within `out`; the first is 0.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     written = np.uint64(0)
     out_offsets[0] = 0

@@ -1,8 +1,8 @@
 """Finding the symbols that make a sample of strings shortest.
 
-Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", VLDB 2020, section 4.3. Starting without any
-symbol, every round encodes the sample with the symbols that there are, counts how often each stands alone and how often
-behind which other, and takes the 255 symbols or pairs of symbols that cover most bytes as the next round's.
+Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", VLDB 2020, section 4.3. The first round has no
+symbols. Every round encodes the sample with its symbols, counts each symbol and each pair of adjacent symbols, and
+passes the 255 symbols or pairs that cover most bytes to the next round.
 
 While counting, codes below 256 are single bytes that were escaped, and 256 + code are symbols.
 """
@@ -49,7 +49,7 @@ def _count(
     singles: U32,
     pairs: U32,
 ) -> int:
-    """Count the codes of the sample and their pairs; returns how many bytes it is encoded to."""
+    """Count the codes of the sample and their pairs; return the encoded size in bytes."""
     singles[:] = np.uint32(0)
     pairs[:] = np.uint32(0)
     size = 0
@@ -98,7 +98,7 @@ def _add_candidate(word: np.uint64, length: int, gain: int, words: U64, sizes: U
 
 @kernel
 def _collect(symbols: U64, lengths: U8, count: int, singles: U32, pairs: U32, words: U64, sizes: U8, gains: I64) -> int:
-    """Fill the table of candidates with the codes that were counted and with pairs of them; returns their number."""
+    """Fill the table of candidates with the counted codes and with pairs of them; return 0."""
     sizes[:] = np.uint8(0)
     gains[:] = np.int64(0)
     for first in range(_BYTES + count):
@@ -124,7 +124,7 @@ def _collect(symbols: U64, lengths: U8, count: int, singles: U32, pairs: U32, wo
 
 @kernel
 def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken: U8) -> int:
-    """Choose the candidates of the highest gains, of those that share a slot the first; returns their number."""
+    """Choose the candidates of the highest gains, at most one per slot; return their number."""
     found = np.flatnonzero(sizes)
     order = found[np.argsort(gains[found], kind="mergesort")]
     taken[:] = np.uint8(0)
@@ -147,10 +147,25 @@ def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken:
 
 @kernel
 def train(sample: U8, offsets: I64, symbols: U64, lengths: U8) -> int:
-    """Set `symbols` and `lengths`, both of `MAX_SYMBOLS` and zeros, to those that encode a sample best.
+    """Find the symbols that encode a sample best.
 
-    Returns how many bytes that takes. `sample` has 8 bytes after the last value. No two symbols of three bytes and more
-    share a slot of the encoder's hash table.
+    No two symbols of three bytes and more share a slot of the encoder's hash table.
+
+    Parameters
+    ----------
+    sample : uint8[offsets[-1] + 8]
+        The values of the sample.
+    offsets : int64[num_values + 1]
+        Byte offsets of the values within `sample`.
+    symbols : uint64[MAX_SYMBOLS]
+        Holds zeros, set to the bytes of the symbols, little-endian.
+    lengths : uint8[MAX_SYMBOLS]
+        Holds zeros, set to the bytes of each symbol; 0 where there is none.
+
+    Returns
+    -------
+    int
+        The encoded size of the sample in bytes.
     """
     now = np.zeros(MAX_SYMBOLS + 1, np.uint64)
     now_lengths = np.zeros(MAX_SYMBOLS + 1, np.uint8)

@@ -28,9 +28,30 @@ def unzip(
 ) -> tuple[int, int]:
     """Find the levels and the values of entries that follow each other and fill `data`.
 
-    Values have `value_bytes`, or if `length_bytes` is not 0 a length of that many bytes before them, and nothing at all
-    if they are null. Returns the number of entries and of visible ones; the first is -1 if the last entry is cut off or
-    there are more than the outputs have room for.
+    Parameters
+    ----------
+    data : uint8[…]
+        The entries.
+    control_bytes : int
+        Bytes of a control word, at most 4.
+    definition_bits : int
+        Low bits of a control word that are the definition level.
+    max_visible : int
+        Highest definition level of an entry with a value.
+    value_bytes : int
+        Bytes of a value of fixed width.
+    length_bytes : int
+        Bytes of the length before each value that is not null; 0 for values of fixed width.
+    repetition, definition : uint16[max_entries]
+        Set to the levels of the entries.
+    starts, sizes : int64[max_values]
+        Set to the byte ranges of the values within `data`.
+
+    Returns
+    -------
+    tuple[int, int]
+        The number of entries and of visible ones. The first is -1 if the last entry is cut off or the outputs are too
+        small.
     """
     position = 0
     entries = 0
@@ -76,10 +97,33 @@ def zip_entries(
     out: U8,
     positions: I64,
 ) -> int:
-    """Write entries: control words, and the values of those that are visible.
+    """Write entries: control words, and the values of the visible ones.
 
-    `offsets` say where each value starts in `values`, and where the last ends. With lengths, values that are not valid
-    are left out. Sets `positions` to where each entry starts, and returns the number of bytes.
+    Parameters
+    ----------
+    words : int64[num_entries]
+        The control words.
+    visible : bool[num_entries]
+        Whether an entry has a value.
+    valid : bool[num_entries]
+        Whether the value is not null. Null values are omitted if `length_bytes` is not 0.
+    control_bytes : int
+        Bytes of a control word.
+    values : uint8[…]
+        The values of the visible entries.
+    offsets : int64[num_visible + 1]
+        Byte offsets of the values within `values`.
+    length_bytes : int
+        Bytes of the length written before each value, 0 for none.
+    out : uint8[…]
+        Set to the entries. It has room for all of them.
+    positions : int64[num_entries]
+        Set to the byte offset of each entry within `out`.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     position = 0
     value = 0

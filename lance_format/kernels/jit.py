@@ -1,11 +1,11 @@
 """Compilation of kernels.
 
 A kernel is a function over NumPy arrays and numbers: `(source, …, out) -> count`. The caller allocates the output and
-checks bounds and sizes first, or the kernel reports what it found wrong through its count. Compiled code is cached
+checks bounds and sizes first, or the kernel reports a malformed input by a negative count. Compiled code is cached
 beside the module, in the user's cache directory, or, where neither can be written, not at all.
 
-The compiler is imported when the first kernel is called: it takes 0.2 s, which whoever only looks at metadata, such as
-Spark's planner in a process of its own for every query, need not spend.
+The first call of a kernel imports the compiler. Importing it costs 0.2 s, which metadata-only processes avoid: Spark's
+planner starts one per query.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Kernel(Generic[P, R]):
 
 
 class _Intrinsic(_Kernel[P, R]):
-    """A function that kernels alone can call, given by how its types and its instructions are found."""
+    """A function that only kernels can call, given by its typing function."""
 
     @functools.cached_property
     def compiled(self) -> Callable[P, R]:
@@ -63,9 +63,9 @@ class _Intrinsic(_Kernel[P, R]):
 
 
 def prepare_compiler() -> None:
-    """Import the compiler and let it set itself up, so that processes forked from this one need not.
+    """Import and initialise the compiler, so that processes forked from this one need not.
 
-    Otherwise the first page that a process decodes or encodes waits for it, by some 0.3 s.
+    Otherwise the first page that a process decodes or encodes waits for it some 0.3 s.
     """
     import numba
 

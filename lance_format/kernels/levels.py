@@ -1,6 +1,6 @@
 """Single passes over repetition and definition levels; `structural/layers.py` says what they mean.
 
-Where all levels are 0 an array of no levels stands for them.
+An empty array stands for levels that are all 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,24 @@ I64 = npt.NDArray[np.int64]
 
 @kernel
 def count_visible(definition: U16, max_visible: int, num_levels: I64, out: I64) -> int:
-    """Set `out` to the visible entries of each chunk; returns the number of entries."""
+    """Count the visible entries of each chunk.
+
+    Parameters
+    ----------
+    definition : uint16[num_levels.sum()]
+        Definition levels of the entries.
+    max_visible : int
+        Highest definition level of a visible entry.
+    num_levels : int64[num_chunks]
+        Number of entries of each chunk.
+    out : int64[num_chunks]
+        Set to the number of visible entries of each chunk.
+
+    Returns
+    -------
+    int
+        The number of entries.
+    """
     entry = np.uint64(0)
     for chunk in range(num_levels.size):
         count = 0
@@ -42,9 +59,31 @@ def locate_rows(
 ) -> int:
     """Find rows among the entries of some chunks of a page.
 
-    `first_rows` has the first row that starts in each chunk, and `begins_run` whether the chunk before it in the page
-    is missing. `wanted` ascends strictly. Sets `entries` and `values`, both `(2, rows)`, to where the entries and the
-    visible entries of each row begin and end, and returns how many rows were found.
+    Parameters
+    ----------
+    repetition : uint16[num_levels.sum()]
+        Repetition levels of the entries.
+    row_start : int
+        Repetition level of an entry that starts a row.
+    definition : uint16[num_levels.sum()] or uint16[0]
+        Definition levels of the entries.
+    max_visible : int
+        Highest definition level of a visible entry.
+    num_levels : int64[num_chunks]
+        Number of entries of each chunk.
+    first_rows : int64[num_chunks]
+        The first row that starts in each chunk.
+    begins_run : bool[num_chunks]
+        Whether the preceding chunk of the page is missing.
+    wanted : int64[num_rows]
+        Rows, strictly ascending.
+    entries, values : int64[2, num_rows]
+        Set to the beginnings and ends of each row among the entries, and among the visible entries.
+
+    Returns
+    -------
+    int
+        The number of rows found.
     """
     found = 0
     is_open = False
@@ -83,8 +122,27 @@ def find_row(
 ) -> int:
     """Find the row that starts after `skipped` others among the entries `first <= entry < last`.
 
-    Sets `found` to its entry, and to how many visible entries come before it from `first` on. Returns how many rows
-    start up to it, which is not more than `skipped` if there is no such row.
+    Parameters
+    ----------
+    repetition : uint16[num_entries]
+        Repetition levels of the entries.
+    row_start : int
+        Repetition level of an entry that starts a row.
+    definition : uint16[num_entries] or uint16[0]
+        Definition levels of the entries.
+    max_visible : int
+        Highest definition level of a visible entry.
+    first, last : int
+        Range of entries to search.
+    skipped : int
+        Number of rows to skip.
+    found : int64[2]
+        Set to the row's entry, and to the number of visible entries from `first` up to it.
+
+    Returns
+    -------
+    int
+        The number of rows that start up to the row, or at most `skipped` if there is no such row.
     """
     starts = 0
     value = 0
@@ -103,12 +161,29 @@ def find_row(
 def collapse_lists(
     repetition: U16, definition: U16, base: int, offsets: I64, outer_repetition: U16, outer_definition: U16
 ) -> int:
-    """Reduce entries to those that start a list of the innermost list layer that is left.
+    """Reduce entries to those that start a list of the innermost remaining list layer.
 
-    Sets `offsets` to how many entries of level `base` or below come before each of them, and in all; and their levels
-    in the next layer outwards, unless the array for these is empty. All have room for one entry more than there are
-    lists, because every entry is written to where the next list would be: lists start at random, and a branch would be
-    mispredicted. Returns the number of lists.
+    Every entry is written to the position of the next list, and is overwritten unless it starts one: lists start at
+    random
+    positions, and a branch would be mispredicted.
+
+    Parameters
+    ----------
+    repetition : uint16[num_entries]
+        Repetition levels of the entries.
+    definition : uint16[num_entries] or uint16[0]
+        Definition levels of the entries.
+    base : int
+        Highest definition level of an entry that is an item.
+    offsets : int64[num_lists + 1]
+        Set to the number of items before each list, and to that of all items.
+    outer_repetition, outer_definition : uint16[num_lists + 1] or uint16[0]
+        Set to the levels of the lists in the next outer layer; left alone if empty.
+
+    Returns
+    -------
+    int
+        The number of lists.
     """
     lists = np.uint64(0)
     items = np.int64(0)
@@ -128,7 +203,22 @@ def collapse_lists(
 
 @kernel
 def select_levels(definition: U16, highest: int, out: U16) -> int:
-    """Copy the levels up to `highest` to `out`, which has room for one more; returns their number."""
+    """Copy the levels up to `highest`.
+
+    Parameters
+    ----------
+    definition : uint16[num_entries]
+        Definition levels of the entries.
+    highest : int
+        Highest level to copy.
+    out : uint16[num_selected + 1]
+        Set to the levels; the last entry is overwritten.
+
+    Returns
+    -------
+    int
+        The number of levels copied.
+    """
     kept = np.uint64(0)
     for entry in range(np.uint64(definition.size)):
         out[kept] = definition[entry]
@@ -138,7 +228,24 @@ def select_levels(definition: U16, highest: int, out: U16) -> int:
 
 @kernel
 def select_offsets(offsets: I64, definition: U16, highest: int, out: I64) -> int:
-    """Copy the offsets of entries whose level is at most `highest`, and the last one; returns the number of entries."""
+    """Copy the offsets of entries whose level is at most `highest`, and the last offset.
+
+    Parameters
+    ----------
+    offsets : int64[num_entries + 1]
+        Offsets of the entries.
+    definition : uint16[num_entries]
+        Definition levels of the entries.
+    highest : int
+        Highest level to copy.
+    out : int64[num_selected + 1]
+        Set to the offsets.
+
+    Returns
+    -------
+    int
+        The number of entries selected.
+    """
     kept = np.uint64(0)
     for entry in range(np.uint64(definition.size)):
         out[kept] = offsets[entry]
@@ -158,9 +265,27 @@ def expand_entries(
     out_codes: U16,
     out_live: npt.NDArray[np.bool_],
 ) -> int:
-    """Repeat each entry `counts` times; all but the first get the repetition level `continued`.
+    """Repeat each entry a number of times.
 
-    Returns the number of entries written.
+    Parameters
+    ----------
+    counts : int64[num_entries]
+        Number of repetitions of each entry.
+    live : bool[num_entries]
+        Whether an entry is live.
+    repetition, codes : uint16[num_entries]
+        Repetition levels and codes of the entries.
+    continued : int
+        Repetition level of all repetitions of an entry except the first.
+    out_repetition, out_codes : uint16[counts.sum()]
+        Set to the repetition levels and codes.
+    out_live : bool[counts.sum()]
+        Set.
+
+    Returns
+    -------
+    int
+        The number of entries written.
     """
     position = np.uint64(0)
     for entry in range(counts.size):

@@ -4,11 +4,11 @@ A block is a chain of sequences (LZ4 block format description):
 
     │ token: 4 bits literals, 4 bits match - 4 │ more literals │ literals │ u16 distance │ more match │
 
-Lengths of 15 go on in bytes that are added up, the last of which is not 255. The last sequence has literals only, at
-least 5, and the last match starts at least 12 bytes before the end.
+A length of 15 continues in bytes that are added to it; the last of them is not 255. The last sequence has literals
+only, at least 5, and the last match starts at least 12 bytes before the end.
 
-Words of 8 bytes are copied wherever the bytes behind are free to be overwritten: those of a slice that is decoded
-later, or the slack at the end.
+Words of 8 bytes are copied wherever the bytes behind may be overwritten: they belong to a slice that is decoded later,
+or to the slack at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
 SLACK = 8
-"""How many bytes may be written beyond the end of the last slice, and of what is encoded."""
+"""Number of bytes that may be written beyond the end of the last slice, and beyond the end of encoded blocks."""
 
 _MASK = 15
 _LEAST_MATCH = 4
@@ -35,7 +35,7 @@ _BYTE_IN_WORD = np.uint64(0x0101010101010101)
 
 @kernel
 def _read_length(data: U8, position: int, end: int, length: int) -> tuple[int, int]:
-    """Add the bytes that continue a length; returns it and the position after it, which is -1 if there is no end."""
+    """Add the bytes that continue a length; return it and the position after it, or -1 if it has no end."""
     while position < end:
         byte = np.int64(data[position])
         position += 1
@@ -47,7 +47,7 @@ def _read_length(data: U8, position: int, end: int, length: int) -> tuple[int, i
 
 @kernel
 def _copy(source: U8, start: int, size: int, out: U8, target: int) -> None:
-    """Copy bytes, up to 7 more of them than asked for where `source` has as many."""
+    """Copy bytes, and up to 7 more if `source` has as many."""
     copied = 0
     if start + size + 8 <= source.size:
         while copied < size:
@@ -78,9 +78,25 @@ def _repeat(out: U8, target: int, distance: int, size: int) -> None:
 
 @kernel
 def decode_block(data: U8, start: int, size: int, out: U8, first: int, count: int) -> bool:
-    """Decode a block to `out`, which has room for `count` bytes from `first` on and for `SLACK` more.
+    """Decode a block.
 
-    Returns whether the block is sound and has `count` bytes.
+    Parameters
+    ----------
+    data : uint8[…]
+        Holds the block.
+    start, size : int
+        Byte range of the block within `data`.
+    out : uint8[…]
+        Set to the decoded bytes. It has room for `SLACK` bytes after them.
+    first : int
+        Offset of the decoded bytes within `out`.
+    count : int
+        Expected number of decoded bytes.
+
+    Returns
+    -------
+    bool
+        Whether the block is well-formed and has `count` bytes.
     """
     position, end = start, start + size
     target, stop = first, first + count
@@ -114,11 +130,23 @@ def decode_block(data: U8, start: int, size: int, out: U8, first: int, count: in
 
 @kernel
 def decode(data: U8, starts: I64, sizes: I64, out: U8, out_starts: I64, out_sizes: I64) -> int:
-    """Decode blocks, slices of `data` that lie within.
+    """Decode blocks. An empty block is allowed where no bytes are expected.
 
-    `out_starts` ascend, and what they and `out_sizes` say lies within `out`, which has `SLACK` bytes more. An empty
-    slice holds nothing. Returns the number of blocks, or -1 - the index of the first that is not sound or has not the
-    size that it should have.
+    Parameters
+    ----------
+    data : uint8[…]
+        The blocks.
+    starts, sizes : int64[num_blocks]
+        Byte ranges of the blocks within `data`.
+    out : uint8[… + SLACK]
+        Set to the decoded bytes.
+    out_starts, out_sizes : int64[num_blocks]
+        Byte ranges of the decoded blocks within `out`, ascending.
+
+    Returns
+    -------
+    int
+        The number of blocks, or -1 - the index of the first that is malformed or has another size.
     """
     for index in range(starts.size):
         if sizes[index] == 0 and out_sizes[index] == 0:
@@ -197,11 +225,29 @@ def _encode_block(data: U8, start: int, size: int, plane: int, out: U8, position
 
 @kernel
 def encode_planes(data: U8, starts: I64, sizes: I64, planes: I64, out: U8, out_sizes: I64) -> int:
-    """Encode chunks of planes, each `planes` bytes long, as an u32 with their size and a block, one after the other.
+    """Encode chunks of planes, each as an u32 with its size and a block, one after the other.
 
-    Only what these have is looked for: bytes that repeat, and planes that equal the one before, as those above the
-    highest bit of integers do. `out` has for each chunk the bytes of the chunk, one more for every 255, and 16; and
-    `SLACK` in all. Sets `out_sizes`, and returns their sum.
+    Only repetitions that planes have are searched: bytes that repeat, and planes that equal the preceding one, as those
+    above the highest bit of integers do.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        The chunks.
+    starts, sizes : int64[num_chunks]
+        Byte ranges of the chunks within `data`.
+    planes : int64[num_chunks]
+        Bytes of each plane of a chunk.
+    out : uint8[…]
+        Set to the encoded chunks. It has room for the bytes of each chunk, one more per 255, and 16; and for `SLACK` in
+        all.
+    out_sizes : int64[num_chunks]
+        Set to the encoded bytes of each chunk.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     position = 0
     for chunk in range(starts.size):

@@ -13,7 +13,8 @@ I64 = npt.NDArray[np.int64]
 
 @kernel
 def read_integer(data: U8, position: int, size: int) -> int:
-    """Return a little-endian integer of `size` bytes, at most 8."""
+    """Return a little-endian integer of `size` bytes, at most 8, from byte `position` of `data`; see `write_integers`.
+    """
     value = 0
     for byte in range(size):
         value |= np.int64(data[position + byte]) << (8 * byte)
@@ -26,11 +27,24 @@ def parse_headers(
 ) -> int:
     """Find the buffers of every chunk.
 
-    `data` holds the chunks, which lie within it. `starts` and `sizes`, both `(2 + buffers, chunks)`, are set to where
-    the repetition levels, the definition levels and each value buffer stand in `data`. The caller marks level buffers
-    that the page has not with -1 in `sizes[0]` and `sizes[1]`; they are left alone. `size_width` is the bytes of a
-    value buffer's size. Returns the number of chunks, or -1 - the index of the first chunk whose buffers do not fit
-    into it.
+    Parameters
+    ----------
+    data : uint8[…]
+        The chunks.
+    chunk_starts, chunk_sizes : int64[num_chunks]
+        Byte ranges of the chunks within `data`.
+    size_width : int
+        Bytes of a value buffer's size, 2 or 4.
+    num_levels : int64[num_chunks]
+        Set to the number of levels of each chunk.
+    starts, sizes : int64[2 + num_buffers, num_chunks]
+        Set to the byte ranges of the repetition levels, the definition levels and each value buffer within `data`. The
+        caller sets `sizes[0]` or `sizes[1]` to -1 if the page lacks these levels; they are left alone.
+
+    Returns
+    -------
+    int
+        The number of chunks, or -1 - the index of the first chunk whose buffers do not fit into it.
     """
     rows = sizes.shape[0]
     for chunk in range(chunk_starts.size):
@@ -64,7 +78,22 @@ def parse_headers(
 
 @kernel
 def copy_slices(data: U8, starts: I64, sizes: I64, out: U8) -> int:
-    """Copy slices of `data`, which lie within it, one after the other; returns the number of bytes."""
+    """Copy slices, one after the other.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        The source.
+    starts, sizes : int64[num_slices]
+        Byte ranges of the slices within `data`.
+    out : uint8[sizes.sum()]
+        Set to the bytes of the slices.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+    """
     position = 0
     for chunk in range(starts.size):
         size = sizes[chunk]
@@ -75,9 +104,23 @@ def copy_slices(data: U8, starts: I64, sizes: I64, out: U8) -> int:
 
 @kernel
 def copy_bits(data: U8, starts: I64, num_bits: I64, out: U8) -> int:
-    """Copy bit slices, each from the first bit of a byte of `data`, one after the other; returns the number of bits.
+    """Copy slices of bits, one after the other.
 
-    `out` holds zeros.
+    Parameters
+    ----------
+    data : uint8[…]
+        The source, the least significant bit of each byte first.
+    starts : int64[num_slices]
+        Byte offset of each slice within `data`.
+    num_bits : int64[num_slices]
+        Number of bits of each slice.
+    out : uint8[(num_bits.sum() + 7) // 8]
+        Holds zeros, set to the bits.
+
+    Returns
+    -------
+    int
+        The number of bits.
     """
     position = 0
     for chunk in range(starts.size):
@@ -100,7 +143,24 @@ def copy_bits(data: U8, starts: I64, num_bits: I64, out: U8) -> int:
 
 @kernel
 def scatter(source: U8, sizes: I64, positions: I64, out: U8) -> int:
-    """Copy consecutive slices of `source` to given positions of `out`; returns the number of bytes."""
+    """Copy consecutive slices to given offsets.
+
+    Parameters
+    ----------
+    source : uint8[sizes.sum()]
+        The slices, one after the other.
+    sizes : int64[num_slices]
+        Bytes of each slice.
+    positions : int64[num_slices]
+        Byte offset of each slice within `out`.
+    out : uint8[…]
+        Set at these offsets.
+
+    Returns
+    -------
+    int
+        The number of bytes copied.
+    """
     read = 0
     for chunk in range(sizes.size):
         size = sizes[chunk]
@@ -111,7 +171,24 @@ def scatter(source: U8, sizes: I64, positions: I64, out: U8) -> int:
 
 @kernel
 def write_integers(values: I64, width: int, positions: I64, out: U8) -> int:
-    """Write little-endian integers of `width` bytes to given positions of `out`; returns their number."""
+    """Write little-endian integers to given offsets.
+
+    Parameters
+    ----------
+    values : int64[num_values]
+        The integers.
+    width : int
+        Bytes per integer, at most 8.
+    positions : int64[num_values]
+        Byte offset of each integer within `out`.
+    out : uint8[…]
+        Set at these offsets.
+
+    Returns
+    -------
+    int
+        The number of integers.
+    """
     for index in range(values.size):
         value = values[index]
         for byte in range(width):

@@ -15,9 +15,23 @@ Words = npt.NDArray[Any]
 
 @kernel
 def fill_forward(words: Words, definition: U16, first: int, out: Words) -> int:
-    """Copy words, and for those that are null (`definition` is not 0) the last one before them that is not.
+    """Copy words, and replace each null by the last word before it that is not null.
 
-    `first` is the first word that is not null; it stands in for those before it. Returns the number of words.
+    Parameters
+    ----------
+    words : integer[num_values]
+        The words.
+    definition : uint16[num_values]
+        0 where a word is not null.
+    first : int
+        Index of the first word that is not null. It also replaces the nulls before it.
+    out : integer[num_values]
+        Set to the words.
+
+    Returns
+    -------
+    int
+        The number of words.
     """
     value = words[first]
     for index in range(np.uint64(words.size)):

@@ -18,10 +18,23 @@ Words = npt.NDArray[Any]
 def locate_fields(data: U8, offsets: Words, widths: I64, prefixes: I64, starts: I64, sizes: I64) -> int:
     """Find the bytes of every field of every row.
 
-    `offsets` do not decrease and lie within `data`. A field has `widths` bytes, or, where that is negative, a length of
-    `prefixes` bytes and as many bytes as it says. `starts` and `sizes`, both `(fields, rows)`, are set to where fields
-    are in `data`; a row without any bytes, which is null, has fields without any. Returns the number of rows, or
-    -1 - the index of the first whose fields do not fill it exactly.
+    Parameters
+    ----------
+    data : uint8[…]
+        The rows.
+    offsets : integer[num_rows + 1]
+        Byte offsets of the rows within `data`, which do not decrease.
+    widths : int64[num_fields]
+        Bytes of each field of fixed width, negative for the others.
+    prefixes : int64[num_fields]
+        Bytes of the length before a field of any other width.
+    starts, sizes : int64[num_fields, num_rows]
+        Set to the byte ranges of the fields within `data`. The fields of an empty row, which is null, are empty.
+
+    Returns
+    -------
+    int
+        The number of rows, or -1 - the index of the first whose fields do not fill it exactly.
     """
     for row in range(offsets.size - 1):
         position = np.int64(offsets[row])

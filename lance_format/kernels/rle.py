@@ -17,7 +17,7 @@ I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 
 FILL_VALUES = 16
-"""How many values `expand_runs` may write beyond the end of its output's values."""
+"""Number of values that `expand_runs` may write beyond the end of its output's values."""
 
 _MAX_RUN = 255
 
@@ -26,12 +26,29 @@ _MAX_RUN = 255
 def expand_runs(
     words: Words, value_starts: I64, num_runs: I64, data: U8, length_starts: I64, num_values: I64, out: Words
 ) -> int:
-    """Expand the runs of chunks.
+    """Expand the runs of chunks. The last run of a chunk is cut if it is too long, as other readers do.
 
-    A chunk has `num_runs` values from word `value_starts` of `words` on, and as many lengths of one byte from
-    `length_starts` of `data` on; both lie within. A last run that is too long is cut, as other readers do. `out` has
-    room for all values and `FILL_VALUES` more. Returns the number of values, or -1 - the index of the first chunk
-    whose runs are too short.
+    Parameters
+    ----------
+    words : integer[…]
+        Holds the values of runs.
+    value_starts : int64[num_chunks]
+        Index of each chunk's first value within `words`.
+    num_runs : int64[num_chunks]
+        Number of runs of each chunk.
+    data : uint8[…]
+        Holds the lengths of runs, one byte each.
+    length_starts : int64[num_chunks]
+        Byte offset of each chunk's first length within `data`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    out : integer[num_values.sum() + FILL_VALUES]
+        Set to the values.
+
+    Returns
+    -------
+    int
+        The number of values, or -1 - the index of the first chunk whose runs are too short.
     """
     written = np.uint64(0)
     for chunk in range(value_starts.size):
@@ -62,7 +79,7 @@ def count_runs(words: Words) -> int:
 
 @kernel
 def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8, position: int, max_runs: int) -> int:
-    """Write the runs of `count` values; returns their number, or -1 as soon as there are more than `max_runs`."""
+    """Write the runs of `count` values; return their number, or -1 as soon as there are more than `max_runs`."""
     runs = 0
     index = np.uint64(first)
     end = np.uint64(first + count)
@@ -85,10 +102,30 @@ def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8,
 def pack_chunks(
     words: Words, max_values: int, max_runs: int, values: Words, lengths: U8, num_values: I64, num_runs: I64
 ) -> int:
-    """Cut values into chunks of a power of two of at most `max_values` values and `max_runs` runs, and encode them.
+    """Cut values into chunks and encode their runs.
 
-    The last chunk takes any number. `values` and `lengths` have room for all runs and for `max_runs` more, `num_values`
-    and `num_runs` for a chunk every `max_runs / 2` values and two more. Returns the number of chunks.
+    Every chunk except the last has a power of two of values.
+
+    Parameters
+    ----------
+    words : integer[num_values]
+        The values.
+    max_values : int
+        Highest number of values per chunk, a power of two.
+    max_runs : int
+        Highest number of runs per chunk.
+    values : integer[num_runs + max_runs]
+        Set to the values of the runs.
+    lengths : uint8[num_runs + max_runs]
+        Set to the lengths of the runs.
+    num_values, num_runs : int64[num_chunks]
+        Set to the number of values and runs of each chunk. They have room for a chunk per `max_runs / 2` values and two
+        more.
+
+    Returns
+    -------
+    int
+        The number of chunks.
     """
     first = 0
     position = 0
@@ -112,7 +149,22 @@ def pack_chunks(
 
 @kernel
 def measure_blocks(words: Words, num_values: I64, num_runs: I64) -> int:
-    """Set `num_runs` to the runs of each chunk, those of more than 255 values being split; returns their sum."""
+    """Count the runs of each chunk. Runs of more than 255 values are split.
+
+    Parameters
+    ----------
+    words : integer[num_values.sum()]
+        The values.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    num_runs : int64[num_chunks]
+        Set to the number of runs of each chunk.
+
+    Returns
+    -------
+    int
+        The number of runs.
+    """
     first = np.uint64(0)
     total = 0
     for chunk in range(num_values.size):
@@ -134,7 +186,21 @@ def measure_blocks(words: Words, num_values: I64, num_runs: I64) -> int:
 def pack_blocks(words: Words, num_values: I64, sizes: I64, out: U8) -> int:
     """Write each chunk as a block: an u64 with the bytes of its values, the values, the lengths.
 
-    `sizes` are the bytes of the blocks. Returns their sum.
+    Parameters
+    ----------
+    words : integer[num_values.sum()]
+        The values.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    sizes : int64[num_chunks]
+        Bytes of each block, from the number of its runs.
+    out : uint8[sizes.sum()]
+        Set to the blocks.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     width = words.itemsize
     first = 0

@@ -20,9 +20,23 @@ Words = npt.NDArray[Any]
 
 @kernel
 def measure_chunks(words: Words, starts: I64, sizes: I64, num_values: I64) -> int:
-    """Return how many bytes the values of all chunks have, or -1 - the index of the first malformed chunk.
+    """Return the bytes of the values of all chunks, and check the first and last offset of each.
 
-    Chunks lie within `words`. Offsets between the first and the last are checked in `unpack_chunks`.
+    `unpack_chunks` checks the offsets between them.
+
+    Parameters
+    ----------
+    words : uint32 or uint64[…]
+        The chunks.
+    starts, sizes : int64[num_chunks]
+        Byte ranges of the chunks within `words`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+
+    Returns
+    -------
+    int
+        The number of bytes, or -1 - the index of the first malformed chunk.
     """
     width = words.itemsize
     total = 0
@@ -41,9 +55,27 @@ def measure_chunks(words: Words, starts: I64, sizes: I64, num_values: I64) -> in
 
 @kernel
 def unpack_chunks(words: Words, data: U8, starts: I64, num_values: I64, out: U8, offsets: Words) -> int:
-    """Copy the values of chunks that `measure_chunks` has passed, and set their `offsets`, which start at 0.
+    """Copy the values of chunks that `measure_chunks` has passed.
 
-    Returns the number of bytes, or -1 - the index of the first chunk whose offsets decrease.
+    Parameters
+    ----------
+    words : uint32 or uint64[…]
+        View of the chunks as offsets.
+    data : uint8[…]
+        View of the chunks as bytes.
+    starts : int64[num_chunks]
+        Byte offset of each chunk within `data`.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    out : uint8[num_bytes]
+        Set to the bytes of the values.
+    offsets : integer[num_values.sum() + 1]
+        Set to the byte offsets of the values within `out`; the first is 0.
+
+    Returns
+    -------
+    int
+        The number of bytes, or -1 - the index of the first chunk whose offsets decrease.
     """
     value = np.uint64(0)
     written = np.int64(0)
@@ -72,11 +104,27 @@ def unpack_chunks(words: Words, data: U8, starts: I64, num_values: I64, out: U8,
 
 @kernel
 def plan_chunks(offsets: Words, width: int, target_bytes: int, max_values: int, log_num_values: I64) -> int:
-    """Cut values into chunks of a power of two values and at most `target_bytes`, or of two values that are larger.
+    """Cut values into chunks of a power of two of values.
 
-    Only the last chunk may have a single value: pylance takes any other for damaged. `log_num_values` has an entry a
-    value; the last chunk takes whatever is left and has 0. Returns the number of
-    chunks.
+    Only the last chunk may have a single value: pylance rejects any other as corrupt.
+
+    Parameters
+    ----------
+    offsets : integer[num_values + 1]
+        Byte offsets of the values.
+    width : int
+        Bytes per offset in a chunk.
+    target_bytes : int
+        Highest number of bytes per chunk; a chunk of two values may exceed it.
+    max_values : int
+        Highest number of values per chunk.
+    log_num_values : int64[num_values]
+        Set to the binary logarithm of each chunk's number of values; 0 for the last chunk, which takes the rest.
+
+    Returns
+    -------
+    int
+        The number of chunks.
     """
     num_values = offsets.size - 1
     first = 0
@@ -103,9 +151,27 @@ def plan_chunks(offsets: Words, width: int, target_bytes: int, max_values: int, 
 
 @kernel
 def pack_chunks(data: U8, offsets: Words, num_values: I64, words: Words, out: U8, sizes: I64) -> int:
-    """Write the chunks to `out`, whose bytes `words` views, each filled up to a multiple of the word with zeros.
+    """Write chunks, each padded with zeros to a multiple of the offsets' width.
 
-    `offsets` start at 0. Sets `sizes` to each chunk's bytes and returns their sum.
+    Parameters
+    ----------
+    data : uint8[…]
+        The bytes of the values.
+    offsets : integer[num_values.sum() + 1]
+        Byte offsets of the values within `data`; the first is 0.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    words : uint32 or uint64[…]
+        View of the bytes of `out` as offsets.
+    out : uint8[…]
+        Set to the chunks.
+    sizes : int64[num_chunks]
+        Set to the bytes of each chunk.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
     """
     width = words.itemsize
     first = np.uint64(0)
@@ -131,7 +197,26 @@ def pack_chunks(data: U8, offsets: Words, num_values: I64, words: Words, out: U8
 
 @kernel
 def drop_null_bytes(data: U8, offsets: Words, valid: npt.NDArray[np.bool_], out: U8, out_offsets: Words) -> int:
-    """Copy the valid values; those that are null become empty. Returns the number of bytes written."""
+    """Copy the valid values; null ones become empty.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        The bytes of the values.
+    offsets : integer[num_values + 1]
+        Byte offsets of the values within `data`.
+    valid : bool[num_values]
+        Whether a value is not null.
+    out : uint8[…]
+        Set to the bytes of the valid values.
+    out_offsets : integer[num_values + 1]
+        Set to the byte offsets of the values within `out`; the first is 0.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
+    """
     written = np.int64(0)
     out_offsets[0] = 0
     for index in range(valid.size):

@@ -1,7 +1,7 @@
 """Words of 8 bytes at any byte of an array, and the little-endian views that need no copy.
 
 The compiler does not merge byte accesses to arrays that may overlap; these are single machine instructions. Nothing is
-checked: the caller knows that `position + 8` is within the array.
+checked: the caller ensures that `position + 8` is within the array.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The least and the greatest value of each zone, a run of consecutive values.
 
-`starts` has an entry more than there are zones: where each starts, and where the last ends. `valid` is empty if no
-value is null. Bounds of zones without a value keep what the caller put there, or are -1 where they are indices.
+`starts`, int64[num_zones + 1], holds the start of each zone and the end of the last. `valid` is empty if no value is
+null. The bounds of zones without a value keep what the caller put there, or are -1 if they are indices.
 """
 
 from __future__ import annotations
@@ -23,9 +23,25 @@ Signed = npt.NDArray[Any]
 
 @kernel
 def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: Signed, upper: Signed) -> int:
-    """Find the bounds of integers with a sign, or of others as if they had one, with `flip` as the sign bit.
+    """Find the bounds of integers.
 
-    `lower` has been set to the greatest number, `upper` to the least; they get numbers with a sign, flipped too.
+    Parameters
+    ----------
+    values : integer[num_values]
+        The values.
+    valid : bool[num_values] or bool[0]
+        Whether a value is not null.
+    starts : int64[num_zones + 1]
+        Zones of the values.
+    flip : int
+        The sign bit if the values are unsigned, else 0. It is flipped to compare unsigned values as signed ones.
+    lower, upper : signed integer[num_zones]
+        Hold the greatest and the least number; set to the bounds, flipped too.
+
+    Returns
+    -------
+    int
+        The number of zones.
     """
     for zone in range(starts.size - 1):
         highest = np.int64(lower[zone])
@@ -51,10 +67,30 @@ def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: S
 def bound_floats(
     values: Signed, valid: Mask, starts: I64, infinity: int, lower: Signed, upper: Signed, num_nan: I64
 ) -> int:
-    """Find the bounds of floating-point numbers, given by their bits, as integers that have the same order.
+    """Find the bounds of floating-point numbers as integers that have the same order.
 
-    Bits become such integers, and these become bits, where all but the sign is flipped below zero. NaN is counted and
-    bounds nothing. `infinity` has the bits of the number; `lower` and `upper` have been set as for `bound_integers`.
+    Bits become such integers, and these become bits, by flipping all bits except the sign of negative numbers. NaN is
+    counted and does not affect the bounds.
+
+    Parameters
+    ----------
+    values : signed integer[num_values]
+        The bits of the values.
+    valid : bool[num_values] or bool[0]
+        Whether a value is not null.
+    starts : int64[num_zones + 1]
+        Zones of the values.
+    infinity : int
+        The bits of infinity.
+    lower, upper : signed integer[num_zones]
+        Hold the greatest and the least number; set to the bounds.
+    num_nan : int64[num_zones]
+        Set to the number of NaN in each zone.
+
+    Returns
+    -------
+    int
+        The number of zones.
     """
     last_bit = np.uint64(upper.itemsize * 8 - 1)
     below_sign = np.int64((np.uint64(1) << last_bit) - np.uint64(1))
@@ -83,7 +119,22 @@ def bound_floats(
 
 @kernel
 def is_less(words: U64, width: int, one: int, other: int) -> bool:
-    """Return whether one signed integer of `width` little-endian words is less than another."""
+    """Compare two signed integers of several words.
+
+    Parameters
+    ----------
+    words : uint64[num_values * width]
+        The words of the integers, little-endian.
+    width : int
+        Words per integer.
+    one, other : int
+        Indices of two integers.
+
+    Returns
+    -------
+    bool
+        Whether the first is less than the second.
+    """
     place = width - 1
     top = np.int64(words[one * width + place])
     other_top = np.int64(words[other * width + place])
@@ -98,7 +149,26 @@ def is_less(words: U64, width: int, one: int, other: int) -> bool:
 
 @kernel
 def find_wide_bounds(words: U64, width: int, valid: Mask, starts: I64, lower: I64, upper: I64) -> int:
-    """Find the indices of the bounds of signed integers of `width` little-endian words each."""
+    """Find the indices of the bounds of signed integers of several words.
+
+    Parameters
+    ----------
+    words : uint64[num_values * width]
+        The words of the integers, little-endian.
+    width : int
+        Words per integer.
+    valid : bool[num_values] or bool[0]
+        Whether a value is not null.
+    starts : int64[num_zones + 1]
+        Zones of the values.
+    lower, upper : int64[num_zones]
+        Set to the indices of the bounds, -1 for zones without a value.
+
+    Returns
+    -------
+    int
+        The number of zones.
+    """
     for zone in range(starts.size - 1):
         least = np.int64(-1)
         greatest = np.int64(-1)
@@ -119,7 +189,20 @@ def find_wide_bounds(words: U64, width: int, valid: Mask, starts: I64, lower: I6
 
 @kernel
 def first_word(data: U8, start: int, size: int) -> np.uint64:
-    """Return the first 8 bytes of a byte string, as a number that orders as they do; zeros follow shorter ones."""
+    """Return the first 8 bytes of a byte string as a big-endian number, padded with zeros.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        Holds the byte string.
+    start, size : int
+        Byte range of the byte string within `data`.
+
+    Returns
+    -------
+    uint64
+        A number that orders like the byte strings.
+    """
     if size == 0:
         return np.uint64(0)
     if start + 8 <= data.size:
@@ -143,7 +226,22 @@ def first_word(data: U8, start: int, size: int) -> np.uint64:
 
 @kernel
 def is_before(data: U8, start: int, size: int, other: int, other_size: int) -> bool:
-    """Return whether a byte string comes before another one."""
+    """Compare two byte strings.
+
+    Parameters
+    ----------
+    data : uint8[…]
+        Holds the byte strings.
+    start, size : int
+        Byte range of the first.
+    other, other_size : int
+        Byte range of the second.
+
+    Returns
+    -------
+    bool
+        Whether the first is less than the second.
+    """
     common = min(size, other_size)
     place = np.int64(0)
     while place + 8 <= common and load_word(data, start + place) == load_word(data, other + place):
@@ -157,10 +255,28 @@ def is_before(data: U8, start: int, size: int, other: int, other_size: int) -> b
 
 @kernel
 def find_string_bounds(offsets: Signed, data: U8, valid: Mask, starts: I64, lower: I64, upper: I64) -> int:
-    """Find the indices of the bounds of byte strings, which `offsets` delimit within `data`.
+    """Find the indices of the bounds of byte strings.
 
-    What begins as both bounds do, as far as these agree in whole words, is mostly told apart from them by its next
-    word. What begins otherwise lies outside.
+    The bounds of a zone often share a prefix. A value that shares its whole words is mostly decided by its next word; a
+    value that does not share them lies outside the bounds.
+
+    Parameters
+    ----------
+    offsets : integer[num_values + 1]
+        Byte offsets of the byte strings within `data`.
+    data : uint8[…]
+        The bytes of the byte strings.
+    valid : bool[num_values] or bool[0]
+        Whether a value is not null.
+    starts : int64[num_zones + 1]
+        Zones of the values.
+    lower, upper : int64[num_zones]
+        Set to the indices of the bounds, -1 for zones without a value.
+
+    Returns
+    -------
+    int
+        The number of zones.
     """
     for zone in range(starts.size - 1):
         least = np.int64(-1)
