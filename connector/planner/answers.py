@@ -10,14 +10,12 @@ from __future__ import annotations
 import base64
 import io
 import json
-import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
-from connector.read.partition import ScanPartition
 from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
 from connector.types.schemas import to_exchange_schema
@@ -56,8 +54,8 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         Whether all rows of the table are read, unless Spark says otherwise.
     blob_handling : str
     """
-    visible = dataset.scanner(blob_handling=blob_handling).projected_schema
-    described = dataset.scanner(blob_handling="blobs_descriptions").projected_schema
+    visible = dataset.read_schema(blob_handling)
+    described = dataset.read_schema("blobs_descriptions")
     plain = [field for field in visible if described.field(field.name).type == field.type]
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     num_rows = [fragment.num_rows for fragment in fragments]
@@ -219,8 +217,7 @@ def _plan(source: Any, schema: str) -> dict[str, Any]:
     )
     out.seek(0)
     function, *partitions = _read_bytes(out), *(_read_bytes(out) for _ in range(_read_int(out)))
-    found = [pickle.loads(partition) for partition in partitions]
-    tasks = [partition.task for partition in found if isinstance(partition, ScanPartition)]
+    tasks = reader.tasks
     return {
         "function": base64.b64encode(function).decode(),
         "partitions": [base64.b64encode(partition).decode() for partition in partitions],

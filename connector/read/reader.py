@@ -12,6 +12,8 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -24,7 +26,7 @@ from connector.read.pushed import Pushed
 from connector.types.batches import split, to_spark
 from connector.types.compatibility import check_readable
 from connector.types.schemas import to_exchange_schema
-from lance_format import CommitConflictError, LanceDataset, LanceScanner
+from lance_format import CommitConflictError, LanceDataset, LanceScanner, ScanTask
 from lance_format.expressions import conjunction, parse
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -68,10 +70,11 @@ class LanceReader(DataSourceReader):
     def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed | None = None) -> None:
         pushed = pushed or Pushed()
         dataset = lance_format.dataset(options.path, options.version)
-        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        stored = dataset.read_schema(options.blob_handling)
         check_readable(stored, schema, options.path)
         self._path = options.path
         self._version = dataset.version
+        self._dataset = dataset
         self._schema = schema
         self._batch_rows = options.batch_size or _DEFAULT_BATCH_ROWS
         self._blob_handling = options.blob_handling
@@ -91,8 +94,20 @@ class LanceReader(DataSourceReader):
 
         Where some rows suffice and no filter may drop any, no more are read.
         """
-        tasks = self._scanner(self._open()).plan_tasks(**self._sizes)
-        return [ScanPartition(task) for task in tasks]
+        return [ScanPartition(task) for task in self.tasks]
+
+    @cached_property
+    def _dataset(self) -> LanceDataset:
+        """The version that is read."""
+        return lance_format.dataset(self._path, version=self._version)
+
+    @cached_property
+    def tasks(self) -> list[ScanTask]:
+        """The tasks of the scan."""
+        return self._scanner(self._dataset).plan_tasks(**self._sizes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_dataset", "tasks")}
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read one task, in batches of exactly the schema that Spark expects."""
@@ -101,7 +116,7 @@ class LanceReader(DataSourceReader):
         if _WORKER_LOGS in os.environ:
             logging.getLogger("lance_format.scan").setLevel(logging.DEBUG)
         schema = to_exchange_schema(self._schema)
-        dataset = self._open()
+        dataset = self._dataset
         for fragment_id in partition.task.fragment_ids:
             if dataset.get_fragment(fragment_id) is None:
                 raise CommitConflictError(
@@ -111,9 +126,6 @@ class LanceReader(DataSourceReader):
         for batch in self._scanner(dataset).read_task(partition.task):
             for part in split(batch, self._batch_rows):
                 yield to_spark(part, schema)
-
-    def _open(self) -> LanceDataset:
-        return lance_format.dataset(self._path, version=self._version)
 
     def _scanner(self, dataset: LanceDataset) -> LanceScanner:
         return dataset.scanner(

@@ -192,12 +192,12 @@ class LanceDataSource(DataSource):
 
     def _misfit(self, dataset: LanceDataset, schema: StructType) -> str | None:
         options = self._parsed_options
-        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        stored = dataset.read_schema(options.blob_handling)
         return find_misfit(stored, schema, options.path)
 
     def _infer_schema(self, dataset: LanceDataset) -> StructType:
         options = self._parsed_options
-        stored = dataset.scanner(blob_handling=options.blob_handling).projected_schema
+        stored = dataset.read_schema(options.blob_handling)
         _check_columns(options, stored.names)
         if options.columns is not None:
             stored = pa.schema([stored.field(column) for column in options.columns])

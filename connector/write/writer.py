@@ -175,7 +175,7 @@ def _plan_append(
     options: LanceOptions, schema: StructType, table: lance_format.LanceDataset
 ) -> tuple[StructType, pa.Schema]:
     """Return the columns of a DataFrame by the table's names, and how they are stored: the table's, then new ones."""
-    stored = table.scanner(blob_handling="all_binary").projected_schema
+    stored = table.read_schema("all_binary")
     named = name_as_stored(schema, stored.names)
     wanted = apply_to_new(to_stored_schema(named), options.column_options)
     check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)

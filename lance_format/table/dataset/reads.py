@@ -19,7 +19,7 @@ from lance_format.table.scan.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.options import OrderBy, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
-from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import Indices, take_places, take_row_ids
 from lance_format.table.scan.take_blobs import read_blob_ranges, read_blobs, take_blobs
 from lance_format.table.versions.checkout import check_out
@@ -119,6 +119,16 @@ class DatasetReads(OpenTable, ScanMethods):
         }
         chosen = {name: value for name, value in given.items() if value is not None}
         return open_scanner(self._table, ScanOptions.of({**self._default_scan_options, **chosen}))
+
+    def read_schema(self, blob_handling: str | None = None) -> pa.Schema:
+        """Return the columns of a scan of all columns, and their types.
+
+        Parameters
+        ----------
+        blob_handling : str, optional
+            See `scanner`.
+        """
+        return plan_output(self._table, ScanOptions(blob_handling=blob_handling)).schema
 
     def count_rows(self, filter: Filter | None = None) -> int:
         """Count the rows, deleted ones not included, that a filter lets pass."""
