@@ -44,7 +44,7 @@ def rewrite(path: Path, first: int) -> None:
     plan = plan_compaction(table, CompactionOptions(target_rows_per_fragment=13))
     tasks = [task for task in plan.tasks if task.fragments[0].id == first]
     assert len(tasks) == 1
-    commit_rewrites(table, [task.rewrite(table) for task in tasks])
+    commit_rewrites(table, [task.run(table) for task in tasks])
 
 
 def replace_data(path: Path, fragment_id: int) -> None:

@@ -11,32 +11,33 @@ import contextlib
 import dataclasses
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
-from lance_format.table.fragments.reader import FragmentReader
-from lance_format.table.fragments.row_columns import created_at_of, last_updated_at_of, row_ids_of
+from lance_format.table.fragments.writer import list_data_files
+from lance_format.table.maintenance.compaction_candidates import find_candidates
 from lance_format.table.maintenance.compaction_options import CompactionOptions
-from lance_format.table.row_ids.row_id_sequence import RowIdSequence, serialize_row_ids
-from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, serialize_row_versions
+from lance_format.table.maintenance.kept_lineage import with_lineage
 from lance_format.table.transaction.operations import Rewrite, RewriteGroup
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import commit
+from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import FileVersion
 
 _OF_PYLANCE = uuid.UUID("5a1f0c6e-6d5e-4d8b-9a53-0c1d6f0b7e11")
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionMetrics:
+@dataclass(frozen=True, eq=False)
+class CompactionMetrics(ChangeResult):
     """Numbers of fragments and files that a compaction removed and added."""
 
     fragments_removed: int = 0
@@ -81,6 +82,11 @@ class RewriteResult:
             f"RewriteResult(read_version={self.read_version}, new_fragments={self.new_fragments},"
             f" old_fragments={self.old_fragments})"
         )
+
+    @property
+    def number(self) -> int:
+        """Number of the task."""
+        return _number(self.group.old_fragments)
 
     @property
     def old_fragments(self) -> list[FragmentMetadata]:
@@ -131,8 +137,8 @@ class RewriteResult:
 
 @checked_methods
 @dataclass(frozen=True, slots=True)
-class CompactionTask:
-    """Adjacent fragments that are to be written anew: a value that can be pickled.
+class CompactionTask(ChangeTask[RewriteResult]):
+    """Writes the rows of adjacent fragments to new ones. Can be pickled.
 
     Parameters
     ----------
@@ -172,18 +178,13 @@ class CompactionTask:
             fragments = list(read_fragments(found["task"]["fragments"]))
             return cls(version, fragments, CompactionOptions.from_json(found["options"]), identity)
 
-    def execute(self, dataset: OpenTable) -> RewriteResult:
-        """Write the rows of the fragments into new ones, which no reader sees before they are committed.
+    @property
+    def number(self) -> int:
+        """Number that tells the tasks of the plan apart: the id of the first fragment."""
+        return _number(self.fragments)
 
-        Parameters
-        ----------
-        dataset : LanceDataset
-            Any version of the table.
-        """
-        return self.rewrite(check_out(dataset._table, self.read_version))
-
-    def rewrite(self, table: TableVersion) -> RewriteResult:
-        """Do what `execute` does, given the version that is compacted."""
+    def run(self, table: TableVersion) -> RewriteResult:
+        """Write the rows of the fragments into new ones; see `execute`."""
         schema = table.manifest.schema
         scans = [table.scan(fragment, schema) for fragment in self.fragments]
         batch_size = self.options.batch_size
@@ -200,13 +201,13 @@ class CompactionTask:
                 file_version=version,
             )
         if table.manifest.stable_row_ids:
-            written = _with_lineage(written, scans)
+            written = with_lineage(written, scans)
         return RewriteResult(self.read_version, self.uuid, RewriteGroup(tuple(self.fragments), tuple(written)))
 
 
 @checked_methods
 @dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
     """Plan of a compaction; see `plan_compaction`.
 
     Parameters
@@ -221,6 +222,52 @@ class CompactionPlan:
     read_version: int
     uuid: str
     tasks: list[CompactionTask]
+
+    def operation(self, draft: Draft, results: Sequence[RewriteResult]) -> Rewrite | None:
+        """Put the new fragments in the place of the old ones."""
+        del draft
+        return _rewrite_of(results)[0] if results else None
+
+    def identity(self, results: Sequence[RewriteResult]) -> str:
+        """Return the uuid of the transaction, which says which tasks it commits; see `Compaction.commit`."""
+        return _rewrite_of(results)[1] if results else self.uuid
+
+    def outcome(self, results: Sequence[RewriteResult]) -> CompactionMetrics:
+        """Count fragments and files."""
+        return CompactionMetrics.of([result.group for result in results])
+
+    def checked(self, results: Iterable[RewriteResult]) -> list[RewriteResult]:
+        """Return results, if there is one of each task of this plan."""
+        given = list(results)
+        if any(result.uuid != self.uuid for result in given):
+            raise InvalidInputError("a result is of another plan: commit one of each task of this plan")
+        return ChangePlan.checked(self, given)
+
+    def commit(self, dataset: OpenTable, results: Iterable[RewriteResult]) -> CompactionMetrics:
+        """Commit the results of all tasks; see `ChangePlan.commit`. `Compaction.commit` takes those of some."""
+        given = self.checked(results)
+        try:
+            dataset._table = commit_rewrites(dataset._table, given)
+        except CommitStateUnknownError:
+            raise
+        except LanceError:
+            self.abort(dataset)
+            raise
+        return self.outcome(given)
+
+    def abort(self, dataset: OpenTable, results: Iterable[RewriteResult] = ()) -> None:
+        """Delete the files that tasks have written, except those of tasks that have been committed."""
+        del results
+        table = check_out(dataset._table, self.read_version)
+        with contextlib.suppress(LanceError):
+            history = table.history()
+            used: set[str] = set()
+            for version in history.names:
+                if version > self.read_version:
+                    used.update(named_files(history.load(version), table.root))
+            for path in list_data_files(table.store, table.root, self.uuid):
+                if path not in used:
+                    table.store.delete(path)
 
     def __repr__(self) -> str:
         return f"CompactionPlan(read_version={self.read_version}, tasks=<{len(self.tasks)} compaction tasks>)"
@@ -249,12 +296,8 @@ def _identity(found: Mapping[str, Any]) -> tuple[int, str]:
 
 def plan_compaction(table: TableVersion, options: CompactionOptions) -> CompactionPlan:
     """Find the fragments that are worth rewriting."""
-    identity = str(uuid.uuid4())
-    parts = (
-        part for group in _worthwhile(table, options) for part in _split(table, group, options.target_rows_per_fragment)
-    )
-    version = table.manifest.version
-    tasks = [CompactionTask(version, part, options, identity) for part in _within_limits(table, parts, options)]
+    identity, version = str(uuid.uuid4()), table.manifest.version
+    tasks = [CompactionTask(version, part, options, identity) for part in find_candidates(table, options)]
     return CompactionPlan(version, identity, tasks)
 
 
@@ -282,6 +325,10 @@ def commit_rewrites(table: TableVersion, results: Sequence[RewriteResult]) -> Ta
     return dataclasses.replace(table, manifest=commit(table.store, table.root, transaction))
 
 
+def _number(fragments: Sequence[FragmentMetadata]) -> int:
+    return fragments[0].id if fragments else -1
+
+
 def _rewrite_of(results: Sequence[RewriteResult]) -> tuple[Rewrite, str]:
     """Return what commits the results of tasks of one plan, and the uuid of the transaction."""
     plans = {(result.uuid, result.read_version) for result in results}
@@ -296,86 +343,7 @@ def _rewrite_of(results: Sequence[RewriteResult]) -> tuple[Rewrite, str]:
 
 def compact_files(table: TableVersion, options: CompactionOptions) -> tuple[TableVersion, CompactionMetrics]:
     """Rewrite the fragments of a table that are worth it, and commit that; nothing is committed if there are none."""
-    plan = plan_compaction(table, options)
-    if not plan.tasks:
-        return table, CompactionMetrics()
-    with Draft(table, plan.uuid) as draft:
-        results = [task.rewrite(table) for task in plan.tasks]
-        operation, identity = _rewrite_of(results)
-        made = draft.commit(operation, uuid=identity)
-    return made, CompactionMetrics.of([result.group for result in results])
-
-
-def _within_limits(
-    table: TableVersion, parts: Iterator[list[FragmentMetadata]], options: CompactionOptions
-) -> Iterator[list[FragmentMetadata]]:
-    """Yield parts until the next one exceeded a limit of what is compacted at once."""
-    nothing = table.manifest.schema.select([])
-    num_fragments = num_rows = num_bytes = 0
-    for part in parts:
-        num_fragments += len(part)
-        num_rows += sum(table.scan(fragment, nothing).num_rows() for fragment in part)
-        num_bytes += sum(file.file_size_bytes for fragment in part for file in fragment.files)
-        if (
-            num_fragments > (options.max_source_fragments or num_fragments)
-            or num_rows > (options.max_source_rows or num_rows)
-            or num_bytes > (options.max_source_bytes or num_bytes)
-        ):
-            return
-        yield part
-
-
-def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[list[FragmentMetadata]]:
-    """Yield adjacent fragments that are to be rewritten together.
-
-    Those that different indices cover stay apart: an index covers a fragment as a whole or not at all.
-    """
-    group: list[FragmentMetadata] = []
-    group_indices: list[str] = []
-    worth_alone = False
-
-    def rewritten() -> bool:
-        return len(group) > 1 or worth_alone
-
-    for fragment in table.manifest.fragments:
-        scan = table.scan(fragment, table.manifest.schema.select([]))
-        physical_rows = scan.physical_rows()
-        too_deleted = options.materialize_deletions and (
-            scan.num_deletions() > options.materialize_deletions_threshold * physical_rows
-        )
-        candidate = fragment.id not in options.excluded_fragment_ids and (
-            too_deleted or physical_rows < options.target_rows_per_fragment
-        )
-        indices = [index.uuid for index in table.manifest.indices if index.covers_any([fragment.id])]
-        if group and (not candidate or indices != group_indices):
-            if rewritten():
-                yield group
-            group, worth_alone = [], False
-        if candidate:
-            group.append(fragment)
-            group_indices = indices
-            worth_alone |= too_deleted
-    if rewritten() and group:
-        yield group
-
-
-def _split(
-    table: TableVersion, group: Sequence[FragmentMetadata], target_rows: int
-) -> Iterator[list[FragmentMetadata]]:
-    """Cut a group into parts of about the target's size; the last takes what would be too little on its own."""
-    rows = [table.scan(fragment, table.manifest.schema.select([])).num_rows() for fragment in group]
-    left = sum(rows)
-    part: list[FragmentMetadata] = []
-    num_rows = 0
-    for fragment, count in zip(group, rows, strict=True):
-        part.append(fragment)
-        num_rows += count
-        if num_rows >= target_rows and left - num_rows >= target_rows:
-            yield part
-            left -= num_rows
-            part, num_rows = [], 0
-    if part:
-        yield part
+    return run_change(table, plan_compaction(table, options))
 
 
 def _balanced(num_rows: int, target_rows: int) -> list[int]:
@@ -383,43 +351,3 @@ def _balanced(num_rows: int, target_rows: int) -> list[int]:
     num_fragments = max(1, num_rows // target_rows)
     each, more = divmod(num_rows, num_fragments)
     return [each + 1] * more + [each] * (num_fragments - more)
-
-
-def _with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentReader]) -> list[FragmentMetadata]:
-    """Give the rows of new fragments the ids and versions that they had."""
-    all_ids = RowIdSequence.concatenate(_ids(scan).delete(scan.deleted_rows()) for scan in scans)
-    all_made, all_changed = (
-        RowVersionSequence.concatenate(versions_of(scan).delete(scan.deleted_rows()) for scan in scans)
-        for versions_of in (_made, _changed)
-    )
-    named = []
-    row = 0
-    for fragment in written:
-        stop = row + fragment.physical_rows
-        named.append(
-            dataclasses.replace(
-                fragment,
-                row_id_meta=serialize_row_ids(all_ids.slice(row, stop)),
-                created_at_version_meta=serialize_row_versions(all_made.slice(row, stop)),
-                last_updated_at_version_meta=serialize_row_versions(all_changed.slice(row, stop)),
-            )
-        )
-        row = stop
-    return named
-
-
-def _ids(scan: FragmentReader) -> RowIdSequence:
-    ids = row_ids_of(scan)
-    if ids is None:
-        raise CorruptFileError(f"fragment {scan.fragment.id} of {scan.root} has no row ids, as its table promises")
-    return ids
-
-
-def _made(scan: FragmentReader) -> RowVersionSequence:
-    found = created_at_of(scan)
-    return RowVersionSequence.constant(1, scan.physical_rows()) if found is None else found
-
-
-def _changed(scan: FragmentReader) -> RowVersionSequence:
-    found = last_updated_at_of(scan)
-    return _made(scan) if found is None else found

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from lance_format.errors import InvalidInputError
 from lance_format.table.transaction.operations import Operation
@@ -77,7 +77,11 @@ class ChangeTask(ABC, Generic[R]):
 
     __slots__ = ()
     read_version: int
-    number: int
+    if TYPE_CHECKING:  # A dataclass takes a property of its base for the default of its field.
+
+        @property
+        def number(self) -> int:
+            """Number that tells the tasks of a plan apart."""
 
     @abstractmethod
     def run(self, table: TableVersion) -> R:
@@ -133,6 +137,10 @@ class ChangePlan(ABC, Generic[R, T]):
     @abstractmethod
     def outcome(self, results: Sequence[R]) -> T:
         """Return the outcome of the change, such as counts of rows."""
+
+    def identity(self, results: Sequence[R]) -> str:  # noqa: ARG002
+        """Return the uuid of the transaction that commits results."""
+        return self.uuid
 
     def precondition(self, table: TableVersion, results: Sequence[R]) -> Precondition | None:  # noqa: ARG002
         """Return the check that runs before each attempt to create the new version; see `commit`."""
@@ -244,4 +252,5 @@ def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVe
     operation = plan.operation(draft, results)
     if operation is None:
         return None
-    return draft.commit(operation, precondition=plan.precondition(draft.table, results))
+    precondition = plan.precondition(draft.table, results)
+    return draft.commit(operation, uuid=plan.identity(results), precondition=precondition)

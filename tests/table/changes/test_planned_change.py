@@ -17,7 +17,14 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, LanceDataset, MergeInsertBuilder, RetryableCommitConflictError
+from lance_format import (
+    CommitConflictError,
+    Compaction,
+    InvalidInputError,
+    LanceDataset,
+    MergeInsertBuilder,
+    RetryableCommitConflictError,
+)
 from lance_format.table.versions.planned_change import ChangePlan
 
 ROWS = 20_000
@@ -63,6 +70,10 @@ def rewrite(table: LanceDataset) -> MergeInsertBuilder:
 
 def widen(table: LanceDataset) -> None:
     table.add_columns({"size": "id * 3"})
+
+
+def delete_some(table: LanceDataset) -> None:
+    table.delete("id % 4 = 1")
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,12 @@ CHANGES = {
         lambda table: rewrite(table).execute(data("name")),
         prepare=widen,
         rival=lambda table: table.update({"name": "'owl'"}, "id = 5"),
+    ),
+    "compaction": Change(
+        lambda table: Compaction.plan(table, {"target_rows_per_fragment": 2500}),
+        lambda table: table.optimize.compact_files(target_rows_per_fragment=2500),
+        prepare=delete_some,
+        rival=lambda table: table.delete("id = 2"),
     ),
     "index": Change(
         lambda table: table.plan_scalar_index("id", "ZONEMAP", **SPLIT),
@@ -373,3 +390,42 @@ def test_an_update_of_indices_that_has_nothing_to_do_makes_no_version(tmp_path: 
     assert plan.tasks == ()
     plan.commit(table, [])
     assert table.version == table.latest_version == 2
+
+
+def test_some_tasks_of_a_compaction_may_be_committed_before_it_is_given_up(tmp_path: Path) -> None:
+    table = write(tmp_path, CHANGES["compaction"])
+    expected = rows(table)
+    plan = Compaction.plan(table, {"target_rows_per_fragment": 2500})
+    results = execute(plan, table)
+    Compaction.commit(table, results[:2])
+    with pytest.raises(InvalidInputError, match="commit one of each task"):
+        plan.commit(table, results[2:])
+    with pytest.raises(CommitConflictError):
+        plan.commit(table, results)
+    before = files(table)
+    plan.abort(table, results)
+    assert files(table) == before
+    for opened in (table, lance_format.dataset(table.uri)):
+        assert rows(opened) == expected
+        opened.validate()
+    lance.dataset(table.uri).validate()
+
+
+def test_results_of_another_compaction_are_refused(tmp_path: Path) -> None:
+    table = write(tmp_path, CHANGES["compaction"])
+    plan, other = (Compaction.plan(table, {"target_rows_per_fragment": 2500}) for _ in range(2))
+    with pytest.raises(InvalidInputError, match="of another plan"):
+        plan.commit(table, execute(other, table))
+
+
+def test_a_compaction_that_has_nothing_to_do_makes_no_version(tmp_path: Path) -> None:
+    table = write(tmp_path)
+    plan = Compaction.plan(table, {"target_rows_per_fragment": 10})
+    assert plan.tasks == []
+    assert plan.commit(table, []) == {
+        "fragments_removed": 0,
+        "fragments_added": 0,
+        "files_removed": 0,
+        "files_added": 0,
+    }
+    assert table.latest_version == 1
