@@ -43,7 +43,7 @@ class FileVersion(enum.Enum):
     """A version of the file format, and the profile that says what its files may contain."""
 
     V0_1 = _Profile("0.1", (0, 2), (0, 0))
-    V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, array_encodings=True)
+    V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, writable=True, array_encodings=True)
     V2_1 = _Profile("2.1", (2, 1), (2, 1), readable=True, writable=True)
     V2_2 = _Profile("2.2", (2, 2), (2, 2), readable=True, writable=True, **_SINCE_2_2)
     V2_3 = _Profile("2.3", (2, 3), (2, 3), **_SINCE_2_2)

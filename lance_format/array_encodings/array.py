@@ -77,21 +77,26 @@ class ArrayShape:
         Of fixed-size lists, how many items each has.
     is_dictionary : bool
         Whether readers are given keys and items.
-    fields : tuple of int or None
-        Of a packed struct, the bits of each field.
+    fields : tuple of ArrayShape or None
+        Of a packed struct, what each field is like.
     """
 
     values: ValueShape
     items: ArrayShape | None = None
     dimension: int = 0
     is_dictionary: bool = False
-    fields: tuple[int, ...] | None = None
+    fields: tuple[ArrayShape, ...] | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether values have a fixed width and nothing in them."""
         is_nested = self.items is not None or self.fields is not None or self.is_dictionary
         return not is_nested and self.values.bits_per_offset is None
+
+    @property
+    def bits(self) -> int:
+        """The bits of a value that has a fixed width; 0 if it has not."""
+        return (self.values.bits_per_value or 0) if self.items is None else self.dimension * self.items.bits
 
 
 WORDS = ArrayShape(ValueShape())

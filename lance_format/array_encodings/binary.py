@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_format.array_encodings import flat
 from lance_format.array_encodings.array import ArrayReader, DecodedArray, Planned, words_of
-from lance_format.array_encodings.ends import plan_extents
+from lance_format.array_encodings.ends import encode_ends, plan_extents
+from lance_format.array_encodings.page_builder import PageBuilder
 from lance_format.array_encodings.row_ranges import RowRanges
-from lance_format.data_block import Bytes, VariableWidthBlock
+from lance_format.compression.options import CompressionOptions
+from lance_format.data_block import Bytes, FixedWidthBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError
+from lance_format.proto import array_encodings_pb2
 
 
 class BinaryReader:
@@ -45,3 +49,17 @@ class BinaryReader:
                 raise CorruptFileError("the bytes of byte strings are wider than bytes")
             data = found.view(np.uint8)
         return DecodedArray(VariableWidthBlock(data, extents.offsets), extents.validity, ranges.num_rows)
+
+
+def encode(
+    block: VariableWidthBlock, validity: FixedWidthBlock | None, options: CompressionOptions, page: PageBuilder
+) -> array_encodings_pb2.ArrayEncoding:
+    """Encode byte strings; those that are null are empty."""
+    begin, end = int(block.offsets[0]), int(block.offsets[-1])
+    ends = block.offsets[1:].astype(np.uint64)
+    ends -= np.uint64(begin)
+    amount = end - begin + 1
+    indices = encode_ends(ends, validity, amount, page)
+    data = flat.encode_bytes(block.data[begin:end], page, options)
+    binary = array_encodings_pb2.Binary(indices=indices, bytes=data, null_adjustment=amount)
+    return array_encodings_pb2.ArrayEncoding(binary=binary)

@@ -12,14 +12,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.array_encodings.array import ArrayReader, DecodedArray, Planned, pack_validity
+from lance_format.array_encodings.array import (
+    ArrayReader,
+    ArrayShape,
+    DecodedArray,
+    Planned,
+    pack_validity,
+    unpack_validity,
+)
 from lance_format.array_encodings.row_ranges import RowRanges
-from lance_format.data_block import PackedStructBlock
+from lance_format.data_block import FixedWidthBlock, PackedStructBlock, ValueShape
 from lance_format.errors import CorruptFileError
 from lance_format.structural.blob import join
 
-FIELDS = (64, 64)
-"""The bits of each field of a description."""
+FIELDS = (ArrayShape(ValueShape(bits_per_value=64)),) * 2
+"""What the fields of a description are like."""
 NULL_POSITION = 1
 
 
@@ -47,3 +54,12 @@ class BlobReader:
         is_empty = sizes == 0
         validity = pack_validity(~is_empty | (positions != NULL_POSITION))
         return DecodedArray(join(np.where(is_empty, np.uint64(0), positions), sizes), validity, found.num_rows)
+
+
+def encode(descriptions: PackedStructBlock, validity: FixedWidthBlock | None) -> FixedWidthBlock:
+    """Return the rows of descriptions as they are stored, with what is null among them."""
+    assert isinstance(descriptions.rows, FixedWidthBlock)
+    numbers = descriptions.rows.data[: descriptions.size_bytes].view("<u8").reshape(-1, 2).copy()
+    if validity is not None:
+        numbers[~unpack_validity(validity)] = (NULL_POSITION, 0)
+    return FixedWidthBlock(numbers.ravel().view(np.uint8), sum(field.bits for field in FIELDS), descriptions.num_values)

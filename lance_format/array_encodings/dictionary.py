@@ -6,12 +6,14 @@ others, whose values have been found to be few, key 0 is null and key `k` item `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.array_encodings import flat, nullable
 from lance_format.array_encodings.array import (
     ArrayReader,
     DecodedArray,
@@ -23,6 +25,7 @@ from lance_format.array_encodings.array import (
     words_of,
 )
 from lance_format.array_encodings.buffers import ArrayPage
+from lance_format.array_encodings.page_builder import PageBuilder
 from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.data_block import (
     DataBlock,
@@ -34,6 +37,7 @@ from lance_format.data_block import (
 )
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.dictionary import gather_words
+from lance_format.proto import array_encodings_pb2
 
 _PART = "items"
 
@@ -135,3 +139,24 @@ def _look_up(keys: DecodedArray, items: _Items) -> DecodedArray:
     gather_words(items.numbers, words, numbers)
     block = FixedWidthBlock(numbers.view(np.uint8), numbers.itemsize * 8, numbers.size)
     return DecodedArray(DictionaryBlock(items.values, block), validity, keys.num_rows)
+
+
+def encode(
+    keys: FixedWidthBlock,
+    num_items: int,
+    encode_items: Callable[[PageBuilder], array_encodings_pb2.ArrayEncoding],
+    page: PageBuilder,
+) -> array_encodings_pb2.ArrayEncoding:
+    """Encode keys, and then items.
+
+    Parameters
+    ----------
+    keys : FixedWidthBlock
+    num_items : int
+    encode_items : callable
+    page : PageBuilder
+    """
+    indices = nullable.no_nulls(flat.encode(keys, page))
+    items = encode_items(page)
+    found = array_encodings_pb2.Dictionary(indices=indices, items=items, num_dictionary_items=num_items)
+    return array_encodings_pb2.ArrayEncoding(dictionary=found)

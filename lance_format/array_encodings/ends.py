@@ -11,12 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from lance_format.array_encodings.array import ArrayReader, Planned, pack_validity, words_of
+from lance_format.array_encodings import flat, nullable
+from lance_format.array_encodings.array import ArrayReader, Planned, pack_validity, unpack_validity, words_of
+from lance_format.array_encodings.page_builder import PageBuilder
 from lance_format.array_encodings.row_ranges import RowRanges, without_empty
 from lance_format.data_block import FixedWidthBlock, Offsets
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import ends as kernels
+from lance_format.proto import array_encodings_pb2
 
 _DECREASING = -1
 _TOO_NARROW = -2
@@ -73,3 +77,13 @@ def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: boo
     if nulls == _DECREASING:
         raise CorruptFileError("the ends of lists or byte strings decrease")
     return Extents(offsets, pack_validity(valid) if nulls else None, without_empty(firsts, lasts))
+
+
+def encode_ends(
+    ends: npt.NDArray[np.uint64], validity: FixedWidthBlock | None, amount: int, page: PageBuilder
+) -> array_encodings_pb2.ArrayEncoding:
+    """Encode where values end, as words of 64 bits; `amount` is added to those that are null, in place."""
+    if validity is not None:
+        ends[~unpack_validity(validity)] += np.uint64(amount)
+    block = FixedWidthBlock(ends.astype("<u8", copy=False).view(np.uint8), 64, ends.size)
+    return nullable.no_nulls(flat.encode(block, page))

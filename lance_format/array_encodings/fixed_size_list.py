@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lance_format.array_encodings.array import ArrayReader, DecodedArray, ItemsBlock, Planned
 from lance_format.array_encodings.row_ranges import RowRanges
+from lance_format.proto import array_encodings_pb2
 
 
 class FixedSizeListReader:
@@ -27,3 +28,9 @@ class FixedSizeListReader:
         """Plan the reading of some rows; see `ArrayReader`."""
         items = yield from self._items.plan(ranges.scaled(self._dimension))
         return DecodedArray(ItemsBlock(items), None, ranges.num_rows)
+
+
+def encode(items: array_encodings_pb2.ArrayEncoding, dimension: int) -> array_encodings_pb2.ArrayEncoding:
+    """Return the encoding of lists of some items each."""
+    lists = array_encodings_pb2.FixedSizeList(dimension=dimension, items=items)
+    return array_encodings_pb2.ArrayEncoding(fixed_size_list=lists)

@@ -12,10 +12,12 @@ import numpy as np
 
 from lance_format.array_encodings.array import ArrayShape, DecodedArray, Planned
 from lance_format.array_encodings.buffers import ArrayPage
+from lance_format.array_encodings.page_builder import PageBuilder
 from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.array_encodings.value_slices import ValueSlices, plan_slices
 from lance_format.compression import byte_codecs
-from lance_format.data_block import BufferSlices, Bytes
+from lance_format.compression.options import CompressionOptions
+from lance_format.data_block import BufferSlices, Bytes, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import array_encodings_pb2
 
@@ -124,3 +126,23 @@ def word_bits(bits: int, shape: ArrayShape) -> int:
     if bits < expected and bits % 8 and expected in _WORD_BITS:
         return expected
     raise CorruptFileError(f"a page holds values of {bits} bits; the column has values of {expected} bits")
+
+
+def encode(block: FixedWidthBlock, page: PageBuilder) -> array_encodings_pb2.ArrayEncoding:
+    """Encode values as they are."""
+    buffer = page.add(block.data[: block.size_bytes])
+    flat = array_encodings_pb2.Flat(bits_per_value=block.bits_per_value, buffer=buffer)
+    return array_encodings_pb2.ArrayEncoding(flat=flat)
+
+
+def encode_bytes(data: Bytes, page: PageBuilder, options: CompressionOptions) -> array_encodings_pb2.ArrayEncoding:
+    """Encode bytes, compressed as a whole if that is asked for and makes them fewer."""
+    scheme = options.general_scheme
+    if scheme is not None and data.size:
+        small, _ = byte_codecs.shrink(scheme, options.level, BufferSlices.whole(data))
+        if small.size < data.size:
+            name = next(name for name, known in SCHEMES.items() if known == scheme)
+            compression = array_encodings_pb2.Compression(scheme=name, level=options.level)
+            flat = array_encodings_pb2.Flat(bits_per_value=8, buffer=page.add(small), compression=compression)
+            return array_encodings_pb2.ArrayEncoding(flat=flat)
+    return encode(FixedWidthBlock(data, 8, data.size), page)

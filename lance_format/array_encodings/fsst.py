@@ -11,6 +11,7 @@ from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.compression.fsst import SymbolTable
 from lance_format.data_block import VariableWidthBlock
 from lance_format.errors import CorruptFileError
+from lance_format.proto import array_encodings_pb2
 
 
 class FsstReader:
@@ -35,3 +36,9 @@ class FsstReader:
         if not isinstance(found.values, VariableWidthBlock):
             raise CorruptFileError("FSST stands around values that are not byte strings")
         return DecodedArray(self._table.decode(found.values), found.validity, found.num_rows)
+
+
+def encode(values: array_encodings_pb2.ArrayEncoding, table: SymbolTable) -> array_encodings_pb2.ArrayEncoding:
+    """Return the encoding of byte strings that a table has compressed."""
+    fsst = array_encodings_pb2.Fsst(binary=values, symbol_table=table.serialize())
+    return array_encodings_pb2.ArrayEncoding(fsst=fsst)

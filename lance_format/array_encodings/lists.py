@@ -8,11 +8,16 @@ before tells where the items of a page begin. A list that is null may have items
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from lance_format.array_encodings.array import WORDS, Planned
 from lance_format.array_encodings.buffers import ArrayPage
-from lance_format.array_encodings.ends import Extents, plan_extents
+from lance_format.array_encodings.ends import Extents, encode_ends, plan_extents
+from lance_format.array_encodings.page_builder import EncodedArray, PageBuilder
 from lance_format.array_encodings.registry import Request
 from lance_format.array_encodings.row_ranges import RowRanges
+from lance_format.data_block import FixedWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.proto import array_encodings_pb2
 
@@ -68,3 +73,19 @@ def list_of(encoding: array_encodings_pb2.ArrayEncoding) -> array_encodings_pb2.
             f"a page of lists has {encoding.list.num_items} items; at most {_MAX_ITEMS} are possible"
         )
     return encoding.list
+
+
+def encode(offsets: npt.NDArray[np.int64], validity: FixedWidthBlock | None) -> EncodedArray:
+    """Encode the column of lists.
+
+    Parameters
+    ----------
+    offsets : int64[num_lists + 1]
+        Where each list starts among the items that follow in the next column, and the last ends; the first is 0.
+    validity : FixedWidthBlock or None
+    """
+    page = PageBuilder()
+    num_items = int(offsets[-1])
+    ends = encode_ends(offsets[1:].astype(np.uint64), validity, num_items + 1, page)
+    lists = array_encodings_pb2.List(offsets=ends, null_offset_adjustment=num_items + 1, num_items=num_items)
+    return page.finish(array_encodings_pb2.ArrayEncoding(list=lists), offsets.size - 1)

@@ -13,6 +13,7 @@ from lance_format.array_encodings.array import ArrayReader, DecodedArray, Planne
 from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.data_block import FixedWidthBlock
 from lance_format.errors import CorruptFileError
+from lance_format.proto import array_encodings_pb2
 
 
 class AllNullReader:
@@ -43,3 +44,23 @@ class SomeNullReader:
         if not isinstance(validity.values, FixedWidthBlock) or validity.validity is not None:
             raise CorruptFileError("the validity of a page is itself null")
         return DecodedArray(found.values, both_valid(validity.values, found.validity), found.num_rows)
+
+
+def no_nulls(values: array_encodings_pb2.ArrayEncoding) -> array_encodings_pb2.ArrayEncoding:
+    """Return the encoding of values of which none is null."""
+    found = array_encodings_pb2.Nullable.NoNull(values=values)
+    return array_encodings_pb2.ArrayEncoding(nullable=array_encodings_pb2.Nullable(no_nulls=found))
+
+
+def some_nulls(
+    validity: array_encodings_pb2.ArrayEncoding, values: array_encodings_pb2.ArrayEncoding
+) -> array_encodings_pb2.ArrayEncoding:
+    """Return the encoding of values of which some are null."""
+    found = array_encodings_pb2.Nullable.SomeNull(validity=validity, values=values)
+    return array_encodings_pb2.ArrayEncoding(nullable=array_encodings_pb2.Nullable(some_nulls=found))
+
+
+def all_nulls() -> array_encodings_pb2.ArrayEncoding:
+    """Return the encoding of values that are all null."""
+    found = array_encodings_pb2.Nullable.AllNull()
+    return array_encodings_pb2.ArrayEncoding(nullable=array_encodings_pb2.Nullable(all_nulls=found))

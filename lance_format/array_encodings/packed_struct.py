@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_format.array_encodings.array import DecodedArray, Planned
+from lance_format.array_encodings import fixed_size_list, nullable
+from lance_format.array_encodings.array import ArrayShape, DecodedArray, Planned
 from lance_format.array_encodings.flat import check_room
+from lance_format.array_encodings.page_builder import PageBuilder
 from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.array_encodings.value_slices import plan_slices
 from lance_format.byte_io import ByteRange
 from lance_format.compression.packed_struct import PackedStructDecompressor
-from lance_format.data_block import PackedStructBlock
+from lance_format.data_block import FixedWidthBlock, PackedStructBlock
+from lance_format.proto import array_encodings_pb2
 
 
 class PackedStructReader:
@@ -44,3 +47,18 @@ class PackedStructReader:
         slices = yield from plan_slices(self._buffer, self._bits, ranges)
         rows = slices.join(self._bits)
         return DecodedArray(PackedStructBlock(rows, self._codec), None, rows.num_values)
+
+
+def encode(rows: FixedWidthBlock, fields: Sequence[ArrayShape], page: PageBuilder) -> array_encodings_pb2.ArrayEncoding:
+    """Encode rows whose fields have some shapes."""
+    # What a field is like in the buffer of the struct is all that its encoding says; it has no buffer itself.
+    inner = [_describe(field) for field in fields]
+    packed = array_encodings_pb2.PackedStruct(inner=inner, buffer=page.add(rows.data[: rows.size_bytes]))
+    return array_encodings_pb2.ArrayEncoding(packed_struct=packed)
+
+
+def _describe(shape: ArrayShape) -> array_encodings_pb2.ArrayEncoding:
+    if shape.items is not None:
+        return nullable.no_nulls(fixed_size_list.encode(_describe(shape.items), shape.dimension))
+    flat = array_encodings_pb2.Flat(bits_per_value=shape.bits, buffer=array_encodings_pb2.Buffer())
+    return nullable.no_nulls(array_encodings_pb2.ArrayEncoding(flat=flat))

@@ -178,10 +178,10 @@ def _parse_dictionary(encoding: pb.ArrayEncoding, request: Request) -> ArrayRead
 def _parse_packed_struct(encoding: pb.ArrayEncoding, request: Request) -> ArrayReader:
     packed = encoding.packed_struct
     bits = tuple(_bits_of_field(inner) for inner in packed.inner)
-    if request.shape.fields is None or bits != request.shape.fields:
+    expected = tuple(field.bits for field in request.shape.fields or ())
+    if request.shape.fields is None or bits != expected:
         raise CorruptFileError(
-            f"a page holds packed structs with fields of {list(bits)} bits; those of the column have"
-            f" {list(request.shape.fields or ())}"
+            f"a page holds packed structs with fields of {list(bits)} bits; those of the column have {list(expected)}"
         )
     return PackedStructReader(bits, request.page.buffer(packed.buffer), request.num_rows)
 
@@ -235,6 +235,11 @@ LAYERS: dict[str, str] = {
     "struct": "a column of structs, whose fields are the next columns",
 }
 """Encodings of columns whose values are other columns: `lists.py` reads the one, and the other holds nothing."""
+
+WRITTEN = frozenset(
+    {"flat", "nullable", "fixed_size_list", "list", "struct", "binary", "dictionary", "fsst", "packed_struct"}
+)
+"""Encodings that are written, by `strategy.py` and for `LAYERS`; the others are those of early writers."""
 
 _DRAFT = "a draft of file format 2.1"
 UNSUPPORTED: dict[str, str] = {

@@ -1,16 +1,29 @@
-"""Decoded arrays of file format 2.0 to Arrow arrays without nesting."""
+"""Arrow arrays without nesting <-> decoded arrays of file format 2.0."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from lance_format.array_encodings.array import ArrayShape, DecodedArray, ItemsBlock
+from lance_format.array_encodings.array import ArrayShape, DecodedArray, ItemsBlock, pack_validity
 from lance_format.array_encodings.blob import FIELDS
 from lance_format.data_block import FixedWidthBlock, PackedStructBlock, ValueShape
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.file.array_limits import MAX_OFFSET
-from lance_format.file.leaf_arrays import BLOB_SHAPE, build_array, is_empty_struct, shape_of
+from lance_format.file.leaf_arrays import (
+    BLOB_SHAPE,
+    build_array,
+    is_empty_struct,
+    plain,
+    shape_of,
+    validity_of,
+    values_of,
+)
 from lance_format.file.nesting import Leaf, bytes_of_strings
+from lance_format.structural.rep_def import Validity
+
+NULL_STRUCTS = "null structs, which file format 2.0 cannot hold; write 2.1, or make the fields of the structs null"
+"""The end of a sentence that refuses them."""
 
 
 def array_shape(leaf: Leaf) -> ArrayShape:
@@ -33,17 +46,8 @@ def _shape_of(arrow_type: pa.DataType, name: str) -> ArrayShape:
     if pa.types.is_dictionary(arrow_type):
         return ArrayShape(shape_of(arrow_type.value_type, name), is_dictionary=True)
     if pa.types.is_struct(arrow_type) and arrow_type.num_fields:
-        return ArrayShape(ValueShape(), fields=tuple(_bits_of(field.type) for field in arrow_type))
+        return ArrayShape(ValueShape(), fields=tuple(_shape_of(field.type, name) for field in arrow_type))
     return ArrayShape(shape_of(arrow_type, name))
-
-
-def _bits_of(arrow_type: pa.DataType) -> int:
-    if pa.types.is_fixed_size_list(arrow_type):
-        return int(arrow_type.list_size) * _bits_of(arrow_type.value_type)
-    bits = shape_of(arrow_type, "").bits_per_value
-    if bits is None:
-        raise NotSupportedError(f"a packed struct with a {arrow_type} cannot be in a file of format 2.0")
-    return bits
 
 
 def build_values(decoded: DecodedArray, leaf: Leaf) -> list[pa.Array]:
@@ -108,3 +112,34 @@ def _build_field(block: FixedWidthBlock, arrow_type: pa.DataType) -> pa.Array:
 def validity_buffer(decoded: DecodedArray) -> pa.Buffer | None:
     """Return the validity of rows as Arrow has it."""
     return None if decoded.validity is None else pa.py_buffer(decoded.validity.data)
+
+
+def take_apart(array: pa.Array, leaf: Leaf) -> DecodedArray:
+    """Return the values of a leaf, and which are null; the array may be a slice and hold anything beneath its nulls.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is not of its type.
+    NotSupportedError
+        If a packed struct, or a field of it, is null.
+    """
+    if leaf.field.logical_type == "struct" and leaf.shape is not BLOB_SHAPE and array.null_count:
+        raise NotSupportedError(f"column {leaf.name!r} has {array.null_count} {NULL_STRUCTS}")
+    try:
+        return _take_apart(plain(array), None)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"column {leaf.name!r}: {error}") from error
+
+
+def _take_apart(array: pa.Array, outer: Validity | None) -> DecodedArray:
+    """Take apart values of which those that are not valid by `outer` belong to nothing."""
+    own = validity_of(array)
+    valid = own if outer is None else outer if own is None else own & outer
+    validity = None if own is None else pack_validity(own)
+    if not pa.types.is_fixed_size_list(array.type):
+        return DecodedArray(values_of(array, valid), validity, len(array))
+    size = array.type.list_size
+    items = array.values.slice(array.offset * size, len(array) * size)
+    inner = _take_apart(items, None if valid is None else np.repeat(valid, size))
+    return DecodedArray(ItemsBlock(inner), validity, len(array))

@@ -74,7 +74,7 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
     if shape is not None:
         return shape
     if pa.types.is_fixed_size_list(arrow_type):
-        item_type = _innermost(arrow_type)
+        item_type = innermost(arrow_type)
         if pa.types.is_dictionary(item_type) or not shape_of(item_type, name).bits_per_value:
             raise NotSupportedError(f"column {name!r} is a {arrow_type}, which Lance cannot store")
         return FIXED_SIZE_LIST_SHAPE
@@ -84,7 +84,7 @@ def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
         return shape_of(arrow_type.value_type, name)
     if pa.types.is_struct(arrow_type):
         for field in arrow_type:
-            unpackable = shape_of(_innermost(field.type), name) in _UNPACKABLE
+            unpackable = shape_of(innermost(field.type), name) in _UNPACKABLE
             if unpackable or pa.types.is_dictionary(field.type):
                 raise NotSupportedError(
                     f"column {name!r} is a packed struct with a {field.type}, which cannot be packed"
@@ -216,7 +216,8 @@ def _build_structs(
     return pa.Array.from_buffers(arrow_type, num_values, [bitmap(validity)], children=children)
 
 
-def _innermost(arrow_type: pa.DataType) -> pa.DataType:
+def innermost(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type of the items of fixed-size lists, or a type itself that is none."""
     while pa.types.is_fixed_size_list(arrow_type):
         arrow_type = arrow_type.value_type
     return arrow_type
@@ -321,6 +322,8 @@ def _structs_of(array: pa.Array, valid: Validity | None) -> PackedStructBlock:
         if there is not None and not (there if valid is None else there | ~valid).all():
             raise NotSupportedError(f"field {field.name!r} of a packed struct is null, which cannot be stored")
         block = values_of(part, valid)
+        if isinstance(block, FixedSizeListBlock) and not any(level.has_validity for level in block.shape.levels):
+            block = block.rows
         if not isinstance(block, FixedWidthBlock | VariableWidthBlock):
             raise NotSupportedError(
                 f"field {field.name!r} of a packed struct is a {field.type}, which cannot be packed"

@@ -34,6 +34,7 @@ from lance_format.file.leaf_arrays import (
     bitmap,
     build_array,
     bytes_per_slot,
+    innermost,
     is_empty_struct,
     offsets_of,
     plain,
@@ -184,12 +185,17 @@ def check_writable(field: Field, version: FileVersion) -> None:
         named = f"column {leaf.name!r}"
         if is_packed(leaf.field) and not version.has_maps and not has_fixed_width(leaf.arrow_type):
             raise NotSupportedError(f"{named} is a packed struct with strings, which needs file format 2.2")
+        if is_packed(leaf.field) and not version.has_array_encodings and _has_lists(leaf.arrow_type):
+            raise NotSupportedError(
+                f"{named} is a packed struct with a fixed-size list, which only file format 2.0 has"
+            )
         if leaf.shape.bits_per_value == 0 and not version.has_constant_values:
             raise InvalidInputError(
                 f"{named} is a {leaf.arrow_type}, whose values have no bytes, which file format {version} cannot hold;"
                 " write 2.2, or leave it out"
             )
-        if is_empty_struct(leaf.arrow_type) and kinds - {Kind.STRUCT, Kind.LEAF}:
+        in_lists = bool(kinds - {Kind.STRUCT, Kind.LEAF})
+        if is_empty_struct(leaf.arrow_type) and in_lists and not version.has_array_encodings:
             raise NotSupportedError(f"{named} is a struct without fields in a list or map, which Lance cannot store")
         if kinds & {Kind.MAP, Kind.FIXED_SIZE_LIST} and not version.has_maps:
             what = "a map" if Kind.MAP in kinds else "a fixed-size list of structs"
@@ -202,13 +208,17 @@ def check_writable(field: Field, version: FileVersion) -> None:
         )
 
 
-def check_order(fields: Sequence[Field]) -> None:
+def check_order(fields: Sequence[Field], version: FileVersion) -> None:
     """Refuse structs without fields before other columns: pylance would read the others from the wrong place.
+
+    In 2.0, where they have a column as all structs have, they may stand anywhere.
 
     Raises
     ------
     NotSupportedError
     """
+    if version.has_array_encodings:
+        return
     leaves = [leaf for field in fields for leaf in leaves_of(field)]
     for empty, following in pairwise(leaves):
         if is_empty_struct(empty.arrow_type) and not is_empty_struct(following.arrow_type):
@@ -220,7 +230,11 @@ def check_order(fields: Sequence[Field]) -> None:
 
 def has_fixed_width(arrow_type: pa.StructType) -> bool:
     """Return whether all fields of a packed struct have a fixed width."""
-    return all(shape_of(field.type, field.name).bits_per_value is not None for field in arrow_type)
+    return all(shape_of(innermost(field.type), field.name).bits_per_value is not None for field in arrow_type)
+
+
+def _has_lists(arrow_type: pa.StructType) -> bool:
+    return any(pa.types.is_fixed_size_list(field.type) for field in arrow_type)
 
 
 def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:

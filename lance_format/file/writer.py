@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,24 +11,20 @@ import pyarrow as pa
 from lance_format.blob_fields import check_storable, describe, in_file
 from lance_format.byte_io import ByteRange, RangeWriter
 from lance_format.compression.defaults import EncodingDefaults
-from lance_format.compression.options import CompressionOptions
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.file.array_writing import ArrayWriting
 from lance_format.file.blobs import store_payloads
-from lance_format.file.column_metadata import PageMetadata, serialize_column
+from lance_format.file.column_writing import ColumnWriting
 from lance_format.file.dictionary_arrays import concat, size_bytes
-from lance_format.file.encoding_requests import options_of
 from lance_format.file.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.json_columns import to_jsonb
 from lance_format.file.leaf_arrays import as_stored
-from lance_format.file.nesting import Leaf, check_order, check_writable, leaves_of, shred
+from lance_format.file.nesting import check_order, check_writable
+from lance_format.file.structural_writing import StructuralWriting
 from lance_format.file.zone_collector import ROWS_PER_ZONE, ColumnZones
 from lance_format.file.zone_places import ZonesPlace, names_zones, without_zones
 from lance_format.file.zone_storing import stored_zones
-from lance_format.structural.layers import LayerStack
-from lance_format.structural.mini_block_writer import TooManyLevelsError
-from lance_format.structural.rep_def import LevelPair
-from lance_format.structural.strategy import encode_page
 from lance_format.version import STABLE, FileVersion
 
 _DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
@@ -58,24 +54,13 @@ class FileSummary:
     column_indices: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class _LeafWriter:
-    """The pages that a leaf has so far."""
-
-    leaf: Leaf
-    options: CompressionOptions
-    pages: list[PageMetadata] = field(default_factory=list)
-    first_rows: list[int] = field(default_factory=list)
-    num_rows: int = 0
-
-
 class _ColumnWriter:
-    """Gathers the rows of a top-level column until its leaves have a page's worth."""
+    """Gathers the rows of a top-level column until there is a page's worth."""
 
-    def __init__(self, top: Field, defaults: EncodingDefaults, rows_per_zone: int | None) -> None:
+    def __init__(self, top: Field, rows_per_zone: int | None, make: Callable[[Field], ColumnWriting]) -> None:
         self.field = top
         self.described = describe(top)
-        self.leaves = [_LeafWriter(leaf, options_of(leaf, defaults)) for leaf in leaves_of(self.described)]
+        self.pages = make(self.described)
         self.zones = None if rows_per_zone is None else ColumnZones(self.described, rows_per_zone)
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
@@ -163,9 +148,14 @@ class FileWriter:
         for top in schema.fields:
             check_storable(top, version)
             check_writable(describe(top), version)
-        check_order([describe(top) for top in schema.fields])
+        check_order([describe(top) for top in schema.fields], version)
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
-        self._columns = [_ColumnWriter(top, defaults, rows_per_zone) for top in schema.fields]
+        writing = ArrayWriting if version.has_array_encodings else StructuralWriting
+
+        def make(field: Field) -> ColumnWriting:
+            return writing(field, defaults, version, self._write_aligned)
+
+        self._columns = [_ColumnWriter(top, rows_per_zone, make) for top in schema.fields]
         num_columns = max(len(self._columns), 1)
         share = min(max(_DEFAULT_CACHE_BYTES // num_columns, _MIN_COLUMN_CACHE_BYTES), _MAX_COLUMN_CACHE_BYTES)
         self._column_cache_bytes = share if data_cache_bytes is None else data_cache_bytes // num_columns
@@ -240,27 +230,9 @@ class FileWriter:
         arrays, column.arrays = column.arrays, []
         column.buffered_bytes = 0
         for array in _joined(arrays):
-            for leaf in column.leaves:
-                self._write_page(leaf, array)
+            column.pages.write(array)
             if column.zones is not None:
                 column.zones.append(array)
-
-    def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
-        values, levels, stack = shred(array, leaf.leaf)
-        _check_nullability(leaf.leaf, levels, stack)
-        num_items = len(array) * leaf.leaf.items_per_row
-        try:
-            page = encode_page(values, levels, stack, num_items, self._version, leaf.options)
-        except TooManyLevelsError as error:
-            if len(array) == 1:
-                raise NotSupportedError(f"a row of column {leaf.leaf.name!r} has too many empty lists") from error
-            self._write_page(leaf, array.slice(0, len(array) // 2))
-            self._write_page(leaf, array.slice(len(array) // 2))
-            return
-        buffers = tuple(self._write_aligned(buffer.data) for buffer in page.buffers)
-        leaf.pages.append(PageMetadata(buffers, page.num_rows, page.layout))
-        leaf.first_rows.append(leaf.num_rows)
-        leaf.num_rows += len(array)
 
     def _write_aligned(self, data: bytes | memoryview) -> ByteRange:
         self._sink.write(_PADDING[: -self._sink.position % ALIGNMENT])
@@ -297,12 +269,12 @@ class FileWriter:
         schema = Schema(tuple(in_file(top) for top in self._schema.fields), self._metadata)
         added = [self._write_aligned(data) for data in self._global_buffers]
         descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
-        leaves = [leaf for column in self._columns for leaf in column.leaves]
-        columns = [serialize_column(leaf.pages, leaf.first_rows) for leaf in leaves]
+        written = [part for column in self._columns for part in column.pages.columns]
+        columns = [part.serialize() for part in written]
         self._sink.write(serialize_end(columns, [descriptor, *added], self._sink.position, self._version))
         size = self._sink.position
         self._sink.close()
-        ids = tuple(leaf.leaf.field.id for leaf in leaves)
+        ids = tuple(part.field_id for part in written)
         return FileSummary(self.num_rows, size, ids, tuple(range(len(ids))))
 
     def _store_zones(self) -> None:
@@ -346,15 +318,6 @@ def _same_type(found: Field, wanted: Field) -> bool:
             for one, other in zip(found.children, wanted.children, strict=True)
         )
     )
-
-
-def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None:
-    if levels.definition is None:
-        return
-    for index, part in enumerate(reversed(leaf.path)):
-        null = stack.null_level(index)
-        if not part.nullable and null and (levels.definition == null).any():
-            raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")
 
 
 def _column_names(fields: Sequence[Field], prefix: str = "") -> list[str]:

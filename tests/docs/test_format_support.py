@@ -63,8 +63,9 @@ def _array_encodings_table() -> list[str]:
     rows = []
     for name in _members(array_encodings_pb2.ArrayEncoding):
         reason = array_encodings.UNSUPPORTED.get(name, array_encodings.LAYERS.get(name, ""))
-        rows.append(f"| `{name}` | {_mark(name not in array_encodings.UNSUPPORTED)} | {reason} |")
-    return ["| encoding | read | |", "|---|---|---|", *rows]
+        is_read = name not in array_encodings.UNSUPPORTED
+        rows.append(f"| `{name}` | {_mark(is_read)} | {_mark(name in array_encodings.WRITTEN)} | {reason} |")
+    return ["| encoding | read | written | |", "|---|---|---|---|", *rows]
 
 
 def _compressions_table() -> list[str]:
@@ -93,11 +94,11 @@ def _check_writable(field: Field, version: FileVersion) -> None:
 
 
 def _types_table() -> list[str]:
-    rows = ["| Arrow type | read | written in 2.1 | written in 2.2 |", "|---|---|---|---|"]
+    rows = ["| Arrow type | read | written in 2.0 | in 2.1 | in 2.2 |", "|---|---|---|---|---|"]
     for arrow_type in [*FLAT_TYPES, *_NESTED]:
         if pa.types.is_timestamp(arrow_type) and arrow_type.tz not in (None, "UTC"):
             continue
-        checks = [leaves_of, *(partial(_check_writable, version=v) for v in (FileVersion.V2_1, FileVersion.V2_2))]
+        checks = [leaves_of, *(partial(_check_writable, version=v) for v in FileVersion if v.value.writable)]
         rows.append(f"| `{arrow_type}` | " + " | ".join(_is(check, arrow_type) for check in checks) + " |")
     return rows
 

@@ -124,7 +124,7 @@ def _overwrite(path: Path, old: tuple[int, int], new: tuple[int, int]) -> None:
     path.write_bytes(data.replace(before, b"".join(number.to_bytes(8, "little") for number in new)))
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_damaged_tables(version: str, tmp_path: Path) -> None:
     lance_format.write_dataset(table([b"x" * 77, b"y" * 99]), tmp_path / "t", data_storage_version=version)
     (path,) = (tmp_path / "t" / "data").iterdir()

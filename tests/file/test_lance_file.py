@@ -58,7 +58,7 @@ def test_any_columns_ranges_and_rows(tmp_path: Path, data: st.DataObject) -> Non
         for index, arrow_type in enumerate(types)
     }
     table = pa.table(columns)
-    version = data.draw(st.sampled_from(["2.1", "2.2"]))
+    version = data.draw(st.sampled_from(["2.0", "2.1", "2.2"]))
     pages = data.draw(st.sampled_from([1, 500, 10_000, None]))
     path = tmp_path / "any.lance"
     with LanceFileWriter(path, table.schema, version=version, data_cache_bytes=pages) as writer:
@@ -122,10 +122,11 @@ def test_metadata_and_global_buffers(tmp_path: Path) -> None:
 
 def test_versions(tmp_path: Path) -> None:
     numbers = {"2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2), "STABLE": (2, 2), None: (2, 2)}
+    numbers |= {"2.0": (0, 3), "0.3": (0, 3)}
     for version, expected in numbers.items():
         metadata = LanceFileReader(_write(tmp_path / "v.lance", _TABLE, version=version)).metadata()
         assert (metadata.major_version, metadata.minor_version) == expected
-    for version in ("next", "2.3", "2.0", "0.3", "legacy", "0.1"):
+    for version in ("next", "2.3", "legacy", "0.1"):
         with pytest.raises(NotSupportedError, match="not supported"):
             LanceFileWriter(tmp_path / "new.lance", _TABLE.schema, version=version)
     for version in ("2", "0.2", "2.4", "", "newest"):
@@ -221,7 +222,7 @@ def test_foreign_and_missing_files(tmp_path: Path) -> None:
         LanceFileReader(tmp_path / "newer.lance")
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_values_larger_than_a_chunk(tmp_path: Path, version: str) -> None:
     strings = ["a", "b" * 200_000, None, "c" * 40_000, "d"]
     table = pa.table({"s": strings, "f": pa.array([b"x" * 9000, b"y" * 9000, None] * 2, pa.binary(9000))[:5]})

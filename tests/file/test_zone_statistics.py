@@ -27,7 +27,7 @@ from lance_format.version import STABLE, FileVersion
 from tests.expressions.zone_reference import ORDERED_TYPES, random_tree, random_values, ranks_of, statistics_of
 from tests.file.counting import CountedFile
 
-_VERSIONS = [FileVersion.V2_1, FileVersion.V2_2]
+_VERSIONS = [FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2]
 
 
 def write(
@@ -80,14 +80,14 @@ def _random_column(rng: random.Random, arrow_type: pa.DataType, count: int) -> p
     return _with_nulls(rng, values, rng.choice([0, 0, 0.2, 0.95]))
 
 
-def _random_table(rng: random.Random) -> pa.Table:
+def _random_table(rng: random.Random, *, null_structs: bool = True) -> pa.Table:
     count = rng.choice([11, 40, 200, 300])
     types = rng.sample(ORDERED_TYPES, 4)
     columns = {f"c{place}": _random_column(rng, arrow_type, count) for place, arrow_type in enumerate(types)}
     inner = pa.StructArray.from_arrays(
         [_random_column(rng, rng.choice(ORDERED_TYPES), count), _random_column(rng, pa.string(), count)], ["x", "y"]
     )
-    mask = pa.array([rng.random() < 0.2 for _ in range(count)])
+    mask = pa.array([null_structs and rng.random() < 0.2 for _ in range(count)])
     outer = pa.StructArray.from_arrays([inner, pa.array([[1]] * count)], ["in", "li"], mask=mask)
     return pa.table(columns | {"st": outer})
 
@@ -110,10 +110,12 @@ def unsigned_zeros(values: pa.Array) -> pa.Array:
 @given(st.integers(0, 2**32))
 def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     rng = random.Random(seed)
-    table, rows_per_zone = _random_table(rng), rng.choice([3, 10])
+    version = rng.choice(_VERSIONS)
+    table = _random_table(rng, null_structs=version is not FileVersion.V2_0)
+    rows_per_zone = rng.choice([3, 10])
     path = tmp_path_factory.mktemp("zones") / "a.lance"
     page_bytes = rng.choice([None, 1, 2000])
-    write(path, table, rows_per_zone, rng.choice(_VERSIONS), _cut(rng, table), page_bytes)
+    write(path, table, rows_per_zone, version, _cut(rng, table), page_bytes)
     file = CountedFile(path)
     found = file.reader.zone_statistics(file.columns())
     batch = table.combine_chunks().to_batches()[0]

@@ -22,7 +22,7 @@ from tests.arrays import make_array
 from tests.file.counting import CountedFile
 from tests.nested_arrays import RandomValues
 
-VERSIONS = ("2.1", "2.2")
+VERSIONS = ("2.0", "2.1", "2.2")
 Column = tuple[pa.Array, dict[str, str]]
 
 

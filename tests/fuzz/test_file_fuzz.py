@@ -60,7 +60,7 @@ def _read(path: Path) -> pa.Table | None:
     return table
 
 
-@pytest.fixture(params=["2.1", "2.2"])
+@pytest.fixture(params=["2.0", "2.1", "2.2"])
 def original(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
     path = tmp_path / "original.lance"
     table = pa.table(

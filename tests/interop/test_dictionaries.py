@@ -38,8 +38,9 @@ def _dictionaries(draw: st.DrawFn, key_type: pa.DataType, value_type: pa.DataTyp
 
 
 @st.composite
-def _columns(draw: st.DrawFn) -> pa.ChunkedArray:
-    """Return chunks with dictionaries of their own, which may be inside of lists and structs."""
+def _columns(draw: st.DrawFn) -> tuple[pa.ChunkedArray, str]:
+    """Return chunks with dictionaries of their own, which may be inside of lists and structs, and a file version."""
+    version = draw(st.sampled_from(["2.0", "2.1", "2.2"]))
     key_type, value_type = draw(st.sampled_from(_KEYS)), draw(st.sampled_from(_VALUES))
     shape = draw(st.sampled_from(["plain", "struct", "list", "list of struct"]))
     chunks = []
@@ -47,14 +48,15 @@ def _columns(draw: st.DrawFn) -> pa.ChunkedArray:
         num_rows = draw(st.integers(1, 40))
         array = draw(_dictionaries(key_type, value_type, num_rows))
         if "struct" in shape:
-            mask = pa.array(draw(st.lists(st.booleans(), min_size=num_rows, max_size=num_rows)))
+            nulls = st.booleans() if version != "2.0" else st.just(False)
+            mask = pa.array(draw(st.lists(nulls, min_size=num_rows, max_size=num_rows)))
             array = pa.StructArray.from_arrays([array], ["d"], mask=mask)
         if "list" in shape:
             cuts = sorted(draw(st.lists(st.integers(0, num_rows), max_size=5)))
             offsets = pa.array([0, *[cut if draw(st.booleans()) else None for cut in cuts], num_rows], pa.int32())
             array = pa.ListArray.from_arrays(offsets, array)
         chunks.append(array)
-    return pa.chunked_array(chunks)
+    return pa.chunked_array(chunks), version
 
 
 def _check(table: pa.Table, path: Path, version: str, **limits: int) -> None:
@@ -74,16 +76,18 @@ def _check(table: pa.Table, path: Path, version: str, **limits: int) -> None:
 
 
 @settings(max_examples=120)
-@given(_columns(), st.sampled_from(["2.1", "2.2"]))
-def test_columns_that_we_write(tmp_path_factory: pytest.TempPathFactory, column: pa.ChunkedArray, version: str) -> None:
+@given(_columns())
+def test_columns_that_we_write(tmp_path_factory: pytest.TempPathFactory, drawn: tuple[pa.ChunkedArray, str]) -> None:
+    column, version = drawn
     _check(pa.table({"c": column}), tmp_path_factory.getbasetemp() / "ours.lance", version)
 
 
 @settings(max_examples=60)
-@given(_columns(), st.sampled_from(["2.1", "2.2"]))
+@given(_columns())
 def test_columns_that_pylance_writes(
-    tmp_path_factory: pytest.TempPathFactory, column: pa.ChunkedArray, version: str
+    tmp_path_factory: pytest.TempPathFactory, drawn: tuple[pa.ChunkedArray, str]
 ) -> None:
+    column, version = drawn
     path = tmp_path_factory.getbasetemp() / "theirs.lance"
     table = pa.table({"c": column.chunk(0)})
     with lance.file.LanceFileWriter(str(path), table.schema, version=version) as writer:
@@ -94,7 +98,7 @@ def test_columns_that_pylance_writes(
     assert ours.to_pylist() == lance.file.LanceFileReader(str(path)).read_all().to_table().to_pylist()
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("key_type", _KEYS, ids=str)
 def test_many_rows_and_pages(key_type: pa.DataType, version: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

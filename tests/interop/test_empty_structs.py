@@ -30,7 +30,7 @@ _COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("name", _COLUMNS)
 def test_both_directions(name: str, version: str, tmp_path: Path) -> None:
     table = pa.table(_COLUMNS[name])

@@ -50,8 +50,8 @@ def _array(name: str) -> pa.ExtensionArray:
     return pa.ExtensionArray.from_storage(arrow_type, pa.array(values, arrow_type.storage_type))
 
 
-def _nestings(array: pa.Array) -> dict[str, pa.Array]:
-    struct = pa.StructArray.from_arrays([array, pa.array([1, 2])], ["e", "n"], mask=pa.array([False, True]))
+def _nestings(array: pa.Array, *, null_structs: bool = True) -> dict[str, pa.Array]:
+    struct = pa.StructArray.from_arrays([array, pa.array([1, 2])], ["e", "n"], mask=pa.array([False, null_structs]))
     offsets = pa.array([0, 1, 2], pa.int32())
     return {
         "plain": array,
@@ -119,11 +119,12 @@ def test_storage_that_does_not_fit_its_extension_stays_readable(name: bytes, tmp
 
 
 @pytest.mark.parametrize("nesting", ["plain", "vector", "struct", "list", "list of structs"])
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_vectors_of_bfloat16(nesting: str, version: str, tmp_path: Path) -> None:
     """The one extension type that items of vectors may have: the format has a name for these."""
     vectors = pa.FixedSizeListArray.from_arrays(bfloat16_array([1.5, 2, -3, 4]), 2)
-    array = pa.FixedSizeListArray.from_arrays(vectors, 1) if nesting == "vector" else _nestings(vectors)[nesting]
+    nestings = _nestings(vectors, null_structs=version != "2.0")
+    array = pa.FixedSizeListArray.from_arrays(vectors, 1) if nesting == "vector" else nestings[nesting]
     table = pa.table({"c": array})
     for library, other in ((lance, lance_format), (lance_format, lance)):
         path = tmp_path / library.__name__

@@ -55,17 +55,17 @@ def _check_both(table: pa.Table, version: str, path: Path) -> None:
             assert theirs.take_rows(rows).to_table().to_pylist() == table.take(rows).to_pylist()
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("seed", range(40))
 def test_random_lists(seed: int, version: str, tmp_path: Path) -> None:
     rng = random.Random(seed)
     arrow_type = _type(rng)
-    values = RandomValues(rng, rng.choice([0, 0.1, 0.5, 1]), 0.2, 3)
+    values = RandomValues(rng, rng.choice([0, 0.1, 0.5, 1]), 0.2, 3, null_structs=version != "2.0")
     table = pa.table({"c": values.array(arrow_type, rng.choice([1, 7, 100, 900]))})
     _check_both(table, version, tmp_path / "f.lance")
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("dimension", [3, 128, 1536])
 def test_vectors(dimension: int, version: str, tmp_path: Path) -> None:
     numbers = np.random.default_rng(0).random((700, dimension), np.float32)
@@ -76,11 +76,12 @@ def test_vectors(dimension: int, version: str, tmp_path: Path) -> None:
     _check_both(pa.table({"v": some}), version, tmp_path / "v.lance")
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
 @pytest.mark.parametrize("item", _ITEMS, ids=str)
-def test_every_item_type(item: pa.DataType, tmp_path: Path) -> None:
+def test_every_item_type(item: pa.DataType, version: str, tmp_path: Path) -> None:
     items = make_array(item, 60, "some nulls", "small")
     array = pa.FixedSizeListArray.from_arrays(items, 3)
-    _check_both(pa.table({"v": array}), "2.2", tmp_path / "v.lance")
+    _check_both(pa.table({"v": array}), version, tmp_path / "v.lance")
 
 
 def test_lists_of_strings_are_refused(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def _some_rows(num_rows: int) -> list[int]:
     return sorted(set(np.random.default_rng(num_rows).integers(0, num_rows, 25).tolist()))
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("arrow_type", FLAT_TYPES, ids=str)
 def test_both_directions(arrow_type: pa.DataType, version: str, tmp_path: Path) -> None:
     for nulls in NULLS:
@@ -73,7 +73,7 @@ def test_both_directions(arrow_type: pa.DataType, version: str, tmp_path: Path) 
                 _ours_reads_theirs(table, version, tmp_path / "theirs.lance")
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("arrow_type", _WIDTHS, ids=str)
 def test_many_rows(arrow_type: pa.DataType, version: str, tmp_path: Path) -> None:
     piece = make_array(arrow_type, 60_000, "some nulls", "random")
@@ -83,7 +83,7 @@ def test_many_rows(arrow_type: pa.DataType, version: str, tmp_path: Path) -> Non
         _ours_reads_theirs(table, version, tmp_path / "theirs.lance")
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("pattern", ["first half", "every other", "one run", "last only", "sparse"])
 @pytest.mark.parametrize("num_rows", [60, 700, 5000, 300_000])
 def test_every_form_of_levels(pattern: str, num_rows: int, version: str, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_floating_point_values_are_kept_bit_by_bit(tmp_path: Path) -> None:
     values = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, 1.7e308], np.float64)
     values = np.concatenate([values, np.frombuffer(b"\1\0\0\0\0\0\xf0\x7f" + b"\xff" * 8, np.float64)])
     table = _table(pa.array(np.tile(values, 200)))
-    for version in ("2.1", "2.2"):
+    for version in ("2.0", "2.1", "2.2"):
         with LanceFileWriter(tmp_path / "f.lance", table.schema, version=version) as writer:
             writer.write_batch(table)
         for found in (
@@ -114,7 +114,7 @@ def test_floating_point_values_are_kept_bit_by_bit(tmp_path: Path) -> None:
             assert found.column(0).to_numpy().tobytes() == table.column(0).to_numpy().tobytes()
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("value_type", [pa.string(), pa.int64(), pa.large_string(), pa.binary(), pa.float64()], ids=str)
 def test_dictionary_columns_are_read(value_type: pa.DataType, version: str, tmp_path: Path) -> None:
     for index_type in (pa.int8(), pa.uint16(), pa.int32()):

@@ -48,14 +48,15 @@ def _check_both(table: pa.Table, version: str, path: Path, rng: random.Random) -
     _check_rows(LanceFileReader(path), table, rng)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(180))
 def test_random_nesting(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    version = rng.choice(["2.1", "2.2"])
+    version = rng.choice(["2.0", "2.1", "2.2"])
     arrow_type = random_type(rng, rng.randint(1, 4), maps=version == "2.2")
     longest = rng.choice([1, 3, 20, 200])
     num_rows = rng.choice([1, 3, 40, 300] if longest == 200 else [1, 3, 40, 300, 1500])
-    values = RandomValues(rng, rng.choice([0, 0, 0.1, 0.5, 1]), rng.choice([0, 0, 0.2, 0.9]), longest)
+    nulls, empties = rng.choice([0, 0, 0.1, 0.5, 1]), rng.choice([0, 0, 0.2, 0.9])
+    values = RandomValues(rng, nulls, empties, longest, null_structs=version != "2.0")
     _check_both(pa.table({"c": values.array(arrow_type, num_rows)}), version, tmp_path / "n.lance", rng)
 
 
@@ -83,7 +84,7 @@ def test_many_rows_and_pages(tmp_path: Path) -> None:
     assert lance.file.LanceFileReader(str(path)).read_all(batch_size=10_000).to_table().equals(table)
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_more_empty_lists_than_a_chunk_can_count(version: str, tmp_path: Path) -> None:
     rows = [[1]] + [[]] * 200_000 + [[2, 3]] + [None] * 70_000 + [[4]]
     table = pa.table({"c": pa.array(rows, pa.list_(pa.int32()))})
@@ -112,6 +113,8 @@ def test_what_lies_beneath_nulls_is_not_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrow_type", "version"),
     [
+        (pa.map_(pa.string(), pa.int32()), "2.0"),
+        (pa.list_(_POINT, 2), "2.0"),
         (pa.map_(pa.string(), pa.int32()), "2.1"),
         (pa.list_(_POINT, 2), "2.1"),
         (pa.list_(pa.list_(_POINT, 2)), "2.2"),
@@ -137,14 +140,14 @@ def test_nested_fields_that_must_not_be_null(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("layout", ["fullzip", "miniblock"])
 @pytest.mark.parametrize("seed", range(12))
 def test_layouts_that_are_asked_for(seed: int, layout: str, version: str, tmp_path: Path) -> None:
     rng = random.Random(seed)
     leaf = rng.choice([pa.int32(), pa.string(), pa.bool_(), pa.list_(pa.float32(), 3), pa.binary(300)])
     arrow_type = rng.choice([leaf, leaf, pa.list_(leaf), pa.struct([("x", leaf)]), pa.list_(pa.list_(leaf))])
-    values = RandomValues(rng, rng.choice([0, 0.1, 0.5]), 0.2, 5)
+    values = RandomValues(rng, rng.choice([0, 0.1, 0.5]), 0.2, 5, null_structs=version != "2.0")
     metadata = {"lance-encoding:structural-encoding": layout, "lance-encoding:dict-divisor": "1000000"}
     schema = pa.schema([pa.field("c", arrow_type, metadata=metadata)])
     table = pa.table([values.array(arrow_type, rng.choice([1, 10, 500]))], schema=schema)

@@ -49,7 +49,7 @@ def _check(table: pa.Table, version: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("num_rows", [1, 10, 5000])
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_fields_of_a_fixed_width(num_rows: int, version: str, tmp_path: Path) -> None:
     _check(_table(_FIXED, num_rows), version, tmp_path / "p.lance")
 

@@ -50,7 +50,7 @@ def assert_same(path: Path) -> lance_format.LanceDataset:
     return ours
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_pylance_opens_ours(tmp_path: Path, version: str) -> None:
     schema = data(0, 0).schema.with_metadata({"owner": "us"})
     lance_format.write_dataset(data(0, 100).cast(schema), tmp_path, max_rows_per_file=30, data_storage_version=version)

@@ -25,7 +25,7 @@ from tests.interop.test_table_pylance import assert_same
 _ZONE = 8192
 _ROWS = 3 * _ZONE + 100
 _SEEDED_TYPES = [arrow_type for arrow_type in ORDERED_TYPES if not pa.types.is_fixed_size_binary(arrow_type)]
-_VERSIONS = ["2.1", "2.2"]
+_VERSIONS = ["2.0", "2.1", "2.2"]
 _NAN = float("nan")
 
 

@@ -190,7 +190,7 @@ class TestWriting:
         [
             ("file_format_version", "9.9", "InvalidInputError", "9.9"),
             ("file_format_version", "next", "NotSupportedError", "2.3"),
-            ("file_format_version", "2.0", "NotSupportedError", "2.0"),
+            ("file_format_version", "legacy", "NotSupportedError", "0.1"),
             ("max_row_per_file", "0", "InvalidInputError", "option 'max_row_per_file'"),
             ("max_rows_per_file", "10", "InvalidInputError", "did you mean 'max_row_per_file'?"),
             ("max_bytes_per_file", "1GB", "InvalidInputError", "option 'max_bytes_per_file'"),

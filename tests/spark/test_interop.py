@@ -47,7 +47,7 @@ COLUMNS: dict[str, tuple[pa.Array, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_spark_reads_what_pylance_wrote(spark: SparkSession, path: str, version: str) -> None:
     fields = [pa.field(name, array.type, metadata=PLAIN) for name, (array, _) in COLUMNS.items()]
     table = pa.table([array for array, _ in COLUMNS.values()], schema=pa.schema(fields))
@@ -76,7 +76,7 @@ def test_spark_appends_to_what_pylance_wrote(spark: SparkSession, path: str) -> 
     assert found.to_table().to_pylist()[:2] == found.to_table().to_pylist()[2:]
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_pylance_reads_what_spark_wrote(spark: SparkSession, path: str, version: str) -> None:
     df = spark.range(0, 10_000, 1, 3).select(
         "id",

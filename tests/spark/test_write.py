@@ -68,7 +68,7 @@ def test_files_are_limited_in_bytes(spark: SparkSession, path: str) -> None:
     assert load(spark, path).distinct().count() == 200_000
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2", "stable"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "stable"])
 def test_file_versions(spark: SparkSession, path: str, version: str) -> None:
     append(spark.range(3), path, file_format_version=version)
     assert lance_format.dataset(path).data_storage_version == version.replace("stable", "2.2")
