@@ -1,7 +1,7 @@
-"""The errors of the library: one root, one class a cause.
+"""The errors of the library: one root, one class per cause.
 
-Every message says what happened, to what, and what to do about it. Classes that callers may want to catch
-without knowing this library also derive from the fitting builtin.
+Every message says what happened, to what, and what to do about it. Classes that callers may catch without knowing this
+library also derive from the fitting builtin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ class LanceError(Exception):
 
 
 class InvalidInputError(LanceError, ValueError):
-    """An argument, an option or a path that makes no sense, whatever the table holds."""
+    """An invalid argument, option or path, independent of the table's content."""
 
 
 class SchemaMismatchError(LanceError, ValueError, OSError):
@@ -20,25 +20,25 @@ class SchemaMismatchError(LanceError, ValueError, OSError):
 
 
 class DatasetNotFoundError(LanceError, FileNotFoundError, ValueError):
-    """There is no table at the given location, or a file that the table names is gone; a ValueError in pylance."""
+    """A missing table, or a missing file of a table; a ValueError in pylance."""
 
 
 class DatasetExistsError(LanceError, FileExistsError):
-    """A table is to be created where there is one."""
+    """An existing table where one was to be created."""
 
 
 class VersionNotFoundError(LanceError, ValueError):
-    """The table has no such version."""
+    """A version, tag or branch that the table does not have."""
 
 
 class IndexNotFoundError(InvalidInputError, KeyError):
-    """The table has no index of that name; a KeyError in pylance."""
+    """An index name that the table does not have; a KeyError in pylance."""
 
-    __str__ = Exception.__str__  # That of KeyError puts the message into quotes.
+    __str__ = Exception.__str__  # KeyError's own puts the message into quotes.
 
 
 class CorruptFileError(LanceError, ValueError):
-    """The bytes of a file contradict the format.
+    """Bytes of a file that contradict the format.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class CorruptFileError(LanceError, ValueError):
     path : str, optional
         The file.
     offset : int, optional
-        Where in the file, in bytes from its start.
+        Byte offset in the file.
     """
 
     def __init__(self, what: str, *, path: str | None = None, offset: int | None = None) -> None:
@@ -70,24 +70,24 @@ def _rebuild_corrupt_file_error(what: str, path: str | None, offset: int | None)
 
 
 class NotSupportedError(LanceError, NotImplementedError):
-    """Valid, but not implemented here; the message names it."""
+    """A valid feature that is not implemented; the message names it."""
 
 
 class StorageError(LanceError, OSError):
-    """The storage refused or failed: permissions, a full disk, a broken connection."""
+    """A failure of the storage: permissions, a full disk, a broken connection."""
 
 
 class CommitError(LanceError, RuntimeError):
-    """A commit failed; the table is unchanged unless a subclass says otherwise."""
+    """A failed commit. The table is unchanged unless a subclass says otherwise."""
 
 
 class CommitConflictError(CommitError, OSError):
-    """Another writer committed a change that this one cannot follow; an OSError in pylance."""
+    """A conflicting commit by another writer; an OSError in pylance."""
 
 
 class RetryableCommitConflictError(CommitConflictError):
-    """Another writer came first; the same operation succeeds when it is run again on the latest version."""
+    """A conflicting commit by another writer, after which the same operation succeeds on the latest version."""
 
 
 class CommitStateUnknownError(CommitError):
-    """The storage failed in such a way that the commit may or may not have landed. Nothing was deleted."""
+    """A failure of the storage that leaves open whether the commit landed. Nothing was deleted."""

@@ -1,4 +1,4 @@
-"""Compilation of kernels before a first query waits for it, into the cache that numba keeps for the user."""
+"""Compilation of kernels ahead of the first query, into numba's cache of the user."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _Column = tuple[pa.Array, dict[str, str]]
 
 
 def compile_kernels() -> None:
-    """Write, scan, filter, delete and take rows of every kind of value, which calls the kernels in all their types.
+    """Write, scan, filter, delete and take rows of every kind of value, which calls the kernels with all their types.
 
-    Kernels of formats that are read and never written, such as 2.0, are compiled when such a file is read.
-    Kernels that the cache has already are loaded from it. A cache belongs to a user, an installation of this package
-    and a model of processor.
+    Kernels of read-only formats, such as 2.0, are compiled when such a file is read. Cached kernels are loaded. A cache
+    belongs to a user, an installation of this package and a processor model.
     """
     with tempfile.TemporaryDirectory(prefix="lance-warming-") as directory:
         for version in _VERSIONS:
@@ -121,7 +120,7 @@ def _nested(random: np.random.Generator, is_null: npt.NDArray[np.bool_]) -> Iter
 
 
 def _lists(values: pa.Array, is_null: npt.NDArray[np.bool_]) -> pa.ListArray:
-    """Return lists of no, one and more values, of which some are null."""
+    """Return lists of no, one and more values, some of them null."""
     offsets = np.minimum(np.cumsum(np.arange(_NUM_ROWS + 1) % 3), len(values))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(is_null))
 

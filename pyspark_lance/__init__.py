@@ -1,7 +1,7 @@
 """Lance tables in Spark.
 
-Importing this prepares every session of the process: Spark's planner then asks tables for what they can do, all save
-modes are there, and so are tables of catalogs.
+Importing this package prepares every session of the process: Spark's planner pushes operations to tables, and all save
+modes and tables of the session catalog work.
 
 >>> import tempfile
 >>> import pyspark_lance
@@ -17,11 +17,12 @@ modes are there, and so are tables of catalogs.
 +---+
 <BLANKLINE>
 
-`pyspark_lance.register(spark)` does the same for one session, and says what is wrong if its workers cannot load this.
+`pyspark_lance.register(spark)` does the same for one session, and raises an error if its workers cannot load the
+package.
 
-Spark's workers import this package as well: they look for `DefaultSource` in all packages called `pyspark_*`. What an
-import raises there is only logged, and Spark says that it does not know the data source. So the import succeeds
-whatever is missing, and the reason is raised once something is read or written.
+Spark's workers import this package too: they look for `DefaultSource` in all packages called `pyspark_*`. Spark only
+logs exceptions of these imports, and then reports an unknown data source. The import therefore always succeeds, and
+reads and writes raise the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ try:
     check_not_hidden()
     from connector import LanceDataSource, follow_sessions
     from connector import register as _register
-except Exception as error:  # whatever it is, it is raised by what needs the import
+except Exception as error:  # reads, writes and `register` raise it
     _problem: Exception | None = error
     DefaultSource = unavailable(error)
     logging.getLogger(__name__).warning("there are no Lance tables in Spark here: %s", error)
@@ -48,17 +49,16 @@ else:
     _problem = None
 
     class DefaultSource(LanceDataSource):  # type: ignore[no-redef]
-        """The data source by a name that a worker finds even where it does not find what is behind it."""
+        """The data source under a name that workers find even if its dependencies are missing."""
 
     follow_sessions()
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("lance")` known to a session, and let Spark push to tables what they can do.
+    """Register `format("lance")` with a session, and let Spark's planner push operations to tables.
 
-    Sessions of a process that has imported this package are prepared without it; it adds what is wrong, as an error.
-    Through Spark Connect the data source is made known, and every query reads all rows and columns that its options
-    name.
+    Importing the package already prepares the sessions of a process; this function also checks the workers. Spark
+    Connect gets the data source without pushdown: every query reads all rows and columns that its options name.
 
     Parameters
     ----------

@@ -2,11 +2,11 @@
 
     python -m pyspark_lance warm    compile the kernels now, so that no first query waits for it
 
-It compiles those of the file formats that are written, 2.1 and 2.2.
+It compiles the kernels of the writable file formats, 2.1 and 2.2.
 
-What is compiled goes into numba's cache, which belongs to a user and a model of processor: beside the package, if the
-user may write there, else in the home directory, or in `NUMBA_CACHE_DIR`. So the command is for the user that Spark's
-workers run as, on their machines.
+Compiled code goes into numba's cache, which belongs to a user and a processor model: beside the package if the user may
+write there, else in the home directory, or in `NUMBA_CACHE_DIR`. Run the command as the user of Spark's workers, on
+their machines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     Parameters
     ----------
     arguments : list of str, optional
-        Those of the command line, if not given.
+        By default those of the command line.
     """
     parser = argparse.ArgumentParser(prog="python -m pyspark_lance", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _warm() -> None:
-    from lance_format.warming import compile_kernels  # the parser needs nothing of it
+    from lance_format.warming import compile_kernels  # the parser does not need it
 
     started = time.perf_counter()
     compile_kernels()

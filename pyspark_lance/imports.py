@@ -1,4 +1,4 @@
-"""Checks that a Python finds the packages of this distribution, without importing what is taken for them."""
+"""Checks that Python finds the packages of this distribution, without importing them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _HOME = Path(__file__).parents[1]
 
 
 class HiddenError(ImportError):
-    """Another module goes before a package of this distribution.
+    """A module that shadows a package of this distribution.
 
-    It is no `LanceError`, because the package that has those may be the hidden one.
+    It is no `LanceError`, because the package of that class may be the hidden one.
     """
 
 
 def check_not_hidden() -> None:
-    """Check that the packages behind this one are those beside it.
+    """Check that Python finds the packages beside this one, not others of the same name.
 
-    A file `connector.py` in the directory of the program, or in that in which Spark was started, goes before them. It
-    is looked for and not imported: it may be a program.
+    A file `connector.py` in the directory of the program, or in that where Spark was started, shadows them. It is
+    located but not imported: it may be a program.
 
     Raises
     ------
     HiddenError
-        If a package is another one than that beside this one.
+        If another module shadows a package.
     ImportError
-        If it is not there.
+        If a package is missing.
     """
     for name in _PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -47,12 +47,12 @@ def check_not_hidden() -> None:
 
 
 def unavailable(reason: Exception) -> type[DataSource]:
-    """Return a data source `lance` that says why there is none, when something is read or written.
+    """Return a data source `lance` whose reads and writes raise the reason why the real one is unavailable.
 
     Parameters
     ----------
     reason : Exception
-        What went wrong when it was to be imported.
+        The exception of the import.
     """
     message = str(reason)
     if not isinstance(reason, HiddenError):
@@ -70,5 +70,5 @@ def unavailable(reason: Exception) -> type[DataSource]:
             return "lance"
 
     DefaultSource.__module__ = __package__
-    DefaultSource.__qualname__ = DefaultSource.__name__  # by which it is pickled
+    DefaultSource.__qualname__ = DefaultSource.__name__  # pickle looks it up by this name
     return DefaultSource

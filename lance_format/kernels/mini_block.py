@@ -13,7 +13,7 @@ I64 = npt.NDArray[np.int64]
 
 @kernel
 def read_integer(data: U8, position: int, size: int) -> int:
-    """Return a little-endian integer of `size` bytes, at most 8, from byte `position` of `data`."""
+    """Return the little-endian integer of `size` bytes at byte `position` of `data`; see `write_integers`."""
     value = 0
     for byte in range(size):
         value |= np.int64(data[position + byte]) << (8 * byte)

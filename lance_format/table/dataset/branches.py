@@ -1,8 +1,8 @@
-"""Branches of a table, as `LanceDataset.branches` offers them.
+"""`LanceDataset.branches`: the branches of a table.
 
-A branch is a table of its own below `tree` in the directory of the main branch. Its first version has the number of the
-version that it starts from, and refers to that one's files where they are; all it writes itself goes into its own
-directory. The file that names it is there first: a cleanup of the parent keeps what it sees named.
+A branch is a separate table below `tree` in the directory of the main branch. Its first version has the number of the
+version that it starts from, and refers to the files of that version where they are. New files go into its own
+directory. The file that names the branch is written first: a cleanup of the parent keeps the files of named branches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 @checked_methods
 class Branches:
-    """The branches of a table but the main one. Made by `LanceDataset.branches`."""
+    """The branches of a table, except the main one. `LanceDataset.branches` makes it."""
 
     def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
@@ -47,17 +47,17 @@ class Branches:
         return {name: branch.describe() for name, branch in list_whole_branches(table.store, main_of(table)).items()}
 
     def list_ordered(self, order: str | None = None) -> OrderedRefs:
-        """Describe all branches by the version they start from, the latest first, or last if `order` is "asc"."""
+        """Describe all branches by the version they start from, latest first, or last if `order` is "asc"."""
         return order_refs(self.list(), "parent_version", order)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
-        """Replace all that is noted about a branch."""
+        """Replace the metadata of a branch."""
         main = main_of(self._table)
         kept = dataclasses.replace(self._load(branch), metadata=check_metadata(metadata))
         replace_ref(self._table.store, main, branch, kept)
 
     def delete(self, branch: str) -> None:
-        """Delete a branch with all its versions and files. Running it again completes what was interrupted.
+        """Delete a branch with all its versions and files. Call it again to complete an interrupted call.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Branches:
         return self._dataset._table
 
     def _load(self, branch: str) -> Branch:
-        load_branch_history(self._table, check_branch_name(branch))  # Says which branches there are instead.
+        load_branch_history(self._table, check_branch_name(branch))  # Raises an error that lists the branches.
         found = load_branch(self._table.store, main_of(self._table), branch)
         if found is None:
             raise VersionNotFoundError(f"the branch {branch!r} was deleted by someone else")

@@ -47,7 +47,7 @@ class InsertKeywords(WriteKeywords, total=False):
 
 @checked_methods
 class DatasetChanges(OpenTable):
-    """Methods that change a table, and move the object to the version that they make. Part of `LanceDataset`."""
+    """Methods that change a table and move the object to the version that they make. Part of `LanceDataset`."""
 
     def delete(
         self,
@@ -62,9 +62,9 @@ class DatasetChanges(OpenTable):
         ----------
         predicate : str or pyarrow.compute.Expression
         conflict_retries : int
-            How often to start again when other writers change the same rows first.
+            Number of restarts after other writers change the same rows first.
         retry_timeout : datetime.timedelta, optional
-            How long after the beginning it may start again at all; without limit if not given.
+            Time after the first attempt when restarts end. By default there is no limit.
 
         Returns
         -------
@@ -81,12 +81,12 @@ class DatasetChanges(OpenTable):
         ----------
         predicate : str or pyarrow.compute.Expression
         split_size_bytes : int
-            How much of the files a task reads, about.
+            Approximate number of bytes that a task reads.
 
         Returns
         -------
         DeletePlan
-            It deletes rows of the version that this object shows.
+            A plan for the version that this object shows.
         """
         return plan_delete(self._table, predicate, split_size_bytes)
 
@@ -103,15 +103,14 @@ class DatasetChanges(OpenTable):
         Parameters
         ----------
         updates : mapping of str to str
-            SQL expressions over the old values of a row, by the columns that they replace.
+            SQL expressions over the old values of a row, by column.
         where : str or pyarrow.compute.Expression, optional
-            Which rows; all if not given.
-        conflict_retries : int
-            How often to start again when other writers change the same rows first.
+            Condition on the rows to change, by default all rows. conflict_retries : int Number of restarts after other
+            writers change the same rows first.
         retry_timeout : datetime.timedelta, optional
-            How long after the beginning it may start again at all; without limit if not given.
+            Time after the first attempt when restarts end. By default there is no limit.
         data_storage_version : str, optional
-            Of the files that are written; that of the table, which stays, if not given.
+            File format version of the new files, by default that of the table. The table's own stays.
 
         Returns
         -------
@@ -141,12 +140,12 @@ class DatasetChanges(OpenTable):
         updates, where, data_storage_version
             See `update`.
         split_size_bytes : int
-            How much of the files a task reads, about.
+            Approximate number of bytes that a task reads.
 
         Returns
         -------
         UpdatePlan
-            It changes rows of the version that this object shows.
+            A plan for the version that this object shows.
         """
         version = self._table.manifest
         wanted = None if data_storage_version is None else choose_file_version(version, data_storage_version)
@@ -165,18 +164,18 @@ class DatasetChanges(OpenTable):
         ----------
         transforms : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterator of \
 pa.RecordBatch
-            SQL expressions over the other columns, by the names of the new ones; or fields, whose values become null,
-            and a struct that is there gets those of its fields that it lacks; or a function from record batches to
-            record batches of as many rows, with a checkpoint if it is made by `batch_udf`; or these rows themselves, in
-            the order of the table, as a reader or an iterator.
+            SQL expressions over the other columns, by the names of the new ones. Or fields, whose values become null;
+            an existing struct gets the fields that it lacks. Or a function from record batches to record batches of as
+            many rows, with a checkpoint if `batch_udf` makes it. Or the new rows, in the order of the table, as a
+            reader or an iterator.
         read_columns : sequence of str, optional
-            The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table
-            if not given.
+            The columns that a function gets, which may include `_rowid` and `_rowaddr`. By default all columns of the
+            table.
         reader_schema : pa.Schema, optional
-            What a function returns, found out by calling it on the first rows if not given; or the schema of an
-            iterator's rows.
+            The schema of the batches that a function returns, or of an iterator's rows. By default a function is called
+            on the first rows to find it out.
         batch_size : int, optional
-            The most rows that are computed at once; 8192 if not given.
+            Maximum number of rows to compute at once, by default 8192.
         """
         self._move(
             lambda table: add_columns(
@@ -194,20 +193,20 @@ pa.RecordBatch
         *,
         split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES,
     ) -> AddColumnsPlan:
-        """Plan to add columns, by tasks that run anywhere; see `lance_format.table.versions.planned_change`.
+        """Plan to add columns by tasks that run anywhere; see `lance_format.table.versions.planned_change`.
 
         Parameters
         ----------
         transforms, read_columns, reader_schema, batch_size
-            See `add_columns`. Rows themselves, and functions with a checkpoint, are for `add_columns` alone. A function
-            has to be one that can be pickled if tasks run in other processes.
+            See `add_columns`. Rows, and functions with a checkpoint, are not allowed here. A function must be picklable
+            if tasks run in other processes.
         split_size_bytes : int
-            How much of the files a task reads, about. A fragment belongs to one task as a whole.
+            Approximate number of bytes that a task reads. Fragments are not divided.
 
         Returns
         -------
         AddColumnsPlan
-            It adds columns to the version that this object shows.
+            A plan for the version that this object shows.
         """
         return plan_add_columns(
             self._table,
@@ -228,29 +227,29 @@ pa.RecordBatch
         Parameters
         ----------
         *alterations : mapping
-            Each with the `path` of a column (its name, or a dotted path of a field below structs), and what is to
-            change: `name`, `nullable`, `data_type`. Nulls can be forbidden where there are none.
+            Each with the `path` of a column (its name, or a dotted path of a field below structs), and its new `name`,
+            `nullable` or `data_type`. Nulls can be forbidden if the column has none.
         """
         self._move(lambda table: alter_columns(table, alterations))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """Merge data into the table by key: replace or delete rows that match, insert those that do not.
+        """Merge data into the table by key: update or delete matched rows, insert the others.
 
         Parameters
         ----------
         on : str or iterable of str, optional
-            The columns of the key; those of the table's primary key if not given. A key with a null matches none.
+            The key columns, by default the table's primary key. A key with a null matches no row.
 
         Returns
         -------
         MergeInsertBuilder
-            Takes the clauses, and then the data: ``table.merge_insert("id").when_matched_update_all()
+            A builder that takes the clauses, then the data: ``table.merge_insert("id").when_matched_update_all()
             .when_not_matched_insert_all().execute(data)`` is an upsert.
         """
         return MergeInsertBuilder(self, on)
 
     def insert(self, data: Any, *, mode: str = "append", **options: Unpack[InsertKeywords]) -> None:
-        """Write data to the table; further arguments are those of `write_dataset`."""
+        """Write data to the table; see `write_dataset` for the arguments."""
         given: dict[str, Any] = {"storage_options": self._table.storage_options, **options}
         schema, progress = given.pop("schema", None), given.pop("progress", None)
         made = write_data(data, self._table.uri, schema, WriteOptions.of(mode, **given), progress)
@@ -262,12 +261,12 @@ pa.RecordBatch
         Parameters
         ----------
         data_obj, schema
-            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+            The data; see `write_dataset`. It is read into memory. The last row wins if a key repeats.
         left_on : str
             The key of the table.
         right_on : str, optional
-            The key of the data; `left_on` if not given. All its other columns are added, as null in rows whose key the
-            data lacks. Null is a key like others.
+            The key of the data, by default `left_on`. All other columns of the data are added. They are null in rows
+            whose key the data lacks. Null is a key like any other.
         """
         data = to_table(data_obj, schema)
         self._move(lambda table: merge_columns(table, data, left_on, left_on if right_on is None else right_on))
@@ -286,18 +285,25 @@ pa.RecordBatch
         return dict(self._table.manifest.config)
 
     def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
-        """Set entries of the table's configuration; those given as None go, and all others if `replace`.
+        """Set entries of the table's configuration.
+
+        Parameters
+        ----------
+        values : mapping of str to (str or None)
+            Entries by key. None removes an entry.
+        replace : bool
+            Whether to remove all other entries.
 
         Returns
         -------
         dict
-            The configuration since.
+            The new configuration.
         """
         self._move(lambda table: update_config(table, values, replace=replace))
         return self.config()
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
-        """Remove entries of the table's configuration, so far as there are."""
+        """Remove entries of the table's configuration. Missing ones are ignored."""
         self.update_config(dict.fromkeys(keys))
 
     @property
@@ -322,19 +328,19 @@ pa.RecordBatch
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
-        """Replace all metadata of the schema; by its newer name `update_schema_metadata(…, replace=True)`."""
+        """Replace all metadata of the schema. An older name of `update_schema_metadata(…, replace=True)`."""
         self.update_schema_metadata(new_metadata, replace=True)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
-        """Replace all metadata of a field; by its newer name `update_field_metadata(…, replace=True)`."""
+        """Replace all metadata of a field. An older name of `update_field_metadata(…, replace=True)`."""
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
     def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
-        """Set entries of the metadata of fields, which are given by their paths; see `update_config`."""
+        """Set entries of the metadata of fields, by field path; see `update_config`."""
         self._move(lambda table: update_field_metadata(table, field_updates, replace=replace))
 
     def restore(self) -> None:
         """Make the version that this object shows the latest again."""
-        # On the latest version: of those since this one some may be gone, and nothing in them stands in the way.
+        # On the latest version: versions since this one may be cleaned up, and none of them conflicts.
         operation = Restore(self._table.manifest.version)
         self._move(lambda table: table.commit(operation))

@@ -1,4 +1,4 @@
-"""The table as users see it: a version of it, its fragments, reading and changing them."""
+"""`LanceDataset`, the public face of a table, and `dataset`, which opens one."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def dataset(
         The version to open, by its number, by the name of a tag, or as a branch and one of its versions, where None
         stands for the main branch and the latest version. The latest if not given.
     asof : datetime or str, optional
-        Open the latest version that was committed before this time, which is local unless it has a time zone. Ignored
-        if a version is given.
+        Open the latest version committed before this time. A time without a zone is local. Ignored if `version` is
+        given.
     storage_options : mapping, optional
     metadata_cache_size_bytes : int, optional
-        What may be kept between reads to find rows sooner, for all files and checked-out versions of the table
-        together; 64 MiB by default, 0 for nothing.
+        Size of the cache that finds rows sooner, shared by all files and checked-out versions of the table. 64 MiB by
+        default, 0 for no cache.
     default_scan_options : mapping, optional
-        Arguments of `LanceDataset.scanner` where a scan of the table, not of a fragment, does not give them.
+        Defaults for the arguments of `LanceDataset.scanner`. Scans of single fragments ignore them.
     **tuning
-        Arguments by which pylance is told how to read (`block_size`, `index_cache_size_bytes`, `read_params`,
-        `session` …): accepted, and of no effect.
+        Tuning arguments of pylance (`block_size`, `index_cache_size_bytes`, `read_params`, `session` …): accepted and
+        ignored.
 
     Raises
     ------
@@ -95,10 +95,10 @@ def dataset(
 
 @checked_methods
 class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory):
-    """A version of a table. Made by `dataset` and `write_dataset`; can be pickled.
+    """A version of a table. `dataset` and `write_dataset` make it; it can be pickled.
 
-    It shows the version that was opened, whatever others commit, until a method that changes the table moves it to the
-    version that this made.
+    It shows the version that was opened, even if other writers commit later ones. A method that changes the table moves
+    the object to the version that it made.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
 
     @property
     def data_storage_version(self) -> str:
-        """The version of its data files, as far as a writer has not chosen another."""
+        """The default file format version of new data files."""
         return str(self._table.manifest.file_version)
 
     def checkout_version(self, version: Reference) -> LanceDataset:
@@ -150,23 +150,24 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         return LanceDataset(uri, table, self._default_scan_options)
 
     def checkout_latest(self) -> None:
-        """Let this object show the latest version of its branch."""
+        """Move this object to the latest version of its branch."""
         self._table = self._table.latest()
 
     def create_branch(self, branch: str, reference: Reference | None = None) -> LanceDataset:
-        """Make a branch, and return it.
+        """Create a branch and return it.
 
         Parameters
         ----------
         branch : str
-            Its name: letters, digits and `. _ -`, in segments between slashes.
+            Name of the branch: letters, digits and `. _ -`, in segments between slashes.
         reference : int, str, or tuple of (str or None) and (int or None), optional
-            What it starts from; see `checkout_version`. The version that this object shows if not given.
+            The version that the branch starts from; see `checkout_version`. By default the version that this object
+            shows.
 
         Raises
         ------
         InvalidInputError
-            If there is such a branch, or the name is not allowed.
+            If the branch exists, or the name is not allowed.
         VersionNotFoundError
             If there is no version to start from.
         """
@@ -180,22 +181,23 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         storage_options: Mapping[str, str] | None = None,
         **options: Any,
     ) -> LanceDataset:
-        """Copy a version with all of its files to another place, and return the table that it is there.
+        """Copy a version with all of its files to another directory, and return the copy.
 
         Parameters
         ----------
-        target_path : str or path
+         target_path : str or path
+            Directory of the copy.
         reference : int, str, or tuple of (str or None) and (int or None)
-            Which version; see `checkout_version`. The copy has this version, and none before it.
+            The version to copy; see `checkout_version`. The copy has no earlier versions.
         storage_options : mapping of str to str, optional
-            Of the copy; those of this table if not given.
+            Options of the copy's storage. By default those of this table.
         **options
             See `dataset`.
 
         Raises
         ------
         DatasetExistsError
-            If there is a table already.
+            If the directory already holds a table.
         VersionNotFoundError
             If there is no such version.
         """
@@ -206,7 +208,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
 
     @property
     def branches(self) -> Branches:
-        """The branches but the main one."""
+        """The branches of the table, except the main one."""
         return Branches(self)
 
     @property
@@ -224,7 +226,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         return None if fragment is None else LanceFragment(self, fragment)
 
     def new_file_session(self) -> LanceFileSession:
-        """Return what reads and writes single files below the directory of the table."""
+        """Return a session that reads and writes single files below the directory of the table."""
         return LanceFileSession(self._table.uri, self._table.storage_options)
 
     def fragment_ids(self) -> pyroaring.BitMap:
@@ -233,7 +235,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
 
     @property
     def max_field_id(self) -> int:
-        """The highest id that a field has, whether or not the table still shows it."""
+        """The highest field id ever assigned, dropped fields included."""
         return self._table.manifest.next_field_id - 1
 
     def _describe_file(self, name: str, base_id: int | None) -> DataFile:
@@ -263,36 +265,35 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         storage_options: Mapping[str, str] | None = None,
         **tuning: Any,
     ) -> LanceDataset:
-        """Commit an operation on fragments that have been written already.
+        """Commit an operation on fragments that are already written.
 
         Parameters
         ----------
         base_uri : str or path or LanceDataset
         operation : one of `LanceOperation`, or Transaction
-            A transaction has a read version and properties of its own.
+            A transaction has its own read version and properties.
         read_version : int, optional
-            The version that it was prepared on; needed by all but `Overwrite` and `Restore`.
+            The version that the operation was prepared on. Required except for `Overwrite` and `Restore`.
         enable_stable_row_ids : bool, optional
-            See `write_dataset`; of a table that this creates.
+            See `write_dataset`. Ignored unless the commit creates the table.
         commit_message : str, optional
         transaction_properties : mapping of str to str, optional
             Kept with the transaction.
         max_retries : int
-            How often to try again when others commit first.
+            Number of retries after other writers commit first.
         detached : bool
-            Whether to make a version beside the history, which is found by its number alone, of the version that the
-            operation was prepared on, whatever others have committed since.
+            Whether to make a version outside the history, which only its number finds. It follows the version that the
+            operation was prepared on, even if other writers have committed since.
         storage_options : mapping of str to str, optional
         **tuning
-            Arguments by which pylance is told how to commit, not what (`enable_v2_manifest_paths=True`, `session`):
-            accepted, and of no effect.
+            Tuning arguments of pylance (`enable_v2_manifest_paths=True`, `session`): accepted and ignored.
 
         Raises
         ------
         CommitConflictError
-            If what others committed since `read_version` is in the way.
+            If a commit since `read_version` conflicts with the operation.
         CommitError
-            If a data file that it adds is missing or incomplete.
+            If a data file of the operation is missing or incomplete.
         """
         check_tuning(tuning)
         uri = base_uri.uri if isinstance(base_uri, LanceDataset) else os.fspath(base_uri)
@@ -337,25 +338,25 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         storage_options: Mapping[str, str] | None = None,
         ignore_not_found: bool = False,
     ) -> None:
-        """Delete a table: its versions, branches and tags, and whatever else is below its directory.
+        """Delete a table: its versions, branches and tags, and all other files below its directory.
 
-        Nobody may use it meanwhile. Running it again completes what was interrupted.
+        The table must not be in use. Call it again to complete an interrupted call.
 
         Parameters
         ----------
         base_uri : str or path
         storage_options : mapping of str to str, optional
         ignore_not_found : bool
-            Whether it is no error that there is nothing.
+            Whether to return silently if the directory does not exist.
 
         Raises
         ------
         DatasetNotFoundError
-            If there is no table. Nothing was deleted, even if there is something else.
+            If the directory holds no table. Nothing is deleted, even if it holds other files.
         InvalidInputError
-            If it is a branch.
+            If the directory is that of a branch.
         CorruptFileError, NotSupportedError
-            If its latest version cannot be read. Nothing was deleted.
+            If the latest version cannot be read. Nothing is deleted.
         """
         store, root = resolve(base_uri, storage_options)
         drop_table(store, root, ignore_not_found=bool(ignore_not_found))

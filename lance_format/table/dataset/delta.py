@@ -30,14 +30,15 @@ _BATCH_ROWS = 8192
 @checked_methods
 @dataclass(frozen=True, slots=True)
 class DatasetDelta:
-    """The changes after one version of a table, up to and with another. Made by `LanceDataset.delta`.
+    """The changes after one version of a table, up to and including another. `LanceDataset.delta` makes it.
 
-    Rows are told apart by their ids, so that the table needs stable ones; transactions are listed of any table.
+    Rows are identified by their ids, so the methods for rows require stable row ids. Any table lists transactions.
 
     Parameters
     ----------
     begin_version : int
-        0 for what was before the first version. It may be gone but for `get_deleted_row_ids`.
+        The earlier version, 0 for the empty state before the first. Only `get_deleted_row_ids` requires that it still
+        exists.
     end : TableVersion
     """
 
@@ -45,24 +46,24 @@ class DatasetDelta:
     end: TableVersion = field(repr=False)
 
     def list_transactions(self) -> list[Transaction]:
-        """Return what made the versions, the earliest first.
+        """Return the transactions of the versions, earliest first.
 
         Raises
         ------
         VersionNotFoundError
-            If one of them is gone.
+            If one of the versions no longer exists.
         """
         history = self.end.history()
         versions = range(self.begin_version + 1, self.end.manifest.version + 1)
         return [history.load_transaction(version) for version in versions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Read the rows that the later version has and the earlier one had not, as the later one has them.
+        """Read the rows that were inserted between the versions, with the values of the later one.
 
         Returns
         -------
         pa.RecordBatchReader
-            All columns, `_rowid`, and the versions that made and last changed a row.
+            All columns, `_rowid`, and the versions that created and last updated a row.
 
         Raises
         ------
@@ -72,20 +73,20 @@ class DatasetDelta:
         return self._read(f"{_CREATED} > {self.begin_version}")
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Read the rows that both versions have and that were changed in between; see `get_inserted_rows`."""
+        """Read the rows of the earlier version that were updated in between; see `get_inserted_rows`."""
         return self._read(f"{_CREATED} <= {self.begin_version} AND {_UPDATED} > {self.begin_version}")
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Return the ids of rows that the earlier version had and the later one has not, ascending, as `_rowid`.
+        """Return the ids of the rows that were deleted between the versions, ascending, as `_rowid`.
 
-        Only fragments that are not the same in both versions are looked at.
+        Fragments that are the same in both versions are skipped.
 
         Raises
         ------
         NotSupportedError
             If the table has no stable row ids.
         VersionNotFoundError
-            If the earlier version is gone.
+            If the earlier version no longer exists.
         """
         self._check_stable()
         gone = self._find_deleted()
@@ -117,12 +118,24 @@ class DatasetDelta:
 def choose_versions(
     current: int, compared_against: int | None, begin_version: int | None, end_version: int | None
 ) -> tuple[int, int]:
-    """Return the versions that are meant by the arguments of `LanceDataset.delta`.
+    """Return the versions that the arguments of `LanceDataset.delta` mean.
+
+    Parameters
+    ----------
+    current : int
+        The version that the dataset shows.
+    compared_against, begin_version, end_version : int, optional
+        See `LanceDataset.delta`.
+
+    Returns
+    -------
+    tuple of int and int
+        The earlier and the later version.
 
     Raises
     ------
     InvalidInputError
-        If they are none, too many, or not in order.
+        If arguments are missing, contradict each other, or are not in order.
     """
     given = begin_version is not None or end_version is not None
     if compared_against is not None and not given:
@@ -135,7 +148,7 @@ def choose_versions(
 
 
 def _ids_beyond(table: TableVersion, other: TableVersion) -> RowIds:
-    """Return the ids of the rows of fragments that another version has not, or not in the same form; ascending."""
+    """Return the ids of the rows of fragments that another version lacks or has in another form, ascending."""
     fragments = list(table.manifest.fragments.beyond(other.manifest.fragments))
     scanner = LanceScanner(table, ScanOptions(columns=[ROW_ID], fragments=fragments))
     ids = [batch.column(0).to_numpy() for batch in scanner.to_batches()]

@@ -1,4 +1,4 @@
-"""A fragment as users see it: a part of the rows of a table, and preparing changes of it."""
+"""`LanceFragment`, the public face of a fragment: reading its rows and preparing changes of them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from lance_format.table.versions.table_version import Draft, TableVersion
 
 @checked_methods
 class LanceFragment(ScanMethods):
-    """A part of the rows of a table: those that were written into one data file. Made by `LanceDataset`.
+    """A part of the rows of a table, originally written into one data file. `LanceDataset` makes it.
 
     Parameters
     ----------
     table : LanceDataset
     metadata : FragmentMetadata or int
-        Or its id.
+        The fragment, or its id.
     """
 
     def __init__(self, table: OpenTable, metadata: FragmentMetadata | int) -> None:
@@ -63,12 +63,12 @@ class LanceFragment(ScanMethods):
 
     @property
     def fragment_id(self) -> int:
-        """Its id, unique in the table."""
+        """The id of the fragment, unique in the table."""
         return self._metadata.id
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """Entry of the manifest about the fragment."""
+        """The manifest's entry of the fragment."""
         return self._metadata
 
     @property
@@ -78,7 +78,7 @@ class LanceFragment(ScanMethods):
 
     @property
     def physical_rows(self) -> int:
-        """Number of rows in its files, deleted ones included."""
+        """Number of rows in the files, deleted ones included."""
         return self._scan().physical_rows()
 
     @property
@@ -92,11 +92,11 @@ class LanceFragment(ScanMethods):
         return None if deletion is None else deletion.path(self.fragment_id)
 
     def validate(self) -> None:
-        """Check that its files are there, and hold what the manifest says; see `LanceDataset.validate`."""
+        """Check that the fragment's files exist and agree with the manifest; see `LanceDataset.validate`."""
         validate_fragment(self._dataset._table, self._metadata)
 
     def data_files(self) -> list[DataFile]:
-        """Return the files that hold its columns."""
+        """Return the files that hold the columns."""
         return list(self._metadata.files)
 
     @staticmethod
@@ -107,7 +107,7 @@ class LanceFragment(ScanMethods):
         schema: pa.Schema | None = None,
         **options: Any,
     ) -> FragmentMetadata:
-        """Write data into one fragment that is not part of a table yet; see `write_fragments`."""
+        """Write data into one fragment without committing it; see `write_fragments`."""
         options = {"max_rows_per_file": 2**32 - 1, **options, "fragment_id": fragment_id or 0}
         written: list[FragmentMetadata] = write_fragments(data, dataset_uri, schema, **options)
         if len(written) != 1:
@@ -116,27 +116,27 @@ class LanceFragment(ScanMethods):
 
     @staticmethod
     def create_from_file(filename: str, dataset: OpenTable, fragment_id: int = 0) -> FragmentMetadata:
-        """Make a fragment of a data file that was written into the directory `data` of a table, and commit nothing.
+        """Make a fragment of a data file in the directory `data` of a table, without committing it.
 
         Parameters
         ----------
         filename : str
-            Its name there.
+            Name of the file in that directory.
         dataset : LanceDataset
         fragment_id : int
-            What the fragment has for an id until the commit gives it another.
+            Id of the fragment until the commit assigns another.
 
         Raises
         ------
         SchemaMismatchError
-            If its columns do not fit the table.
+            If the file's columns do not fit the table.
         DatasetNotFoundError
-            If there is no such file.
+            If the file does not exist.
         """
         return adopt_file(dataset._table, filename, fragment_id)
 
     def delete(self, predicate: Filter) -> FragmentMetadata | None:
-        """Write a deletion file for the rows for which a predicate is true, and commit nothing.
+        """Write a deletion file for the rows for which a predicate is true, without committing it.
 
         Returns
         -------
@@ -147,12 +147,12 @@ class LanceFragment(ScanMethods):
         return self._mark_deleted(rows)
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
-        """Write a deletion file for rows by their places in the files, and commit nothing; see `delete`.
+        """Write a deletion file for rows by their offsets, without committing it; see `delete`.
 
         Parameters
         ----------
         offsets : iterable of int
-            Places among all rows of the files, deleted ones included.
+            Offsets among all rows of the files, deleted ones included.
         """
         scan = self._scan()
         places = distinct(as_row_numbers(list(offsets), scan.physical_rows()))
@@ -175,7 +175,7 @@ class LanceFragment(ScanMethods):
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write a data file with further columns, and commit nothing; see `LanceDataset.add_columns`.
+        """Write a data file with new columns, without committing it; see `LanceDataset.add_columns`.
 
         Returns
         -------
@@ -195,16 +195,16 @@ class LanceFragment(ScanMethods):
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write a data file with further columns, by key, and commit nothing; see `LanceDataset.merge`.
+        """Write a data file with columns joined by key, without committing it; see `LanceDataset.merge`.
 
         Parameters
         ----------
         data_obj, schema
-            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+            The data; see `write_dataset`. It is read into memory. The last row wins if a key repeats.
         left_on : str
             The key of the fragment: a column, `_rowid` or `_rowaddr`.
         right_on : str, optional
-            The key of the data; `left_on` if not given.
+            The key of the data, by default `left_on`.
 
         Returns
         -------
@@ -225,26 +225,26 @@ class LanceFragment(ScanMethods):
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """Write some columns anew, with other values in the rows that match, and commit nothing.
+        """Rewrite some columns with new values in the matched rows, without committing them.
 
         Parameters
         ----------
         data_obj, schema
-            The data: see `write_dataset`. It is read into memory. Of rows with one key the last one counts.
+            The data; see `write_dataset`. It is read into memory. The last row wins if a key repeats.
         left_on : str
             The key of the fragment: a column, `_rowid` or `_rowaddr`.
         right_on : str, optional
-            The key of the data; `left_on` if not given. All its other columns take the place of those of the fragment.
-            Rows whose key the data lacks stay as they are.
+            The key of the data, by default `left_on`. All other columns of the data replace those of the fragment. Rows
+            whose key the data lacks keep their values.
         with_offsets : bool
-            Whether to return as well which rows matched: their places in the files, as a portable Roaring bitmap.
+            Whether to return the offsets of the matched rows too, as a portable Roaring bitmap.
 
         Returns
         -------
-        tuple of FragmentMetadata, list of int, and bytes if they are wanted
+        tuple of FragmentMetadata, list of int, and bytes if `with_offsets`
             For `LanceOperation.Update([], [fragment], fields_modified=fields, update_mode="rewrite_columns")`, and its
-            `updated_fragment_offsets={fragment.id: offsets}`, by which a table with stable row ids knows the rows that
-            have changed.
+            `updated_fragment_offsets={fragment.id: offsets}`, from which a table with stable row ids learns the changed
+            rows.
         """
         data = to_table(data_obj, schema)
         right_on = left_on if right_on is None else right_on
@@ -254,18 +254,18 @@ class LanceFragment(ScanMethods):
     def scanner(
         self, columns: Columns | None = None, filter: Filter | None = None, **options: Unpack[ScanKeywords]
     ) -> LanceScanner:
-        """Say which of its rows and columns to read; see `LanceDataset.scanner`."""
+        """Return a scanner of some rows and columns of the fragment; see `LanceDataset.scanner`."""
         return open_scanner(
             self._dataset._table,
             ScanOptions.of({"columns": columns, "filter": filter, **options, "fragments": [self._metadata]}),
         )
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
-        """Read rows by their place in the fragment; see `LanceDataset.take`."""
+        """Read rows by their offset in the fragment; see `LanceDataset.take`."""
         return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
 
     def open_session(self, columns: Columns | None = None, with_row_address: bool | None = None) -> FragmentSession:
-        """Prepare for taking rows of the same columns again and again.
+        """Prepare to take rows of the same columns repeatedly.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class LanceFragment(ScanMethods):
 
 @checked_methods
 class FragmentSession:
-    """Takes rows of a fragment. Made by `LanceFragment.open_session`.
+    """Reader of single rows of a fragment. `LanceFragment.open_session` makes it.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class FragmentSession:
         self._with_row_address = with_row_address
 
     def take(self, indices: Indices) -> pa.Table:
-        """Read rows by their place in the fragment; see `LanceDataset.take`."""
+        """Read rows by their offset in the fragment; see `LanceDataset.take`."""
         return take_places(
             self._table, indices, self._columns, [self._fragment], with_row_address=self._with_row_address
         )

@@ -1,4 +1,4 @@
-"""The methods of `LanceDataset` about the versions that a table has had, and the files that they are made of."""
+"""The methods of `LanceDataset` about the versions of a table and their files."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class DatasetHistory(OpenTable):
 
     @property
     def latest_version(self) -> int:
-        """The latest version that the table has now."""
+        """The latest version of the table at this time."""
         return self._table.history().latest
 
     def versions(self) -> list[dict[str, Any]]:
-        """Describe every version that the table has: `version`, `timestamp` in local time, and `metadata`."""
+        """Describe every version of the table: `version`, `timestamp` in local time, and `metadata`."""
         history = self._table.history()
         found = []
         for version in history.names:
@@ -45,7 +45,7 @@ class DatasetHistory(OpenTable):
         return found
 
     def version_refs(self) -> list[dict[str, int]]:
-        """Return the numbers of all versions, without reading them; each as a dict of `version`."""
+        """Return the numbers of all versions without reading them, each as a dict of `version`."""
         return [{"version": version} for version in self._table.history().names]
 
     def get_version(self) -> dict[str, Any]:
@@ -53,19 +53,26 @@ class DatasetHistory(OpenTable):
         return summarize(self._table.manifest)
 
     def read_transaction(self, version: int) -> Transaction:
-        """Return what made a version of this branch: the operation, and what the writer noted about it.
+        """Return the transaction that made a version of this branch.
 
         Raises
         ------
         VersionNotFoundError
             If there is no such version.
         CorruptFileError
-            If the version does not tell.
-        """
+            If the version does not name its transaction."""
         return self._table.history().load_transaction(version)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction]:
-        """Return what made this version and those before it, the latest first, as far as they are there."""
+        """Return the transactions of this version and earlier ones, latest first.
+
+        Versions that were cleaned up are omitted.
+
+        Parameters
+        ----------
+        recent_transactions : int
+            Maximum number of versions.
+        """
         history = self._table.history()
         recent = sorted((number for number in history.names if number <= self.version), reverse=True)
         found = []
@@ -85,32 +92,32 @@ class DatasetHistory(OpenTable):
         delete_concurrency: int | None = None,
         versions: Iterable[int] | None = None,
     ) -> CleanupStats:
-        """Remove old versions of this branch, and the files that only they need.
+        """Remove old versions of this branch, and the files that no other version needs.
 
-        This version and later ones stay, and so do those that have a tag or that a branch starts from.
+        This version and later ones are kept, and so are tagged versions and those that a branch starts from.
 
         Parameters
         ----------
         older_than : datetime.timedelta, optional
-            Which versions; 14 days if neither this nor `retain_versions` nor `versions` is given.
+            Minimum age of the versions to remove. 14 days by default, unless `retain_versions` or `versions` is given.
         retain_versions : int, optional
-            How many of the latest versions stay. Of several conditions all have to hold.
+            Number of latest versions to keep. If several conditions are given, a version must meet all of them.
         delete_unverified : bool
-            Files that no version names may belong to a write in progress, and stay until they are 7 days old. Whether
-            to delete them at once, which loses the data of whoever is writing.
+            Whether to delete files that no version names at once. They may belong to a write in progress, whose data
+            would be lost. By default they are kept until they are 7 days old.
         error_if_tagged_old_versions : bool
-            Whether it is an error that one of the versions has a tag.
+            Whether to raise an error if one of the versions has a tag.
         delete_rate_limit : int, optional
-            The most files that are deleted in a second.
+            Maximum number of files to delete per second.
         delete_concurrency : int, optional
-            How many files to delete at once; of no effect, as it is one.
+            Ignored. Files are deleted one at a time.
         versions : iterable of int, optional
-            Only these.
+            The versions to consider, by default all.
 
         Raises
         ------
         InvalidInputError
-            If an argument makes no sense, or one of the versions has a tag.
+            If an argument is invalid, or one of the versions has a tag.
         """
         del delete_concurrency
         policy = CleanupPolicy.choose(
@@ -136,21 +143,21 @@ class DatasetHistory(OpenTable):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> CleanupExplanation:
-        """Return what `cleanup_old_versions` would remove, and remove nothing.
+        """Return what `cleanup_old_versions` would remove, without removing it.
 
         Parameters
         ----------
         older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, delete_rate_limit, versions
             See `cleanup_old_versions`.
         include_files : bool
-            Whether to name the files; all are counted in any case.
+            Whether to name the files. All of them are counted in any case.
         max_files : int
-            How many of them at most.
+            Maximum number of files to name.
 
         Raises
         ------
         InvalidInputError
-            As `cleanup_old_versions` would raise.
+            See `cleanup_old_versions`.
         """
         if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
             raise InvalidInputError(f"max_files is {max_files!r}; a whole number from 1 is needed")
@@ -167,7 +174,7 @@ class DatasetHistory(OpenTable):
         return explain_cleanup(table.store, table.root, table.manifest.branch, table.manifest.version, policy, limit)
 
     def all_files(self) -> pa.RecordBatchReader:
-        """List all files below the directory of the table, or of its branch, whatever they are.
+        """List all files below the directory of the table, or of its branch.
 
         Returns
         -------
@@ -181,38 +188,39 @@ class DatasetHistory(OpenTable):
     ) -> pa.RecordBatchReader:
         """List the files that versions of this branch name.
 
-        What blobs have beside a data file is not named, but belongs to it: the files of the directory of its name.
+        The blob files of a data file are listed too. No version names them; they lie in the directory named after the
+        data file.
 
         Parameters
         ----------
         min_version : int, optional
-            The first version; all if not given.
+            The first version to list, by default the earliest.
         progress : callable, optional
-            Called after each version with the number of those that have been read, and that of all.
+            Called after each version with the number of versions read so far and in all.
 
         Returns
         -------
         pa.RecordBatchReader
-            `version`; `base_uri`, the directory of the table, or that of a branch that the file is shared with; `path`
-            below it; `type`, which is "manifest", "data file", "deletion file", "transaction file" or "index file".
+            `version`; `base_uri`, the directory of the table, or of the branch that shares the file; `path` below it;
+            `type`: "manifest", "data file", "deletion file", "transaction file" or "index file".
         """
         return list_tracked_files(self._table, min_version, progress)
 
     def migrate_manifest_paths_v2(self) -> None:
-        """Give the manifests of a table of an early release the names that later ones have.
+        """Rename the manifests of a table of an early release as later releases name them.
 
-        Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
+        The table must not be in use by others. Call it again to complete an interrupted call.
         """
         migrate_manifest_names(self._table.store, self._table.root)
 
     def validate(self) -> None:
-        """Check that the files of this version are there, and hold what its manifest says; values are not read.
+        """Check that the files of this version exist and agree with its manifest. Values are not read.
 
         Raises
         ------
         CorruptFileError
             At the first contradiction.
         DatasetNotFoundError
-            If a file is gone.
+            If a file is missing.
         """
         validate(self._table)

@@ -31,25 +31,26 @@ class DatasetIndices(OpenTable):
         replace: bool = True,
         train: bool = True,
     ) -> None:
-        """Make an index of a column, by which scans find rows without reading the others.
+        """Create an index of a column, with which scans skip rows that cannot match a filter.
 
         Parameters
         ----------
         column : str or sequence of str
-            Its name, or the dotted path of a field below structs; one of them.
+            Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
         index_type : {"ZONEMAP"} or IndexConfig
-            An `IndexConfig`, ours or pylance's, has parameters as well.
+            An `IndexConfig`, ours or pylance's, also holds parameters.
         name : str, optional
-            That of the column with `_idx` if not given.
+            Name of the index, by default that of the column with `_idx`.
         replace : bool
-            Whether an index of that name makes room; else it is an error that there is one.
+            Whether to replace an index of that name. Otherwise its existence is an error.
         train : bool
-            Whether it covers the fragments that there are; else none before `optimize.optimize_indices()`.
+            Whether the index covers the existing fragments. Otherwise it covers none before
+            `optimize.optimize_indices()`.
 
         Raises
         ------
         NotSupportedError
-            If it is to be of another kind, or of a column of blobs or of nothing but nulls.
+            If the index type is another one, or the column holds blobs or has the null type.
         """
         self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
 
@@ -69,12 +70,12 @@ class DatasetIndices(OpenTable):
         column, index_type, name, replace
             See `create_scalar_index`.
         split_size_bytes : int
-            How much of the files a task reads, about. A fragment belongs to one task as a whole.
+            Approximate number of bytes that a task reads. Fragments are not divided.
 
         Returns
         -------
         IndexPlan
-            Its index covers the fragments of the version that this object shows.
+            A plan for the version that this object shows.
         """
         divide = divided_by(split_size_bytes)
         return plan_scalar_index(self._table, column, index_type, name, replace=replace, divide=divide)
@@ -82,12 +83,12 @@ class DatasetIndices(OpenTable):
     def list_indices(self) -> list[dict[str, Any]]:
         """Describe every index, or part of one: `name`, `type`, `uuid`, `fields`, `version`, `fragment_ids`.
 
-        All operations, and those of pylance, keep to what indices promise: none covers a fragment whose rows it does
-        not know.
+        An index never covers a fragment with rows that it has not seen: all operations, those of pylance included,
+        remove such fragments from it.
         """
         manifest = self._table.manifest
         return [describe_index(index, manifest.schema) for index in manifest.indices if not index.is_system]
 
     def drop_index(self, name: str) -> None:
-        """Drop an index; its files stay until a cleanup."""
+        """Drop an index. Its files remain until a cleanup."""
         self._move(lambda table: drop_index(table, name))

@@ -1,7 +1,7 @@
-"""Committing operations that the caller has prepared, fragment by fragment: for writers that are distributed by hand.
+"""Committing operations that the caller has prepared, fragment by fragment, for hand-distributed writers.
 
-`LanceOperation` has the names and arguments of pylance. Data files are written by `write_fragments` or
-`LanceFragment.merge_columns`, anywhere; what these return is committed once, by `LanceDataset.commit`.
+`LanceOperation` has the names and arguments of pylance. `write_fragments` or `LanceFragment.merge_columns` write data
+files, on any machine. `LanceDataset.commit` commits their results once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Made = TypeVar("Made", covariant=True)
 
 
 class _Maker(Generic[Arguments, Made]):
-    """A function that makes operations, which `isinstance` takes for their class."""
+    """A function that makes operations, and that `isinstance` accepts as their class."""
 
     def __init__(self, make: Callable[Arguments, Made], kind: type) -> None:
         self._make = make
@@ -55,7 +55,7 @@ def _makes(kind: type) -> Callable[[Callable[Arguments, Made]], _Maker[Arguments
 
 
 class LanceOperation:
-    """Operations that `LanceDataset.commit` takes; `isinstance` tells which one a transaction has."""
+    """Operations for `LanceDataset.commit`. They also serve `isinstance` on the operation of a transaction."""
 
     @_makes(operations.Append)
     @staticmethod
@@ -66,7 +66,7 @@ class LanceOperation:
     @_makes(operations.Overwrite)
     @staticmethod
     def Overwrite(new_schema: pa.Schema | LanceSchema, fragments: Iterable[FragmentMetadata]) -> Operation:  # noqa: N802
-        """Replace schema and fragments, or create the table."""
+        """Replace the schema and the fragments, or create the table."""
         return operations.Overwrite(tuple(fragments), _as_schema(new_schema))
 
     @_makes(operations.Delete)
@@ -74,7 +74,17 @@ class LanceOperation:
     def Delete(  # noqa: N802
         updated_fragments: Iterable[FragmentMetadata], deleted_fragment_ids: Iterable[int], predicate: str
     ) -> Operation:
-        """Replace fragments by the same with other deletion files, and remove those of which no row is left."""
+        """Update the deletion files of fragments, and remove fragments without live rows.
+
+        Parameters
+        ----------
+        updated_fragments : iterable of FragmentMetadata
+            Fragments with their new deletion files.
+        deleted_fragment_ids : iterable of int
+            Ids of the fragments without live rows.
+        predicate : str
+            The predicate of the delete, kept with the transaction.
+        """
         return operations.Delete(tuple(updated_fragments), frozenset(deleted_fragment_ids), predicate)
 
     @_makes(operations.Update)
@@ -88,7 +98,25 @@ class LanceOperation:
         update_mode: str = "rewrite_rows",
         updated_fragment_offsets: Mapping[int, bytes] | None = None,
     ) -> Operation:
-        """Replace rows by those of new fragments, or, with `update_mode="rewrite_columns"`, files of columns."""
+        """Replace rows by those of new fragments, or columns by those of new files.
+
+        Parameters
+        ----------
+        removed_fragment_ids : iterable of int
+            Ids of fragments without live rows.
+        updated_fragments : iterable of FragmentMetadata
+            Fragments with new deletion files or new data files.
+        new_fragments : iterable of FragmentMetadata
+            Fragments with the updated rows.
+        fields_modified : iterable of int
+            Ids of the fields whose values change in existing fragments.
+        fields_for_preserving_frag_bitmap : iterable of int
+            Ids of the fields whose values change; indices of other fields cover the new fragments.
+        update_mode : {"rewrite_rows", "rewrite_columns"}
+            Whether rows or columns are replaced.
+        updated_fragment_offsets : mapping of int to bytes, optional
+            Offsets of the changed rows, as a portable Roaring bitmap per fragment id.
+        """
         return operations.Update(
             frozenset(removed_fragment_ids),
             tuple(updated_fragments),
@@ -104,10 +132,21 @@ class LanceOperation:
     def Merge(  # noqa: N802
         fragments: Iterable[FragmentMetadata], schema: LanceSchema, preserves_nullability: bool = False
     ) -> Operation:
-        """Replace all fragments by the same with further data files, and the schema.
+        """Replace the schema, and all fragments by the same with further data files.
 
-        With `preserves_nullability` rows may be appended meanwhile: the caller says that no column that they lack has
-        to be there.
+        Parameters
+        ----------
+        fragments : iterable of FragmentMetadata
+            All fragments of the table.
+        schema : LanceSchema
+            The new schema.
+        preserves_nullability : bool
+            Whether rows may be appended concurrently: no new column is required to have values.
+
+        Raises
+        ------
+        InvalidInputError
+            If the schema has no field ids.
         """
         if not isinstance(schema, LanceSchema):
             raise InvalidInputError("a merge needs the schema that merge_columns returned, with the ids of fields")
@@ -116,7 +155,7 @@ class LanceOperation:
     @_makes(operations.Project)
     @staticmethod
     def Project(schema: LanceSchema, preserves_nullability: bool = False) -> Operation:  # noqa: N802
-        """Change the schema, of fields that the table has, which are found by their ids; see `Merge`."""
+        """Replace the schema by one of existing fields, which are found by their ids; see `Merge`."""
         if not isinstance(schema, LanceSchema):
             raise InvalidInputError("a projection needs a schema with the ids of fields, as LanceDataset.lance_schema")
         return operations.Project(schema_of(schema), preserves_nullability)
@@ -132,7 +171,13 @@ class LanceOperation:
     def Rewrite(  # noqa: N802
         groups: Iterable[operations.RewriteGroup], rewritten_indices: Iterable[Any] = ()
     ) -> Operation:
-        """Replace groups of fragments by others that hold the same rows; indices cannot be replaced with them."""
+        """Replace groups of fragments by others with the same rows.
+
+        Raises
+        ------
+        NotSupportedError
+            If indices are to be replaced too.
+        """
         if list(rewritten_indices):
             raise NotSupportedError("rewritten_indices are not supported: indices are left as they are")
         return operations.Rewrite(tuple(groups))
@@ -142,23 +187,23 @@ class LanceOperation:
     def RewriteGroup(  # noqa: N802
         old_fragments: Iterable[FragmentMetadata], new_fragments: Iterable[FragmentMetadata]
     ) -> operations.RewriteGroup:
-        """Name fragments, and those that take their place; an id of 0 asks the commit for one."""
+        """Return a group of fragments and their replacements. The commit assigns an id to those of id 0."""
         return operations.RewriteGroup(tuple(old_fragments), tuple(new_fragments))
 
     @_makes(operations.DataReplacement)
     @staticmethod
     def DataReplacement(replacements: Iterable[tuple[int, DataFile]]) -> Operation:  # noqa: N802
-        """Replace the data files of some columns, by the ids of their fragments."""
+        """Replace data files of some columns, by fragment id."""
         return operations.DataReplacement(tuple(replacements))
 
     @staticmethod
     def DataReplacementGroup(fragment_id: int, new_file: DataFile) -> tuple[int, DataFile]:  # noqa: N802
-        """Name a fragment, and the file that holds some of its columns from now on."""
+        """Return a fragment id and the new file of some of its columns."""
         return fragment_id, new_file
 
     @staticmethod
     def UpdateMap(updates: Mapping[str, str | None], replace: bool = False) -> MapUpdate:  # noqa: N802
-        """Set entries of a mapping; those given as None go, and all others if `replace`."""
+        """Set entries of a mapping. None removes an entry; `replace` removes all others."""
         return as_update(updates, replace)
 
     @_makes(operations.UpdateConfig)
@@ -169,7 +214,15 @@ class LanceOperation:
         schema_metadata_updates: MapUpdate | None = None,
         field_metadata_updates: Mapping[int, MapUpdate] | None = None,
     ) -> Operation:
-        """Change the configuration, and the metadata of the table, of its schema, and of fields by their ids."""
+        """Change the table's configuration and metadata.
+
+        Parameters
+        ----------
+        config_updates, table_metadata_updates, schema_metadata_updates : MapUpdate, optional
+            Updates of the configuration, and of the metadata of the table and of its schema; see `UpdateMap`.
+        field_metadata_updates : mapping of int to MapUpdate, optional
+            Updates of the metadata of fields, by field id.
+        """
         return operations.UpdateConfig(
             config_updates,
             table_metadata_updates,
@@ -180,7 +233,7 @@ class LanceOperation:
     @_makes(operations.ReserveFragments)
     @staticmethod
     def ReserveFragments(num_fragments: int) -> Operation:  # noqa: N802
-        """Set ids of fragments aside."""
+        """Reserve fragment ids."""
         return operations.ReserveFragments(num_fragments)
 
 
@@ -223,12 +276,12 @@ def commit_operation(
 
 
 def join_appends(transactions: Sequence[Transaction]) -> Transaction:
-    """Return one transaction that appends what several do.
+    """Join several appends into one transaction.
 
     Raises
     ------
     InvalidInputError
-        If there is none, or one does anything else.
+        If there is no transaction, or one is not an append.
     """
     appends = [transaction.operation for transaction in transactions]
     if not appends:

@@ -1,4 +1,4 @@
-"""Saying clause by clause what a merge is to do; see `LanceDataset.merge_insert`."""
+"""Clause-by-clause construction of a merge; see `LanceDataset.merge_insert`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _MAX_SECONDS = 30.0
 
 @checked_methods
 class MergeInsertBuilder:
-    """A merge in the making. Every clause is one method, which returns the builder; `execute` runs it.
+    """Builder of a merge. Each clause is a method that returns the builder; `execute` runs the merge.
 
     Parameters
     ----------
     dataset : LanceDataset
-        The merge moves it to the version that it makes.
+        The target. The merge moves it to the version that it makes.
     on : str or iterable of str, optional
-        The columns of the key; those of the table's primary key if not given.
+        The key columns, by default the table's primary key.
     """
 
     def __init__(self, dataset: OpenTable, on: str | Iterable[str] | None) -> None:
@@ -49,79 +49,99 @@ class MergeInsertBuilder:
         self._max_seconds = _MAX_SECONDS
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
-        """Replace rows of the table by those of the data that have the same key.
+        """Update matched target rows from their source rows.
 
-        Columns that the data lacks, and fields of structs that are in no list, keep their values.
+        Columns that the data lacks keep their values, and so do fields of structs outside of lists.
 
         Parameters
         ----------
         condition : str, optional
-            SQL over `source.<column>` and `target.<column>`, where the source is the data and the target the table; a
-            row for which it does not hold stays as it is, and counts as matched none the less.
+            SQL over `source.<column>` and `target.<column>`; the source is the data, the target the table. A row for
+            which it
+            is not true stays as it is, and still counts as matched.
+
+        Raises
+        ------
+        InvalidInputError
+            If the condition is not SQL.
         """
         if condition is not None:
             if not isinstance(condition, str):
                 raise InvalidInputError(f"the condition is {condition!r}; SQL text is needed")
-            parse(condition)  # Names are looked up once there is a source.
+            parse(condition)  # `execute` resolves names, when it has the source.
         return self._set(matched=WhenMatched.UPDATE, condition=condition)
 
     def when_matched_delete(self) -> Self:
-        """Delete rows of the table whose key the data has."""
+        """Delete matched target rows."""
         return self._set(matched=WhenMatched.DELETE, condition=None)
 
     def when_matched_fail(self) -> Self:
-        """Change nothing and fail if the table has a key of the data."""
+        """Fail without changing the table if any row matches."""
         return self._set(matched=WhenMatched.FAIL, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
-        """Add rows of the data whose key the table lacks; columns that the data lacks become null there."""
+        """Insert source rows that match no target row. Columns that the data lacks become null."""
         return self._set(inserts=True)
 
     def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> Self:
-        """Delete rows of the table whose key the data lacks.
+        """Delete target rows that match no source row.
 
         Parameters
         ----------
         expr : str or pyarrow.compute.Expression, optional
-            Which of them, by columns of the table; all if not given.
+            Condition on these target rows, by default all of them.
         """
         plan_projection(self._table.manifest.schema, [], expr)
         return self._set(deletes_others=True, others=expr)
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Set how often to start again when other writers change the same rows first; 10 times unless set."""
+        """Set the number of restarts after other writers change the same rows first, by default 10.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is not a whole number from 0 on.
+        """
         if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
             raise InvalidInputError(f"max_retries is {max_retries!r}; a whole number from 0 on is needed")
         self._conflict_retries = max_retries
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """Set how long after the beginning it may start again at all; 30 seconds unless set."""
+        """Set the time after the first attempt when restarts end, by default 30 seconds."""
         self._max_seconds = timeout_seconds(timeout)
         return self
 
     def use_index(self, use_index: bool) -> Self:
-        """Say whether to find keys by an index: accepted, and of no effect, as the keys of all rows are read."""
+        """Accept pylance's choice of an index for keys. It is ignored: the keys of all rows are read."""
         del use_index
         return self
 
     def write_mode(self, mode: str) -> Self:
-        """Set how rows that are updated are written.
+        """Set how updated rows are written.
 
         Parameters
         ----------
         mode : {"auto", "rewrite_rows", "rewrite_columns"}
-            As rows of new fragments, which is the default and what the first two say; or as new files of the columns
-            that the data has, in the fragments where the rows are, which then keep their places. That pays where many
-            rows of these fragments change, and the other columns are large; the merge may do nothing else then, and
-            the data has to lack a column of the table.
+            The first two, and the default, write them as rows of new fragments. "rewrite_columns" writes new files of
+            the
+            columns that the data has, in the existing fragments, where the rows keep their offsets. It pays if many
+            rows of
+            these fragments change and the other columns are large. The merge must have no other clause then, and the
+            data must
+            lack a column of the table.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such mode.
         """
         if mode not in list(WriteMode):
             raise InvalidInputError(f"write_mode is {mode!r}; one of {', '.join(WriteMode)} is needed")
         return self._set(write_mode=WriteMode(mode))
 
     def data_storage_version(self, version: str) -> Self:
-        """Set the version of the files that are written; that of the table, which stays, unless set.
+        """Set the file format version of new files, by default that of the table. The table's own stays.
 
         Parameters
         ----------
@@ -137,9 +157,9 @@ class MergeInsertBuilder:
         ----------
         data_obj : pa.Table, pa.RecordBatch, pa.RecordBatchReader, iterable of pa.RecordBatch, pandas.DataFrame, dict \
 of lists or list of dicts
-            Read into memory.
+            The source. It is read into memory.
         schema : pa.Schema, optional
-            Needed with an iterable of batches.
+            Required with an iterable of batches.
 
         Returns
         -------
@@ -149,7 +169,7 @@ of lists or list of dicts
         Raises
         ------
         LanceError
-            See `lance_format.table.changes.merge.execution.merge_insert`. Nothing was changed then.
+            See `lance_format.table.changes.merge.execution.merge_insert`. The table is unchanged then.
         """
         merging = self._checked()
         source = to_table(data_obj, schema)
@@ -158,7 +178,7 @@ of lists or list of dicts
         )
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
-        """Write the files of the merge, and commit nothing.
+        """Write the files of the merge, without committing them.
 
         Parameters
         ----------
@@ -168,9 +188,9 @@ of lists or list of dicts
         Returns
         -------
         tuple of Transaction and MergeResult
-            For `LanceDataset.commit`, which fails if others have changed the same rows since the version that the
-            dataset showed; rows with the same keys that they have inserted are not noticed. And the counts that
-            `execute` returns.
+            The transaction for `LanceDataset.commit`, and the counts of `execute`. The commit fails if other writers
+            have changed the same rows since the version that the dataset showed. It does not detect that they inserted
+            rows with the same keys.
         """
         plan = plan_merge(self._table, self._checked(), to_table(data_obj, schema))
         with Draft(self._table, plan.uuid) as draft:
@@ -186,14 +206,14 @@ of lists or list of dicts
         Parameters
         ----------
         data_obj, schema
-            See `execute`. Each task has all of the data.
+            See `execute`. Each task holds all of the data.
         split_size_bytes : int
-            How much of the files a task reads to find rows that match, about.
+            Approximate number of bytes that a task reads to find matches.
 
         Returns
         -------
         MergePlan
-            It merges into the version that the dataset showed when the builder was made.
+            A plan for the version that the dataset showed when the builder was made.
         """
         return plan_merge(self._table, self._checked(), to_table(data_obj, schema), split_size_bytes)
 
@@ -202,27 +222,27 @@ of lists or list of dicts
         return self.execute(new_data)
 
     def execute_uncommitted_batches(self, new_data: Any) -> tuple[Transaction, MergeResult]:
-        """Write the files of the merge, and commit nothing; see `execute_uncommitted`."""
+        """Write the files of the merge, without committing them; see `execute_uncommitted`."""
         return self.execute_uncommitted(new_data)
 
     def analyze_plan_batches(self, new_data: Any) -> str:
-        """Run the merge, delete what it has written, and tell what that took; see `analyze_plan`."""
+        """Run the merge, delete the written files, and describe the run; see `analyze_plan`."""
         return self.analyze_plan(new_data)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """Return what the merge does, and which columns it reads for that, as text for people.
+        """Describe the merge and the columns that it reads, as text for people.
 
         Parameters
         ----------
         schema : pa.Schema, optional
-            Of the data; that of the table if not given.
+            Schema of the data, by default that of the table.
         verbose : bool
-            Whether to add the types of its columns.
+            Whether to add the types of the columns.
         """
         return describe_merge(self._table, self._checked(), schema, verbose=verbose)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Run the merge, delete what it has written, and return `explain_plan` with what that took.
+        """Run the merge, delete the written files, and return `explain_plan` with the counts of the run.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Optimization of tables, as `LanceDataset.optimize` offers it."""
+"""`LanceDataset.optimize`: compaction, updates of indices, automatic cleanups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lance_format.table.versions.open_table import OpenTable
 
 @checked_methods
 class Compaction:
-    """A compaction in steps that may run on different machines: a plan, its tasks, and one commit or several."""
+    """Compaction in steps that may run on different machines: a plan, its tasks, and one commit or several."""
 
     @staticmethod
     def plan(dataset: OpenTable, options: Mapping[str, Any] | None = None) -> CompactionPlan:
@@ -35,20 +35,19 @@ class Compaction:
     def commit(
         dataset: OpenTable, rewrites: Iterable[RewriteResult], options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
-        """Put what tasks of one plan have written in the place of what was there, and move the dataset to that version.
+        """Commit the results of tasks of one plan, and move the dataset to that version.
 
         Parameters
         ----------
         dataset : LanceDataset
         rewrites : iterable of RewriteResult
-            What `CompactionTask.execute` returned, of all tasks or of some.
+            Results of `CompactionTask.execute`, for all tasks or some.
         options : mapping, optional
-            Of no effect.
 
         Raises
         ------
         CommitConflictError
-            If others changed the rows meanwhile.
+            If other writers changed the rows concurrently.
         """
         del options
         results = list(rewrites)
@@ -63,27 +62,26 @@ class Compaction:
 
 @checked_methods
 class DatasetOptimizer:
-    """Ways to make a table faster to read. Made by `LanceDataset.optimize`."""
+    """Methods that make a table faster to read. `LanceDataset.optimize` makes it."""
 
     def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
     def compact_files(self, **options: Any) -> CompactionMetrics:
-        """Combine small fragments, and take deleted rows and dropped columns out of the files.
+        """Combine small fragments, and remove deleted rows and dropped columns from the files.
 
-        Indices that do not know rows by stable ids cover the new fragments only once they have been updated.
+        Indices without stable row ids cover the new fragments only after `optimize_indices`.
 
         Parameters
         ----------
         **options
-            See `CompactionOptions`. What is not given is taken from the table's configuration, where an option `o` is
-            called `lance.compaction.o`. Those by which pylance is told how to compact, and not what (`num_threads`,
-            `io_buffer_size` …), are accepted, and of no effect.
+            See `CompactionOptions`. The default of an option `o` is the entry `lance.compaction.o` of the table's
+            configuration. Tuning options of pylance (`num_threads`, `io_buffer_size` …) are accepted and ignored.
 
         Returns
         -------
         CompactionMetrics
-            Zeros if nothing was worth it; there is no new version then.
+            Zeros if no fragment is worth rewriting; there is no new version then.
         """
         return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, dict(options))))
 
@@ -94,17 +92,17 @@ class DatasetOptimizer:
         num_indices_to_merge: int | None = None,
         retrain: bool = False,
     ) -> None:
-        """Let ZONEMAP indices cover the fragments that were added or rewritten since; indices of other kinds stay.
+        """Update ZONEMAP indices to cover fragments added or rewritten since. Indices of other kinds are left alone.
 
         Parameters
         ----------
         index_names : collection of str, optional
-            Which; all if not given.
+            The indices to update, by default all.
         num_indices_to_merge : int, optional
-            How many parts of each index, the last ones, become one with what is new; 1 if not given. With 0 there is
-            one part more afterwards.
+            Number of latest parts of each index to merge with the new one, by default 1. With 0 the index gets one more
+            part.
         retrain : bool
-            Whether to make the indices anew for all fragments, of one part each.
+            Whether to rebuild the indices for all fragments, as one part each.
         """
         self._dataset._move(
             lambda table: optimize_indices(
@@ -127,13 +125,13 @@ class DatasetOptimizer:
         index_names, num_indices_to_merge, retrain
             See `optimize_indices`.
         split_size_bytes : int
-            How much of the files a task reads, about. A fragment belongs to one task as a whole.
+            Approximate number of bytes that a task reads. Fragments are not divided.
 
         Returns
         -------
         IndexPlan
-            For the version that the dataset shows. If nothing is to be done, it has no task, and its commit makes no
-            version.
+            A plan for the version that the dataset shows. If the indices are up to date, it has no task, and its commit
+            makes no version.
         """
         return plan_optimize_indices(
             self._dataset._table,
@@ -144,7 +142,7 @@ class DatasetOptimizer:
         )
 
     def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int]) -> None:
-        """Let every so many commits clean up.
+        """Clean up after every `interval` commits.
 
         Parameters
         ----------
@@ -155,5 +153,5 @@ class DatasetOptimizer:
         self._dataset._move(lambda table: update_config(table, entries))
 
     def disable_auto_cleanup(self) -> None:
-        """Let no commit clean up anymore."""
+        """Turn off automatic cleanups."""
         self._dataset._move(lambda table: update_config(table, dict.fromkeys(AUTO_CLEANUP_KEYS)))

@@ -51,54 +51,49 @@ class DatasetReads(OpenTable, ScanMethods):
         include_deleted_rows: bool | None = None,
         **tuning: Any,
     ) -> LanceScanner:
-        """Say which rows and columns to read.
+        """Return a scanner of some rows and columns.
 
         Parameters
         ----------
         columns : sequence of str, mapping of str to str, or pa.Schema, optional
             Names of columns, of fields below structs (`a.b`), and of row columns (`_rowid`, `_rowaddr`, `_rowoffset`,
-            `_fragid`, `_row_created_at_version`, `_row_last_updated_at_version`), in the order wanted; or SQL
-            expressions by the names of their results; or a schema that has these columns, and of structs only these
-            fields, whatever types it gives their values. All columns of the table if not given.
+            `_fragid`, `_row_created_at_version`, `_row_last_updated_at_version`), in output order; or SQL expressions
+            by output name; or a schema of the columns and struct fields to read, whose types are ignored. By default
+            all columns of the table.
         filter : str or pyarrow.compute.Expression, optional
-            Which rows: SQL, or an expression of pyarrow.
+            Condition on the rows to read.
         limit : int, optional
-            How many rows at most.
+            Maximum number of rows.
         offset : int, optional
-            How many rows to skip.
+            Number of rows to skip.
         batch_size : int, optional
-            The most rows that a batch has; if not given, what the environment variable `LANCE_DEFAULT_BATCH_SIZE`
-            says, or 8192.
+            Maximum number of rows per batch. By default the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or 8192.
         fragments : iterable of LanceFragment, optional
-            All if not given.
-        with_row_id, with_row_address : bool, optional
-            Whether to add the columns `_rowid` and `_rowaddr`.
+            The fragments to read, by default all. with_row_id, with_row_address : bool, optional Whether to add the
+            columns `_rowid` and `_rowaddr`.
         blob_handling : {"blobs_descriptions", "all_descriptions", "all_binary"}, optional
-            What columns of blobs are read as: structs that say where each blob is, which is the default and what the
-            first two say, or their bytes. These make batches smaller where they are large.
+            The form of blob columns: structs that locate each blob (the first two, and the default), or the bytes.
+            Large bytes make batches smaller.
         order_by : sequence of ColumnOrdering or str, optional
-            The columns that rows are sorted by, the first one before the others; by their names ascending, with nulls
-            last. NaN exceeds all other numbers. The window is one of the sorted rows.
+            The sort columns, most significant first. A name alone sorts ascending with nulls last. NaN exceeds all
+            other numbers. `limit` and `offset` apply to the sorted rows.
         scan_stats_callback : callable, optional
             Called with the `ScanMetrics` of every scan when it ends: requests and bytes of data files, fragments and
-            rows looked at and skipped. What it raises is logged.
+            rows read and skipped. Its exceptions are logged.
         use_scalar_index : bool, optional
-            Whether to leave out the rows that ZONEMAP indices say cannot match the filter, as is done if not given.
+            Whether to skip the rows that cannot match the filter according to ZONEMAP indices. True by default.
         strict_batch_size : bool, optional
-            Whether all batches but the last have `batch_size` rows, also where fragments end.
+            Whether all batches except the last have `batch_size` rows, even across fragments.
         include_deleted_rows : bool, optional
-            Whether to return deleted rows among the others, so far as they are still in the files. Their `_rowid`,
-            which has to be asked for, and `_rowaddr` are null. For scans without `filter` and `order_by`.
+            Whether to return deleted rows too, unless they are no longer in the files. Their `_rowid`, which the scan
+            must include, and `_rowaddr` are null. Not allowed with `filter` or `order_by`.
         **tuning
-            Arguments by which pylance is told how to read, not what (`batch_readahead`, `scan_in_order`, …): accepted,
-            and of no effect.
+            Tuning arguments of pylance (`batch_readahead`, `scan_in_order`, …): accepted and ignored.
 
         Raises
         ------
         InvalidInputError
-            If an argument makes no sense.
-        NotSupportedError
-            If vectors or full text are to be searched.
+            If an argument is invalid. NotSupportedError If the arguments ask for a vector or full-text search.
         """
         given = {
             "columns": columns,
@@ -131,11 +126,11 @@ class DatasetReads(OpenTable, ScanMethods):
         return plan_output(self._table, ScanOptions(blob_handling=blob_handling)).schema
 
     def count_rows(self, filter: Filter | None = None) -> int:
-        """Count the rows, deleted ones not included, that a filter lets pass."""
+        """Count the live rows that pass a filter."""
         return LanceScanner(self._table, ScanOptions(columns=[], filter=filter)).count_rows()
 
     def __len__(self) -> int:
-        """Count the rows, deleted ones not included."""
+        """Count the live rows."""
         return self.count_rows()
 
     def __bool__(self) -> bool:
@@ -143,9 +138,9 @@ class DatasetReads(OpenTable, ScanMethods):
         return True
 
     def column_bounds(self, columns: Sequence[str]) -> dict[str, ColumnBounds]:
-        """Return minimum, maximum and number of nulls of columns, as far as they are known without reading any.
+        """Return minimum, maximum and number of nulls of columns, if they are known without reading values.
 
-        See `lance_format.table.scan.column_bounds`: what is not exact, or is of a table with deleted rows, is left out.
+        Inexact bounds, and those of tables with deleted rows, are omitted; see `lance_format.table.scan.column_bounds`.
         """
         return column_bounds(self._table, columns)
 
@@ -156,28 +151,41 @@ class DatasetReads(OpenTable, ScanMethods):
         begin_version: int | None = None,
         end_version: int | None = None,
     ) -> DatasetDelta:
-        """Tell what has changed after one version, up to and with another, of this branch.
+        """Return the changes after one version of this branch, up to and including another.
 
         Parameters
         ----------
         compared_against : int, optional
-            The earlier version, where the later one is the version that this object shows.
+            The earlier version. The later one is the version that this object shows.
         begin_version, end_version : int, optional
-            Both, without `compared_against`.
+            The earlier and the later version, instead of `compared_against`.
 
         Raises
         ------
         InvalidInputError
-            If the arguments make no sense.
+            If the arguments are invalid.
         VersionNotFoundError
-            If the later version is gone.
+            If the later version no longer exists.
         """
         begin, end = choose_versions(self._table.manifest.version, compared_against, begin_version, end_version)
         is_this = end == self._table.manifest.version
         return DatasetDelta(begin, self._table if is_this else check_out(self._table, end))
 
     def slice(self, start: int, end: int, columns: Columns | None = None) -> pa.Table:
-        """Read the rows from place `start` up to, but not with, place `end`, as far as there are."""
+        """Read the rows at offsets `start <= offset < end`; fewer if the table ends before.
+
+        Parameters
+        ----------
+        start, end : int
+            Offsets among the live rows.
+        columns : sequence of str, or mapping of str to str, optional
+            See `scanner`.
+
+        Raises
+        ------
+        InvalidInputError
+            If `end` is less than `start`.
+        """
         if end < start:
             raise InvalidInputError(f"a slice from row {start} to {end} ends before it begins")
         return self.to_table(columns, offset=start, limit=end - start)
@@ -185,7 +193,24 @@ class DatasetReads(OpenTable, ScanMethods):
     def sample(
         self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
     ) -> pa.Table:
-        """Read some rows chosen at random, each at most once; in the order of the table unless `randomize_order`."""
+        """Read random rows, each at most once.
+
+        Parameters
+        ----------
+        num_rows : int
+            Number of rows.
+        columns : sequence of str, or mapping of str to str, optional
+            See `scanner`.
+        randomize_order : bool
+            Whether to return the rows in random order, not in that of the table.
+        **options
+            See `take`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the table has fewer rows.
+        """
         total = self.count_rows()
         if isinstance(num_rows, bool) or not isinstance(num_rows, int) or not 0 <= num_rows <= total:
             raise InvalidInputError(f"num_rows is {num_rows!r}; there are {total} rows to choose from")
@@ -193,12 +218,12 @@ class DatasetReads(OpenTable, ScanMethods):
         return self.take(places if randomize_order else sorted(places), columns, **options)
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
-        """Read rows by their place.
+        """Read rows by their offset.
 
         Parameters
         ----------
         indices : sequence of int, or integer array of numpy or Arrow
-            Places among the rows that are not deleted, from 0; in any order, repeated at will.
+            Offsets among the live rows, from 0, in any order. They may repeat.
         columns : sequence of str, or mapping of str to str, optional
             See `scanner`.
         blob_handling : str, optional
@@ -219,7 +244,22 @@ class DatasetReads(OpenTable, ScanMethods):
     def take_rows(
         self, row_ids: Indices, columns: Columns | None = None, *, blob_handling: str | None = None
     ) -> pa.Table:
-        """Read rows by their ids, as the column `_rowid` has them; those of rows that are not there are left out."""
+        """Read rows by their ids. Ids of rows that do not exist are ignored.
+
+        Parameters
+        ----------
+        row_ids : sequence of int, or integer array of numpy or Arrow
+            Row ids, as in the column `_rowid`.
+        columns : sequence of str, or mapping of str to str, optional
+            See `scanner`.
+        blob_handling : str, optional
+            See `scanner`.
+
+        Returns
+        -------
+        pa.Table
+            The rows in the order of `row_ids`.
+        """
         return take_row_ids(self._table, row_ids, columns, blob_handling=blob_handling)
 
     def take_blobs(
@@ -229,25 +269,25 @@ class DatasetReads(OpenTable, ScanMethods):
         addresses: Indices | None = None,
         indices: Indices | None = None,
     ) -> list[BlobFile | None]:
-        """Open single blobs as files, of which only what is read is fetched.
+        """Open single blobs as files, which fetch only the bytes that are read.
 
         Parameters
         ----------
         blob_column : str
         ids, addresses, indices : sequence of int, or integer array of numpy or Arrow, optional
-            Exactly one of them: row ids, row addresses, or places as `take` has them. In any order, repeated at will.
+            Exactly one of them: row ids, row addresses, or offsets as in `take`, in any order. They may repeat.
 
         Returns
         -------
         list of BlobFile or None
-            In the order asked for; None for what is null.
+            The files in the order of the given rows; None for null blobs.
 
         Raises
         ------
         InvalidInputError
-            If the column has no blobs, there is no such row, or not exactly one kind of them is given.
+            If the column has no blobs, a row does not exist, or not exactly one of the three is given.
         CorruptFileError
-            If a blob is said to be where its file has no such bytes.
+            If a blob's description points outside its file.
         """
         return take_blobs(self._table, blob_column, ids=ids, addresses=addresses, indices=indices)
 
@@ -268,12 +308,12 @@ class DatasetReads(OpenTable, ScanMethods):
         blob_column, ids, addresses, indices
             See `take_blobs`.
         io_buffer_size, preserve_order
-            Of no effect: the order is always that asked for.
+            Ignored. The order is always that of the given rows.
 
         Returns
         -------
         list of tuple of int and (bytes or None)
-            The address of each row, and its blob; None for what is null.
+            The address of each row, and its blob; None for a null blob.
 
         Raises
         ------
@@ -292,27 +332,27 @@ class DatasetReads(OpenTable, ScanMethods):
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, int, bytes | None]]:
-        """Read parts of blobs, those of one blob with as few requests as possible.
+        """Read parts of blobs, with as few requests per blob as possible.
 
         Parameters
         ----------
         blob_column : str
         requests : sequence of tuple of int, int and int
-            A row, which may be repeated, the first byte of its blob that is wanted, and how many bytes.
+            A row, the first byte of its blob to read, and the number of bytes. Rows may repeat.
         selector : {"ids", "addresses", "indices"}
-            What rows are given by; see `take_blobs`.
+            Meaning of the rows of `requests`; see `take_blobs`.
         io_buffer_size, preserve_order
-            Of no effect: the order is always that of the requests.
+            Ignored. The order is always that of `requests`.
 
         Returns
         -------
         list of tuple of int, int and (bytes or None)
-            The number of each request, the address of its row, and the bytes; None if the blob is null.
+            The index of each request, the address of its row, and the bytes; None if the blob is null.
 
         Raises
         ------
         InvalidInputError
-            As from `take_blobs`; or if a blob has not so many bytes.
+            See `take_blobs`; or if a blob has fewer bytes.
         """
         del io_buffer_size, preserve_order
         return read_blob_ranges(self._table, blob_column, requests, selector)

@@ -15,12 +15,12 @@ from lance_format.table.scan.scanner import LanceScanner
 
 @checked_methods
 class ScanMethods:
-    """Reads through a scanner. A base of `LanceDataset` and `LanceFragment`, which define the scanner."""
+    """Methods that read through a scanner. A base of `LanceDataset` and `LanceFragment`, which define the scanner."""
 
     def scanner(
         self, columns: Columns | None = None, filter: Filter | None = None, **options: Unpack[ScanKeywords]
     ) -> LanceScanner:
-        """Say which rows and columns to read."""
+        """Return a scanner of some rows and columns; see `LanceDataset.scanner`."""
         raise NotImplementedError
 
     def to_batches(
@@ -29,7 +29,7 @@ class ScanMethods:
         filter: Filter | None = None,
         **options: Unpack[ScanKeywords],
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows in order, as a stream; the arguments are those of `LanceDataset.scanner`."""
+        """Read rows in order, as a stream; see `LanceDataset.scanner` for the arguments."""
         return self.scanner(columns, filter, **options).to_batches()
 
     def to_table(
@@ -38,7 +38,7 @@ class ScanMethods:
         filter: Filter | None = None,
         **options: Unpack[ScanKeywords],
     ) -> pa.Table:
-        """Read rows into memory; the arguments are those of `LanceDataset.scanner`."""
+        """Read rows into memory; see `LanceDataset.scanner` for the arguments."""
         return self.scanner(columns, filter, **options).to_table()
 
     def to_pandas(
@@ -47,18 +47,18 @@ class ScanMethods:
         filter: Filter | None = None,
         **options: Unpack[ScanKeywords],
     ) -> Any:
-        """Read rows into a DataFrame of pandas, which has to be installed; see `to_table`."""
+        """Read rows into a DataFrame of pandas, which must be installed; see `to_table`."""
         return self.to_table(columns, filter, **options).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
+        """Export the rows as a stream of Arrow, for consumers such as DuckDB and polars."""
         return self.scanner().__arrow_c_stream__(requested_schema)
 
     def head(self, num_rows: int, columns: Columns | None = None, **options: Unpack[ScanKeywords]) -> pa.Table:
-        """Read the first rows; further arguments are those of `LanceDataset.scanner`."""
+        """Read the first rows; see `LanceDataset.scanner` for the arguments."""
         options["limit"] = num_rows
         return self.to_table(columns, **options)
 
     def count_rows(self, filter: Filter | None = None) -> int:
-        """Count the rows, deleted ones not included, that a filter lets pass."""
+        """Count the live rows that pass a filter."""
         return self.scanner(columns=[], filter=filter).count_rows()

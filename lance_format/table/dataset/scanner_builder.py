@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @checked_methods
 class ScannerBuilder:
-    """A scan in the making. Every method sets what the argument of `LanceDataset.scanner` of its name does.
+    """Builder of a scan. Every method sets the argument of `LanceDataset.scanner` of its name.
 
     Parameters
     ----------
     ds : LanceDataset
-        Whose `default_scan_options` do not count; see `apply_defaults`.
+        The table to scan. Its `default_scan_options` are ignored; see `apply_defaults`.
     """
 
     def __init__(self, ds: LanceDataset) -> None:
@@ -56,23 +56,29 @@ class ScannerBuilder:
         return self._set(filter=filter)
 
     def limit(self, n: int | None = None) -> Self:
-        """Set how many rows to read at most."""
+        """Set the maximum number of rows."""
         return self._set(limit=n)
 
     def offset(self, n: int | None = None) -> Self:
-        """Set how many rows to skip."""
+        """Set the number of rows to skip."""
         return self._set(offset=n)
 
     def batch_size(self, batch_size: int) -> Self:
-        """Set the most rows that a batch has."""
+        """Set the maximum number of rows per batch."""
         return self._set(batch_size=batch_size)
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> Self:
-        """Set whether all batches but the last have so many."""
+        """Set whether all batches except the last have `batch_size` rows."""
         return self._set(strict_batch_size=strict_batch_size)
 
     def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> Self:
-        """Set the fragments to read; all by default."""
+        """Set the fragments to read; all by default.
+
+        Raises
+        ------
+        InvalidInputError
+            If one of them is not a `LanceFragment`.
+        """
         if fragments is None:
             return self._set(fragments=None)
         found = list(fragments)
@@ -89,47 +95,47 @@ class ScannerBuilder:
         return self._set(with_row_address=with_row_address)
 
     def include_deleted_rows(self, flag: bool) -> Self:
-        """Set whether to return deleted rows among the others."""
+        """Set whether to return deleted rows too."""
         return self._set(include_deleted_rows=flag)
 
     def blob_handling(self, blob_handling: str | None) -> Self:
-        """Set what columns of blobs are read as."""
+        """Set the form of blob columns."""
         return self._set(blob_handling=blob_handling)
 
     def order_by(self, orderings: OrderBy | None) -> Self:
-        """Set the columns that rows are sorted by."""
+        """Set the sort columns."""
         return self._set(order_by=orderings)
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> Self:
-        """Set whether to leave out what indices say cannot match."""
+        """Set whether to skip rows that cannot match according to indices."""
         return self._set(use_scalar_index=use_scalar_index)
 
     def scan_stats_callback(self, callback: MetricsCallback) -> Self:
-        """Set what is told of every scan when it ends."""
+        """Set the function to call with the metrics of every scan when it ends."""
         return self._set(scan_stats_callback=callback)
 
     def batch_size_bytes(self, batch_size_bytes: int) -> Self:
-        """Accept how large batches should be, in bytes; of no effect, like all that follow."""
+        """Accept a batch size in bytes. Ignored, like all options below."""
         return self._set(batch_size_bytes=batch_size_bytes)
 
     def batch_readahead(self, nbatches: int | None = None) -> Self:
-        """Accept how many batches to read ahead."""
+        """Accept a number of batches to read ahead."""
         return self._set(batch_readahead=nbatches)
 
     def fragment_readahead(self, nfragments: int | None = None) -> Self:
-        """Accept how many fragments to read ahead."""
+        """Accept a number of fragments to read ahead."""
         return self._set(fragment_readahead=nfragments)
 
     def io_buffer_size(self, io_buffer_size: int) -> Self:
-        """Accept how much to hold that was read."""
+        """Accept a size of the read buffer, in bytes."""
         return self._set(io_buffer_size=io_buffer_size)
 
     def late_materialization(self, late_materialization: bool | list[str]) -> Self:
-        """Accept which columns to read for the rows alone that pass a filter."""
+        """Accept the columns to read after filtering."""
         return self._set(late_materialization=late_materialization)
 
     def scan_in_order(self, scan_in_order: bool = True) -> Self:
-        """Accept whether rows have to come in their order, as they do."""
+        """Accept whether to keep the order of rows; it is always kept."""
         return self._set(scan_in_order=scan_in_order)
 
     def use_stats(self, use_stats: bool = True) -> Self:
@@ -142,7 +148,7 @@ class ScannerBuilder:
         Raises
         ------
         InvalidInputError
-            If what was set makes no sense.
+            If an option is invalid.
         """
         return open_scanner(self._dataset._table, ScanOptions.of(self._options))
 

@@ -20,7 +20,7 @@ class FieldStatistics:
     ----------
     id : int
     bytes_on_disk : int
-        Of its pages, as they are stored; 0 of fields that have none of their own, and where all values are one.
+        Bytes of the stored pages; 0 for fields without own pages, and for constant fields.
     """
 
     id: int
@@ -42,7 +42,7 @@ class DataStatistics:
 
 @checked_methods
 class LanceStats:
-    """Counts what a version of a table has. Made by `LanceDataset.stats`."""
+    """Counts of a version of a table. `LanceDataset.stats` makes it."""
 
     def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
@@ -65,32 +65,32 @@ class LanceStats:
         }
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Count which fragments and rows an index covers, and which it does not.
+        """Count the fragments and rows that an index covers and does not cover.
 
         Returns
         -------
         dict
-            `index_type`, `name`; `num_indices` and `num_segments`, the number of its parts, and `indices` and
-            `segments`, what is known of the content of each: of zone maps `num_zones` and `rows_per_zone`;
-            `num_indexed_fragments`, `num_indexed_rows`, `num_unindexed_fragments`, `num_unindexed_rows`, deleted rows
-            not counted; `num_indexed_rows_per_delta`, a number for each part; `updated_at_timestamp_ms`.
+            `index_type`, `name`; `num_indices` and `num_segments`, the number of parts; `indices` and `segments`, a
+            description of each part, for zone maps `num_zones` and `rows_per_zone`; `num_indexed_fragments`,
+            `num_indexed_rows`, `num_unindexed_fragments`, `num_unindexed_rows`, without deleted rows;
+            `num_indexed_rows_per_delta`, a number per part; `updated_at_timestamp_ms`.
 
         Raises
         ------
         IndexNotFoundError
-            If there is none of that name.
+            If there is no index of that name.
         """
         return index_stats(self._dataset._table, index_name)
 
     def data_stats(self) -> DataStatistics:
-        """Sum up what each field takes in the data files, whose metadata is read.
+        """Sum the bytes of each field in the data files, from their metadata.
 
         Raises
         ------
         DatasetNotFoundError
-            If a file is gone.
+            If a data file is missing.
         CorruptFileError
-            If one is malformed.
+            If a data file is malformed.
         """
         table = self._dataset._table
         sizes = _field_sizes(table)
@@ -98,7 +98,7 @@ class LanceStats:
 
 
 def _field_sizes(table: TableVersion) -> Counter[int]:
-    """Return the bytes of the pages of each field, by its id."""
+    """Return the bytes of the pages of each field, by field id."""
     sizes: Counter[int] = Counter()
     for fragment in table.manifest.fragments:
         with table.scan(fragment, table.manifest.schema).open() as files:

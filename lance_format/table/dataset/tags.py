@@ -1,4 +1,4 @@
-"""Tags, as `LanceDataset.tags` offers them: names for versions, which also keep these from being cleaned up."""
+"""`LanceDataset.tags`: names of versions, which also protect them from cleanups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OrderedRefs = list[tuple[str, dict[str, Any]]]
 
 @checked_methods
 class Tags:
-    """The tags of a table, all branches together. Made by `LanceDataset.tags`."""
+    """The tags of a table and all its branches. `LanceDataset.tags` makes it."""
 
     def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
@@ -40,7 +40,7 @@ class Tags:
         return {name: tag.describe() for name, tag in list_tags(table.store, main_of(table)).items()}
 
     def list_ordered(self, order: str | None = None) -> OrderedRefs:
-        """Describe all tags by version, the latest first, or last if `order` is "asc"; see `list`."""
+        """Describe all tags by version, latest first, or last if `order` is "asc"; see `list`."""
         return order_refs(self.list(), "version", order)
 
     def get_version(self, tag: str) -> int:
@@ -62,12 +62,12 @@ class Tags:
             Letters, digits and `. _ -`.
         reference : int, str, or tuple of (str or None) and (int or None), optional
             A version of this branch, another tag, or a branch and one of its versions, where None stands for the main
-            branch and the latest version. The version that the dataset shows if not given.
+            branch and the latest version. By default the version that the dataset shows.
 
         Raises
         ------
         InvalidInputError
-            If there is such a tag, or the name is not allowed.
+            If the tag exists, or the name is not allowed.
         VersionNotFoundError
             If there is no such version.
         """
@@ -101,12 +101,12 @@ class Tags:
             raise
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
-        """Replace all that is noted about a tag."""
+        """Replace the metadata of a tag."""
         kept = dataclasses.replace(self._load(tag), metadata=check_metadata(metadata))
         replace_ref(self._table.store, main_of(self._table), tag, kept)
 
     def delete(self, tag: str) -> None:
-        """Delete a tag; its version stays until a cleanup.
+        """Delete a tag. Its version remains until a cleanup.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Tags:
         return self._dataset._table
 
     def _load(self, tag: str) -> Tag:
-        resolve_reference(self._table, check_tag_name(tag))  # Says which tags there are instead.
+        resolve_reference(self._table, check_tag_name(tag))  # Raises an error that lists the tags.
         found = load_tag(self._table.store, main_of(self._table), tag)
         if found is None:
             raise VersionNotFoundError(f"the tag {tag!r} was deleted by someone else")
@@ -128,7 +128,22 @@ class Tags:
 
 
 def order_refs(refs: dict[str, dict[str, Any]], key: str, order: str | None) -> OrderedRefs:
-    """Return references by a number that they have, then by name."""
+    """Sort references by a number, then by name.
+
+    Parameters
+    ----------
+    refs : dict
+        Descriptions of references by name.
+    key : str
+        The entry of a description to sort by.
+    order : {"asc", "desc"}, optional
+        Descending by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such order.
+    """
     if order not in (None, "asc", "desc"):
         raise InvalidInputError(f"order is {order!r}; use 'asc' or 'desc'")
     sign = 1 if order == "asc" else -1
@@ -136,7 +151,7 @@ def order_refs(refs: dict[str, dict[str, Any]], key: str, order: str | None) -> 
 
 
 def _name_version(table: TableVersion, reference: Reference | None, tag: Tag) -> Tag:
-    """Return a tag that names what a reference means."""
+    """Return a tag of the version that a reference means."""
     branch, version = resolve_reference(table, reference)
     history = load_branch_history(table, branch)
     version = history.latest if version is None else version

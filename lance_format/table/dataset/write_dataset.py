@@ -48,12 +48,12 @@ lists or list of dicts
         A reader or an iterable is consumed as a stream.
     uri : str, path or LanceDataset
     schema : pa.Schema, optional
-        Needed with an iterable of batches.
+        Required with an iterable of batches.
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
 storage_options, encoding, column_encoding, commit_message, transaction_properties, auto_cleanup_options, **tuning
-        See `WriteOptions`. Arguments that tell pylance how to write (`max_rows_per_group` …) have no effect.
+        See `WriteOptions`. Tuning arguments of pylance (`max_rows_per_group` …) are ignored.
     progress : FragmentWriteProgress, optional
-        Told of each fragment that is begun and completed.
+        Notified of each fragment that is begun and completed.
 
     Returns
     -------
@@ -63,9 +63,9 @@ storage_options, encoding, column_encoding, commit_message, transaction_properti
     Raises
     ------
     LanceError
-        See `plan_write` and `TableWrite.commit`. The table is then as it was before, and no new file is left.
+        See `plan_write` and `TableWrite.commit`. The table is unchanged, and no new file is left.
     CommitStateUnknownError
-        If the storage does not tell whether the write succeeded. Its files are left.
+        If the storage failed such that the commit may have landed. The new files are kept.
     """
     if isinstance(uri, LanceDataset):
         storage_options = uri._table.storage_options if storage_options is None else storage_options

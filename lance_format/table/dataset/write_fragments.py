@@ -57,7 +57,7 @@ def write_fragments(
     return_transaction: bool = False,
     **options: Unpack[WriteKeywords],
 ) -> list[FragmentMetadata] | Transaction:
-    """Write data into fragments that are not part of a table yet; `LanceDataset.commit` makes them so.
+    """Write data into fragments without committing them; see `LanceDataset.commit`.
 
     Parameters
     ----------
@@ -65,20 +65,20 @@ def write_fragments(
         See `lance_format.table.batches.given_data.to_batches`.
     dataset_uri : str, path or LanceDataset
     mode : {"append", "create", "overwrite"}
-        Whether the columns have to be the table's.
+        With "append" the columns must be those of the table.
     progress : FragmentWriteProgress, optional
-        Told of each fragment that is begun and completed.
+        Notified of each fragment that is begun and completed.
     fragment_id : int
-        What the fragments have for an id until the commit gives them others.
+        Id of the fragments until the commit assigns others.
     return_transaction : bool
-        Whether to return what commits them.
+        Whether to return a transaction that appends, creates or overwrites.
     **options
-        See `plan_write`. The storage options are those of the dataset if not given.
+        See `plan_write`. The storage options default to those of the dataset.
 
     Returns
     -------
     list of FragmentMetadata or Transaction
-        To be committed once, fragments by an operation that adds them.
+        For one commit; fragments by an operation that adds them.
     """
     batches, data_schema = to_batches(data, schema)
     if not isinstance(dataset_uri, str | os.PathLike):

@@ -17,7 +17,7 @@ _MAX_BYTES_PER_FILE = 2**63 - 1
 
 
 class WriteKeywords(TypedDict, total=False):
-    """Keyword arguments of a write beside data, place and mode; see `WriteOptions`."""
+    """Keyword arguments of a write besides data, location and mode; see `WriteOptions`."""
 
     data_storage_version: str | None
     max_rows_per_file: int
@@ -48,39 +48,40 @@ class WriteKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The way in which rows are written to a table.
+    """Options of a write to a table.
 
     Parameters
     ----------
     mode : {"create", "append", "overwrite"}
-        Whether there must be no table yet; rows are added, and the table is created if there is none; or the new rows
-        and schema replace the old ones.
+        "create" requires that there is no table. "append" adds rows, and creates the table if there is none.
+        "overwrite" replaces the rows and the schema.
     data_storage_version : str, optional
-        The version of the data files: a number or "stable". The table's own if not given; "stable" for a new table.
+        File format version of the data files: a number or "stable". By default the table's own, or "stable" for a new
+        table.
     max_rows_per_file, max_bytes_per_file : int
-        A data file is closed when it reaches either; for its bytes not before it has 64 KiB.
+        A data file is closed when it reaches either limit. The limit on bytes is at least 64 KiB.
     enable_stable_row_ids : bool
-        Whether a new table keeps the ids of rows that an update or a compaction moves. A table keeps to what it was
-        created with.
+        Whether rows of a new table keep their ids when an update or a compaction moves them. Ignored for existing
+        tables.
     merge_schema : bool
-        Whether an append adds the columns, and fields of structs, that the table lacks, in the same version; they are
-        null in the rows that are there. If several writers add a column concurrently, it is added once.
+        Whether an append adds the columns and struct fields that the table lacks, in the same version. They are null in
+        the existing rows. A column that several writers add concurrently is added once.
     storage_options : mapping of str to str
     encoding, column_encoding : mapping
-        Compression of this write's files, where the fields of the table do not set it; see `FileWriter`. The table
-        does not keep it.
+        Compression of this write's files, unless a field of the table overrides it; see `FileWriter`. The table does
+        not keep it.
     commit_message : str, optional
     transaction_properties : mapping of str to str
-        Kept with the transaction, whose property `__lance_commit_message` the message becomes; see
+        Kept with the transaction, like the message as its property `__lance_commit_message`; see
         `LanceDataset.read_transaction`.
     auto_cleanup_options : mapping, optional
-        Of a new table: after every `interval` versions, a cleanup removes those that are older than
-        `older_than_seconds` (two weeks by default), and none of the latest `retain_versions`.
+        Automatic cleanups of a new table. Every `interval` versions, a cleanup removes versions older than
+        `older_than_seconds` (two weeks by default), except the latest `retain_versions`.
 
     Raises
     ------
     InvalidInputError
-        If an option makes no sense.
+        If an option is invalid.
     """
 
     mode: str = "create"
