@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from lance_format.file.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
     from lance_format.table.changes.columns.batch_udf import BatchUDF, batch_udf
+    from lance_format.table.changes.rows.row_delta import RowDelta
+    from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
     from lance_format.table.changes.write.plan import TableWrite, plan_write
     from lance_format.table.dataset.dataset import LanceDataset, dataset
     from lance_format.table.dataset.delta import DatasetDelta
@@ -100,6 +102,8 @@ __all__ = [
     "ScanMetrics",
     "ScanTask",
     "ScannerBuilder",
+    "RowDelta",
+    "RowDeltaChanges",
     "SchemaMismatchError",
     "StorageError",
     "TableWrite",
@@ -139,6 +143,8 @@ _LAZY = {
     "LanceOperation": "lance_format.table.dataset.lance_operation",
     "LanceSchema": "lance_format.table.dataset.schema",
     "LanceScanner": "lance_format.table.scan.scanner",
+    "RowDelta": "lance_format.table.changes.rows.row_delta",
+    "RowDeltaChanges": "lance_format.table.changes.rows.row_delta_writer",
     "ScanMetrics": "lance_format.table.scan.metrics",
     "ScanTask": "lance_format.table.scan.tasks",
     "ScannerBuilder": "lance_format.table.dataset.scanner_builder",

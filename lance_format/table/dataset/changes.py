@@ -23,6 +23,7 @@ from lance_format.table.changes.columns.metadata import (
     update_table_metadata,
 )
 from lance_format.table.changes.rows.delete import DeletePlan, DeleteResult, plan_delete
+from lance_format.table.changes.rows.row_delta import RowDelta, plan_row_delta
 from lance_format.table.changes.rows.update import UpdatePlan, UpdateResult, plan_update
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.changes.write.plan import choose_file_version
@@ -89,6 +90,28 @@ class DatasetChanges(OpenTable):
             A plan for the version that this object shows.
         """
         return plan_delete(self._table, predicate, split_size_bytes)
+
+    def plan_row_delta(self, columns: Sequence[str] | None = None, *, description: str = "") -> RowDelta:
+        """Plan to delete, replace and insert single rows; see `lance_format.table.changes.rows.row_delta`.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns whose values may change in rows that are replaced; all if not given.
+        description : str
+            Of what is deleted, for the transaction.
+
+        Returns
+        -------
+        RowDelta
+            It changes rows of the version that this object shows.
+
+        Raises
+        ------
+        InvalidInputError
+            If the table has no such column.
+        """
+        return plan_row_delta(self._table, columns, description)
 
     def update(
         self,

@@ -29,6 +29,17 @@ class RowSet:
         known = self._offsets.setdefault(rows.scan.fragment.id, pyroaring.BitMap())
         known |= to_bitmap(rows.offsets)
 
+    def add_offsets(self, fragment_id: int, offsets: pyroaring.BitMap) -> int:
+        """Add the rows at some places of a fragment, and return how many were not there yet."""
+        known = self._offsets.setdefault(fragment_id, pyroaring.BitMap())
+        before = len(known)
+        known |= offsets
+        return len(known) - before
+
+    def bitmaps(self) -> Iterator[tuple[int, pyroaring.BitMap]]:
+        """Yield the fragments that rows are in, and the places of the rows there."""
+        yield from self._offsets.items()
+
     def update(self, other: RowSet) -> None:
         """Add the rows of another set."""
         for fragment_id, offsets in other._offsets.items():
@@ -104,6 +115,11 @@ class MovedRows:
         self._created_at.append(
             RowVersionSequence.constant(1, rows.offsets.size) if made is None else made.select(rows.offsets)
         )
+
+    def add_named(self, ids: RowIdSequence, created_at: RowVersionSequence) -> None:
+        """Add rows by their ids and the versions that made them, in the order in which they are written."""
+        self._ids.append(ids)
+        self._created_at.append(created_at)
 
     def name(self, fragments: Sequence[FragmentMetadata]) -> list[FragmentMetadata]:
         """Return the fragments that were written, with the ids of the rows that were moved there.

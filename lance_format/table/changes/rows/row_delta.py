@@ -1,0 +1,146 @@
+"""Row deltas: rows that are deleted, replaced and inserted one by one, as an engine that joins tables finds them.
+
+Other changes find their rows themselves. Here the caller has them: by their addresses in the version that the delta was
+planned on, with the values that they get. How many tasks there are, the caller decides; each has a writer.
+
+>>> delta = dataset.plan_row_delta(["price"])  # doctest: +SKIP
+>>> writer = delta.open_writer(dataset, number=0)  # doctest: +SKIP
+>>> writer.delete(addresses)  # doctest: +SKIP
+>>> writer.update(other_addresses, batch)  # doctest: +SKIP
+>>> delta.commit(dataset, [writer.finish()])  # doctest: +SKIP
+RowDeltaResult(num_inserted_rows=0, num_updated_rows=7, num_deleted_rows=3)
+
+Rows stream into data files. What a task keeps of a row is its address in a bitmap, and in a table with stable row ids
+the id and the creating version of a row that is replaced. So replaced rows have files of their own: these begin with
+the ids that they keep.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lance_format.errors import InvalidInputError
+from lance_format.table.changes.rows.replaced_rows import mark_deleted
+from lance_format.table.changes.rows.row_changes import unite
+from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
+from lance_format.table.transaction.operations import Delete, Update
+from lance_format.table.versions.checkout import check_out
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import ChangePlan, ChangeResult
+from lance_format.table.versions.table_version import Draft, TableVersion
+
+
+@dataclass(frozen=True, eq=False)
+class RowDeltaResult(ChangeResult):
+    """Outcome of a row delta.
+
+    Parameters
+    ----------
+    num_inserted_rows, num_updated_rows, num_deleted_rows : int
+    """
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
+    """Planned change of single rows. Made by `plan_row_delta`.
+
+    Parameters
+    ----------
+    read_version : int
+    uuid : str
+    columns : tuple of str
+        Those whose values may change in rows that are replaced.
+    description : str
+        Of what is deleted, for the transaction.
+    tasks : tuple
+        Empty: the caller decides how many tasks there are, and numbers them from 0.
+    """
+
+    read_version: int
+    uuid: str
+    columns: tuple[str, ...]
+    description: str = ""
+    tasks: tuple[()] = ()
+
+    def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
+        """Return the writer of a task.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+        number : int
+            Of the task, from 0.
+        """
+        return RowDeltaWriter(check_out(dataset._table, self.read_version), self.uuid, number)
+
+    def checked(self, results: Iterable[RowDeltaChanges]) -> list[RowDeltaChanges]:
+        """Return results, if there is one of each task, and none has changed a row that another one has.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is otherwise.
+        """
+        given = sorted(results, key=lambda result: result.number)
+        numbers = [result.number for result in given]
+        if numbers != list(range(len(given))):
+            raise InvalidInputError(f"one result of each task from 0 to {len(given) - 1} is needed, not of {numbers}")
+        removed, _ = unite([RowDeltaChanges(0), *given])
+        twice = sum(len(result.removed) for result in given) - len(removed)
+        if twice:
+            raise InvalidInputError(
+                f"{twice} {'row was' if twice == 1 else 'rows were'} changed by more than one task, so that it is not"
+                " clear what becomes of them; nothing was changed: change each row once"
+            )
+        return given
+
+    def operation(self, draft: Draft, results: Sequence[RowDeltaChanges]) -> Delete | Update | None:
+        """Write deletion files for the rows that are removed."""
+        removed, written = unite([RowDeltaChanges(0), *results])
+        if not len(removed) and not written:
+            return None
+        marked = mark_deleted(draft, removed)
+        if not written:
+            return Delete(marked.updated, marked.emptied, self.description)
+        schema = draft.table.manifest.schema
+        fields = frozenset(node.id for name in self.columns for node in schema.field(name).walk())
+        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields)
+
+    def outcome(self, results: Sequence[RowDeltaChanges]) -> RowDeltaResult:
+        """Count the rows."""
+        num_updated = sum(result.num_updated for result in results)
+        num_written = sum(result.num_written for result in results)
+        num_removed = sum(len(result.removed) for result in results)
+        return RowDeltaResult(num_written - num_updated, num_updated, num_removed - num_updated)
+
+
+def plan_row_delta(table: TableVersion, columns: Sequence[str] | None = None, description: str = "") -> RowDelta:
+    """Plan a change of single rows.
+
+    Parameters
+    ----------
+    table : TableVersion
+    columns : sequence of str, optional
+        The columns whose values may change in rows that are replaced; all if not given.
+    description : str
+        Of what is deleted, for the transaction.
+
+    Raises
+    ------
+    InvalidInputError
+        If the table has no such column.
+    """
+    schema = table.manifest.schema
+    chosen = tuple(schema.names if columns is None else columns)
+    unknown = [name for name in chosen if name not in schema.names]
+    if unknown:
+        raise InvalidInputError(f"there is no column {unknown[0]!r} in {table.root}, whose values are to change")
+    table.manifest.file_version.require_writable()
+    return RowDelta(table.manifest.version, str(uuid.uuid4()), chosen, description)

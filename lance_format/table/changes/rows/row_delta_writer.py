@@ -1,0 +1,244 @@
+"""Writer of one task of a row delta; see `lance_format.table.changes.rows.row_delta`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyroaring
+from google.protobuf.message import DecodeError
+
+from lance_format.errors import InvalidInputError
+from lance_format.proto import table_pb2
+from lance_format.row_numbers import to_bitmap
+from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
+from lance_format.table.changes.rows.row_changes import RowChanges
+from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
+from lance_format.table.format.layout import DATA_DIRECTORY
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.row_columns import created_at_of, row_ids_of
+from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
+from lance_format.table.row_ids.row_id_sequence import RowIdSequence
+from lance_format.table.row_ids.row_version_sequence import RowVersionSequence
+from lance_format.table.versions.table_version import TableVersion
+
+Addresses = npt.NDArray[np.uint64]
+"""Of rows: the fragment's id in the upper 32 bits, the place in the fragment, deleted rows counted, in the lower."""
+_HEADER = struct.Struct("<QQ")
+
+
+@dataclass(frozen=True, slots=True)
+class RowDeltaChanges(RowChanges):
+    """Result of a task of a row delta. Can be pickled, or sent as bytes.
+
+    Parameters
+    ----------
+    num_updated : int
+        Rows that were replaced. The first of `written` have these, the others rows that are new.
+    """
+
+    num_updated: int = 0
+
+    @property
+    def num_written(self) -> int:
+        """Rows that were replaced or inserted."""
+        return sum(fragment.physical_rows for fragment in self.written)
+
+    def to_bytes(self) -> bytes:
+        """Return the number of the task and the replaced rows (two uint64, little-endian), and an `Update` message.
+
+        Of the message the new fragments are used, and `updated_fragment_offsets`: the rows that are removed.
+        """
+        message = table_pb2.Transaction()
+        message.update.SetInParent()
+        message.update.new_fragments.extend(serialize_fragment(fragment) for fragment in self.written)
+        for fragment_id, offsets in self.removed.bitmaps():
+            message.update.updated_fragment_offsets[fragment_id] = offsets.serialize()
+        return _HEADER.pack(self.number, self.num_updated) + message.SerializeToString()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return what `to_bytes` made of a result.
+
+        Raises
+        ------
+        InvalidInputError
+            If the bytes are malformed.
+        """
+        try:
+            number, num_updated = _HEADER.unpack_from(data)
+            update = table_pb2.Transaction.FromString(data[_HEADER.size :]).update
+            removed = RowSet()
+            for fragment_id, offsets in update.updated_fragment_offsets.items():
+                removed.add_offsets(fragment_id, pyroaring.BitMap.deserialize(offsets))
+            written = tuple(parse_fragment(fragment) for fragment in update.new_fragments)
+        except (struct.error, DecodeError, ValueError) as error:
+            raise InvalidInputError(f"these bytes are no result of a row delta: {error}") from error
+        return cls(number, removed, written, num_updated)
+
+
+class RowDeltaWriter:
+    """Writes the changes that one task makes. Nothing of them is seen before the commit.
+
+    Parameters
+    ----------
+    table : TableVersion
+        The version that the delta was planned on.
+    uuid : str
+        Of the delta; the data files that are written carry it.
+    number : int
+        Of the task.
+    """
+
+    def __init__(self, table: TableVersion, uuid: str, number: int) -> None:
+        self._table = table
+        self._uuid = uuid
+        self._number = number
+        self._removed = RowSet()
+        self._moved = MovedRows()
+        self._num_updated = 0
+        self._scans: dict[int, tuple[FragmentReader, pyroaring.BitMap]] = {}
+        self._replaced = self._open()
+        self._inserted = self._open()
+
+    def delete(self, addresses: Addresses) -> None:
+        """Delete rows.
+
+        Parameters
+        ----------
+        addresses : uint64[num_rows]
+            Live rows of the version that the delta was planned on, in any order; each is changed once.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such row, or it was changed before.
+        """
+        for fragment_id, _, offsets in self._by_fragment(addresses):
+            self._remove(fragment_id, offsets)
+
+    def update(self, addresses: Addresses, rows: pa.RecordBatch) -> None:
+        """Replace rows.
+
+        Parameters
+        ----------
+        addresses : uint64[num_rows]
+            See `delete`.
+        rows : pyarrow.RecordBatch
+            Their new values, in the same order, of all columns of the table.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such row, or it was changed before.
+        SchemaMismatchError
+            If the values do not fit the table.
+        """
+        if addresses.size != rows.num_rows:
+            raise InvalidInputError(f"there are {addresses.size} addresses of {rows.num_rows} rows to update")
+        if not rows.num_rows:
+            return
+        ids, made = np.empty(addresses.size, np.uint64), np.ones(addresses.size, np.uint64)
+        for fragment_id, places, offsets in self._by_fragment(addresses):
+            scan = self._remove(fragment_id, offsets)
+            row_ids, created_at = row_ids_of(scan), created_at_of(scan)
+            if row_ids is not None:
+                ids[places] = row_ids.take(offsets)
+            if created_at is not None:
+                made[places] = created_at.take(offsets)
+        if self._table.manifest.stable_row_ids:
+            self._moved.add_named(RowIdSequence.from_array(ids), RowVersionSequence.from_array(made))
+        self._replaced.write_batch(rows)
+        self._num_updated += rows.num_rows
+
+    def insert(self, rows: pa.RecordBatch) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch
+            With all columns of the table.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If the values do not fit the table.
+        """
+        if rows.num_rows:
+            self._inserted.write_batch(rows)
+
+    def finish(self) -> RowDeltaChanges:
+        """Close the files, and return the result of the task."""
+        replaced: list[FragmentMetadata] = self._replaced.finish()
+        if self._table.manifest.stable_row_ids:
+            replaced = self._moved.name(replaced)
+        written = (*replaced, *self._inserted.finish())
+        return RowDeltaChanges(self._number, self._removed, written, self._num_updated)
+
+    def discard(self) -> None:
+        """Delete the files, as far as the storage lets us."""
+        self._replaced.discard()
+        self._inserted.discard()
+
+    def __enter__(self) -> RowDeltaWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        """Delete the files after an exception."""
+        if kind is not None:
+            self.discard()
+
+    def _open(self) -> FragmentWriter:
+        manifest = self._table.manifest
+        manifest.file_version.require_writable()
+        return FragmentWriter(
+            self._table.store,
+            f"{self._table.root}/{DATA_DIRECTORY}",
+            manifest.schema,
+            DataFileOptions(manifest.file_version),
+            job=self._uuid,
+        )
+
+    def _by_fragment(self, addresses: Addresses) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Yield the fragments that rows are in: their ids, places among the addresses, and places in the fragment."""
+        fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
+        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        order = np.argsort(fragment_ids, kind="stable")
+        starts = np.flatnonzero(np.diff(fragment_ids[order], prepend=-1))
+        for places in np.split(order, starts[1:]):
+            if places.size:
+                yield int(fragment_ids[places[0]]), places, offsets[places]
+
+    def _remove(self, fragment_id: int, offsets: npt.NDArray[np.int64]) -> FragmentReader:
+        """Note rows of a fragment as removed."""
+        scan, deleted = self._scan(fragment_id)
+        last, physical_rows = int(offsets.max()), scan.physical_rows()
+        where = f"fragment {fragment_id} of {self._table.root}"
+        if last >= physical_rows:
+            raise InvalidInputError(f"there is no row {last} in {where}, which has {physical_rows}")
+        rows = to_bitmap(offsets)
+        if rows.intersect(deleted):
+            raise InvalidInputError(f"row {(rows & deleted)[0]} of {where} is deleted already")
+        if self._removed.add_offsets(fragment_id, rows) != offsets.size:
+            raise InvalidInputError(
+                f"a row of {where} is changed twice, so that it is not clear what becomes of it; change each row once"
+            )
+        return scan
+
+    def _scan(self, fragment_id: int) -> tuple[FragmentReader, pyroaring.BitMap]:
+        """Return a fragment and its deleted rows; both are looked up once."""
+        if fragment_id not in self._scans:
+            manifest = self._table.manifest
+            fragment = manifest.fragment(fragment_id)
+            if fragment is None:
+                raise InvalidInputError(
+                    f"version {manifest.version} of {self._table.root} has no fragment {fragment_id}"
+                )
+            scan = self._table.scan(fragment, manifest.schema.select([]))
+            self._scans[fragment_id] = scan, to_bitmap(scan.deleted_rows())
+        return self._scans[fragment_id]
