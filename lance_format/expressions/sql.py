@@ -2,6 +2,7 @@
 
 The text is parsed by sqlglot, in a dialect made here after the one that the reference's users write: names are quoted
 by backticks and strings by either kind of quote, `==` is `=`, and every function keeps the name that it was called by.
+sqlglot's parser is used as it is, because no class can be derived from its compiled form (`sqlglot[c]`).
 
 | construct | example |
 |---|---|
@@ -15,15 +16,16 @@ by backticks and strings by either kind of quote, `==` is `=`, and every functio
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.parser import Parser as BaseParser
+from sqlglot.parser import Parser as PlainParser
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from lance_format.errors import InvalidInputError
@@ -45,6 +47,10 @@ from lance_format.expressions.sql_constants import (
 )
 
 _PREFIX = "SELECT "
+_MARK = "\0"
+_RENAMED = (
+    PlainParser.FUNCTIONS.keys() - PlainParser.FUNCTION_PARSERS.keys() - PlainParser.NO_PAREN_FUNCTION_PARSERS.keys()
+)
 _AGGREGATES = frozenset({"avg", "count", "max", "mean", "median", "min", "stddev", "sum", "var"})
 
 
@@ -57,8 +63,7 @@ class LanceSQL(Dialect):
         HEX_STRINGS = [("x'", "'"), ("X'", "'")]
         STRING_ESCAPES = ["'", '"']
 
-    class Parser(BaseParser):  # noqa: D106
-        FUNCTIONS = {}
+    Parser = PlainParser
 
 
 def parse(text: str) -> Expression:
@@ -81,10 +86,11 @@ def parse(text: str) -> Expression:
 
 def _parse_tree(text: str) -> exp.Expression:
     dialect = LanceSQL()
-    if not dialect.tokenize(text):
+    tokens = dialect.tokenize(_PREFIX + text)
+    if len(tokens) == 1:
         raise InvalidInputError(f"{text!r} is no SQL expression: it is empty")
-    statements = dialect.parse(_PREFIX + text)
-    (select, *others) = statements
+    _mark_functions(tokens)
+    (select, *others) = dialect.parser().parse(tokens, _PREFIX + text)
     if others or not isinstance(select, exp.Select) or len(select.expressions) != 1:
         raise InvalidInputError(f"{text!r} is not one SQL expression but several; give one")
     for name, clause in select.args.items():
@@ -93,7 +99,21 @@ def _parse_tree(text: str) -> exp.Expression:
                 f"{text!r} is more than a SQL expression: it has a clause {name.rstrip('_').upper()}"
             )
     tree: exp.Expression = select.expressions[0]
+    _unmark_functions(tree)
     return tree
+
+
+def _mark_functions(tokens: list[Token]) -> None:
+    """Make the names of functions unknown to sqlglot, which gives calls of those that it knows forms of its own."""
+    for token, following in itertools.pairwise(tokens):
+        if following.token_type is TokenType.L_PAREN and token.text.upper() in _RENAMED:
+            token.text = _MARK + token.text
+
+
+def _unmark_functions(tree: exp.Expression) -> None:
+    for named in tree.find_all(exp.Anonymous, exp.Identifier):
+        if isinstance(named.this, str):
+            named.set("this", named.this.removeprefix(_MARK))
 
 
 def _position(node: exp.Expression) -> str:
