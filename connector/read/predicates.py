@@ -88,10 +88,12 @@ def parse_predicate(text: str) -> Expression:
     Raises
     ------
     InvalidInputError
-        If the text is none of these forms.
+        If the text is none of these forms, or nested too deeply.
     """
     try:
         return _expression(json.loads(text))
+    except RecursionError:
+        raise InvalidInputError("the predicate is nested too deeply; filter in several steps") from None
     except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
         raise InvalidInputError(f"the predicate {text[:200]!r} is not one that the planner bridge writes") from error
 

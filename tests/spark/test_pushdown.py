@@ -84,6 +84,12 @@ def test_other_forms_are_refused(text: str) -> None:
         parse_predicate(text)
 
 
+@pytest.mark.parametrize("depth", [5_000, 200_000])
+def test_deep_predicates_are_refused(depth: int) -> None:
+    with pytest.raises(InvalidInputError, match="the predicate is nested too deeply"):
+        parse_predicate('["NOT", ' * depth + '["ALWAYS_TRUE"]' + "]" * depth)
+
+
 def test_columns_whose_values_spark_sees_as_they_are_stored() -> None:
     struct = pa.struct([("x", pa.int8()), ("day", pa.date64()), ("list", pa.list_(pa.int8()))])
     exact = {
