@@ -1,1 +1,1 @@
-"""The versions of a table: how one is listed, opened, committed, rebased, named and cleaned up."""
+"""The versions of a table: listing, opening, committing, rebasing, naming and cleaning them up."""

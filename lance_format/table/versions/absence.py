@@ -1,4 +1,4 @@
-"""Description of what a directory holds that is no table, for the error that says so."""
+"""Description of a directory without a table, for the error message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BY_ENDING = {
 
 
 def describe_absence(store: ObjectStore, root: str) -> str:
-    """Say that there is no table, what there is instead, and what to do.
+    """Describe what a directory without a table holds, and what to do.
 
     Parameters
     ----------

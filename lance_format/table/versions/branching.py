@@ -1,9 +1,10 @@
-"""Making a branch.
+"""Creation and deletion of branches.
 
-A branch is a table of its own below `tree` in the directory of the main branch. Its first version has the number of the
-version that it starts from, and refers to that version's files where they are; all that it writes goes into its own
-directory. The file that names it is written first: a cleanup of the parent keeps what it sees named. A name without a
-version is not yet a branch, or not anymore: nobody sees it, and whoever makes the branch again takes it over.
+A branch is a separate table below `tree` in the directory of the main branch. Its first version has the number of the
+version that it starts from, and refers to the files of that version where they are. New files go into its own
+directory. The file that names the branch is written first: a cleanup of the parent keeps the files of named branches. A
+name without a version is not a branch, yet or anymore: readers ignore it, and the next creation of the branch takes it
+over.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ F = TypeVar("F", DataFile, DeletionFile)
 
 
 def create_branch(table: TableVersion, name: str, reference: Reference | None = None) -> TableVersion:
-    """Make a branch, and return its first version.
+    """Create a branch and return its first version.
 
     Parameters
     ----------
@@ -59,12 +60,12 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
     name : str
         Letters, digits and `. _ -`, in segments between slashes.
     reference : int, str, or tuple of (str or None) and (int or None), optional
-        What it starts from; see `lance_format.table.versions.checkout`. The version of `table` if not given.
+        The version that the branch starts from; see `lance_format.table.versions.checkout`. By default that of `table`.
 
     Raises
     ------
     InvalidInputError
-        If there is such a branch, or the name is not allowed.
+        If the branch exists, or the name is not allowed.
     VersionNotFoundError
         If there is no version to start from.
     NotSupportedError
@@ -82,7 +83,7 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
         raise InvalidInputError(f"{root} holds the versions of another branch; delete it first, or choose another name")
     identity = str(uuid.uuid4())
     started = _describe_start(store, main, parent, source.version, store.size(history.manifest_path(source.version)))
-    # Whoever named a branch that has no version yet died, or finds that the name is not its own anymore.
+    # The writer that named a branch without a version has died, or will find that the name is no longer its own.
     (create_ref if exists or left_over is None else replace_ref)(store, main, name, started)
     try:
         load_branch_history(table, parent).load(source.version)
@@ -103,7 +104,7 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
 
 
 def _check_own(store: ObjectStore, main: str, name: str, started: Branch, first: Manifest) -> None:
-    """Make sure that a branch is still named as it was before its first version, and take that back if it is not."""
+    """Check that a branch still has the name file from before its first version; remove that version otherwise."""
     found: Branch | None = started
     with contextlib.suppress(StorageError):
         found = load_branch(store, main, name)
@@ -127,7 +128,7 @@ def _describe_start(store: ObjectStore, main: str, parent: str | None, version: 
 def _first_manifest(
     source: Manifest, name: str, parent: str | None, parent_uri: str, parent_root: str, identity: str
 ) -> Manifest:
-    """Return the first version of a branch: the one that it starts from, whose files lie with the parent."""
+    """Return the first version of a branch: the one that it starts from, with the parent's files."""
     base_id = max(source.bases, default=-1) + 1
     message = type(source.message)()
     message.CopyFrom(source.message)
@@ -143,7 +144,7 @@ def _first_manifest(
         bases={**source.bases, base_id: parent_root},
         message=message,
     )
-    # The numbers go on where it starts; what was before is not its history.
+    # The numbers continue from the version where it starts; earlier versions are not its history.
     before = dataclasses.replace(source, version=source.version - 1, transaction_file="", ancestors=b"")
     return make_successor(
         before,
@@ -171,16 +172,16 @@ def _lying_in(file: F, base_id: int) -> F:
 
 
 def delete_branch(store: ObjectStore, main: str, name: str) -> None:
-    """Delete all files of a branch, but not those of a branch within its directory.
+    """Delete all files of a branch, except those of branches within its directory.
 
-    The manifests go first, the oldest first, so that no version is visible whose files are gone. The file that names
-    the branch goes last: until then the deletion can be run again.
+    Manifests are deleted first, oldest first, so that no visible version lacks files. The file that names the branch is
+    deleted last: until then the deletion can be run again.
 
     Parameters
     ----------
     store : ObjectStore
     main : str
-        Where the main branch is.
+        The path of the main branch in the store.
     name : str
     """
     root = branch_location(main, name)
@@ -196,7 +197,7 @@ def delete_branch(store: ObjectStore, main: str, name: str) -> None:
 
 
 def _remove_directories(store: ObjectStore, main: str, root: str) -> None:
-    """Remove the directory of a branch, and those that it is in up to that of the main branch, so far as empty."""
+    """Remove the empty directories from that of a branch up to that of the main branch."""
     store.remove_empty_tree(root)
     while len(root := root.rpartition("/")[0]) > len(main):
         store.remove_if_empty([root])

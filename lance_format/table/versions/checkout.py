@@ -22,24 +22,24 @@ A branch that is None or "main" is the main one; a version that is None is the l
 
 
 def main_of(table: TableVersion) -> str:
-    """Return where in the store the main branch of a table is."""
+    """Return the path of a table's main branch in the store."""
     return main_location(table.root, table.manifest.branch)
 
 
 def resolve_reference(table: TableVersion, reference: Reference | None) -> tuple[str | None, int | None]:
-    """Return branch and version that a reference means; a version that is None is the latest.
+    """Return the branch and the version that a reference means; None for the latest version.
 
     Parameters
     ----------
     table : TableVersion
-        Whose branch is meant by a number alone.
+        A number alone is a version of its branch.
     reference : Reference, optional
-        The version that `table` is, if not given.
+        By default the version of `table`.
 
     Raises
     ------
     InvalidInputError
-        If it is no reference.
+        If it is not a reference.
     VersionNotFoundError
         If there is no such tag.
     """
@@ -79,7 +79,7 @@ def load_branch_history(table: TableVersion, branch: str | None) -> History:
 
 
 def list_whole_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
-    """Read all branches of a table but the main one, without names of which there is no version (yet)."""
+    """Read all branches of a table except the main one, without names that have no version (yet)."""
     branches = list_branches(store, main)
     return {name: branches[name] for name in branches if load_history(store, branch_location(main, name)).names}
 
@@ -111,7 +111,7 @@ def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> Table
     Raises
     ------
     VersionNotFoundError
-        If the first version is not older.
+        If no version is older.
     """
     limit_ns = _parse_time(time)
     history = table.history()
@@ -123,7 +123,7 @@ def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> Table
             return dataclasses.replace(table, manifest=manifest)
     first = datetime.datetime.fromtimestamp(manifest.timestamp_ns / 1e9)
     raise VersionNotFoundError(
-        f"no version of {table.root} is older than {time}: the first that it has, version {version}, is of {first}"
+        f"no version of {table.root} is older than {time}: the earliest, version {version}, was committed at {first}"
     )
 
 

@@ -1,15 +1,15 @@
-"""Cleanup: old versions go, and with them the files that no version needs anymore.
+"""Cleanup: removal of old versions and of the files that no other version needs.
 
-Which files may go. A file that a kept version names stays. One that only removed versions name is known to belong to no
-write in progress, and goes. One that no version names may have been written for a commit to come: it stays until it is
-a week old. Names of other forms than the table layer gives are left alone, and so is what detached versions and other
-branches name, whatever their age.
+Deletable files. A file that a kept version names is kept. A file that only removed versions name belongs to no write in
+progress, and is deleted. A file that no version names may belong to a pending commit: it is kept until it is a week
+old. Files with names that the table layer does not give are kept, and so are those that detached versions and other
+branches name, independent of their age.
 
-What happens meanwhile. Manifests go first, the oldest first, so that no version is visible whose files are gone,
-however this ends. Whoever tags a version or starts a branch from it looks for the version after the tag or the branch
-is in place; so tags and branches are listed again after manifests are deleted, and a manifest that has been named in
-between is put back. Versions are listed again before files are deleted, and what new ones name stays. What remains is
-someone who restores a version just while it is removed.
+Concurrent changes. Manifests are deleted first, oldest first, so that no visible version lacks files, even after an
+interrupt. A writer that tags a version or starts a branch from it checks the version after the tag or the branch
+exists. Tags and branches are therefore listed again after manifests are deleted, and a manifest that was named in
+between is restored. Versions are listed again before files are deleted, and files of new ones are kept. The remaining
+race is a restore of a version while it is removed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MAX_BYTES_AT_ONCE = 64 << 20
 
 
 def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy) -> CleanupStats:
-    """Remove old versions of a branch, and files that nothing needs.
+    """Remove old versions of a branch, and files that no version needs.
 
     Parameters
     ----------
@@ -52,17 +52,17 @@ def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, 
     root : str
         The path of the branch in the store.
     branch : str or None
-        Its name; None for the main one.
+        The name of the branch; None for the main one.
     kept_from : int
-        A version of it. This and later ones stay.
+        A version of the branch. It and later ones are kept.
     policy : CleanupPolicy
 
     Raises
     ------
     InvalidInputError
-        If one of the versions has a tag, and that is to be an error. Nothing was removed.
+        If one of the versions has a tag, unless the policy allows that. Nothing is removed.
     CorruptFileError, NotSupportedError
-        If a version cannot be read: which files it needs is not known. Nothing was removed.
+        If a version cannot be read, so that its files are unknown. Nothing is removed.
     """
     return _Cleanup(store, root, branch, kept_from, policy).run()
 
@@ -70,26 +70,25 @@ def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, 
 def explain_cleanup(
     store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy, max_files: int
 ) -> CleanupExplanation:
-    """Find out what `clean_up` would do, and do nothing.
+    """Return what `clean_up` would remove, without removing it.
 
     Parameters
     ----------
     store, root, branch, kept_from, policy
         See `clean_up`.
     max_files : int
-        How many files to name; 0 if none are asked for.
+        Maximum number of files to name.
 
     Raises
     ------
     InvalidInputError, CorruptFileError, NotSupportedError
-        As `clean_up` would.
     """
     return _Cleanup(store, root, branch, kept_from, policy).explain(max_files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Garbage:
-    """A file that may go, and whether a version that goes names it."""
+    """A deletable file, and whether a removed version names it."""
 
     info: ObjectInfo
     file: OwnFile
@@ -168,7 +167,7 @@ class _Cleanup:
         )
 
     def _inspect(self, history: History) -> list[int]:
-        """Return the versions to be removed, and note what they and the others name."""
+        """Return the versions to remove, and record the files that they and the others name."""
         named = self._load_names()
         candidates = self._candidates(history)
         old, tagged = [], []
@@ -191,13 +190,13 @@ class _Cleanup:
         if tagged and self._policy.error_if_tagged_old_versions:
             tags = ", ".join(f"{name!r} ({version})" for version in tagged for name in named.tags[version])
             raise InvalidInputError(
-                f"versions of {self._root} that are to be removed have tags: {tags}; delete the tags, or pass"
+                f"versions of {self._root} to be removed have tags: {tags}; delete the tags, or pass"
                 " error_if_tagged_old_versions=False to keep these versions. Nothing was removed"
             )
         return old
 
     def _candidates(self, history: History) -> set[int]:
-        """Return the versions that may be removed, as far as their numbers tell."""
+        """Return the versions that may be removed according to their numbers."""
         found = {version for version in history.names if version < min(self._kept_from, history.latest)}
         if self._policy.retain_versions is not None:
             found -= set(sorted(history.names)[-self._policy.retain_versions :])
@@ -220,7 +219,7 @@ class _Cleanup:
         return names
 
     def _protect_others(self, roots: Iterable[str]) -> None:
-        """Note what all versions of the other branches name, and all detached ones; those seen before do not change."""
+        """Record the files of all versions of other branches, and of detached versions, except those read before."""
         for root in roots:
             for path, manifest in load_detached(self._store, root, self._seen):
                 self._protect(path, manifest, root)
@@ -228,7 +227,7 @@ class _Cleanup:
                 self._protect_history(load_history(self._store, root))
 
     def _protect_news(self) -> None:
-        """Note what has been committed since."""
+        """Record the files of versions committed since."""
         self._protect_history(load_history(self._store, self._root))
         self._protect_others(branch_roots(self._store, self._main))
 
@@ -247,7 +246,7 @@ class _Cleanup:
         return f"{self._root}/{file.owner}" in self._used or f"{self._root}/{file.path}" in self._used
 
     def _garbage(self, roots: frozenset[str]) -> Iterator[_Garbage]:
-        """Yield the files that may go, as far as is known now."""
+        """Yield the files that may be deleted according to the versions read so far."""
         verified = self._started - _UNVERIFIED_AGE_SECONDS
         for info in self._store.list_tree(self._root):
             file = classify(info.path[len(self._root) + 1 :])
@@ -258,7 +257,7 @@ class _Cleanup:
                 yield _Garbage(info, file, known)
 
     def _remove_versions(self, history: History, old: Sequence[int]) -> None:
-        """Delete manifests, the oldest first, some at once."""
+        """Delete manifests, oldest first, several at once."""
         pending: dict[int, bytes] = {}
         size = 0
         for version in old:
@@ -278,7 +277,7 @@ class _Cleanup:
         named = self._load_names().versions if contents else set()
         for version, content in contents.items():
             path = history.manifest_path(version)
-            if version in named:  # Since it was looked up: it stays, or comes back.
+            if version in named:  # It was named since the lookup: keep or restore it.
                 self._put_back(path, content)
                 self._protect(path, parse_manifest(content, path=path, version=version), self._root)
             else:
@@ -287,7 +286,7 @@ class _Cleanup:
     def _put_back(self, path: str, content: bytes) -> None:
         try:
             self._store.put_if_absent(path, content)
-        except ObjectExistsError:  # Another cleanup put it back, or a writer who comes late created a stray.
+        except ObjectExistsError:  # Another cleanup restored it, or a late writer created a stray.
             self._store.put(path, content)
 
     def _count_version(self, size_bytes: int) -> None:
@@ -319,12 +318,21 @@ class _Cleanup:
 
 
 def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
-    """Clean up after a commit, if the table's configuration asks for it. Whatever goes wrong is no error of the commit.
+    """Clean up after a commit if the table's configuration asks for it.
 
-    With `lance.auto_cleanup.interval` it is asked for after every so many versions. What goes is said by
-    `lance.auto_cleanup.older_than`, a duration like "14days" or "2h 30m", and `lance.auto_cleanup.retain_versions`;
-    versions older than two weeks if neither is set. The version before the one committed stays, since whoever opened
-    the table before the commit is reading it.
+    A failure is logged and is no error of the commit. `lance.auto_cleanup.interval` is the number of commits between
+    cleanups. `lance.auto_cleanup.older_than`, a duration such as "14days" or "2h 30m", and
+    `lance.auto_cleanup.retain_versions`
+    choose the versions to remove; the default is versions older than two weeks. The version before the committed one is
+    kept, since readers that opened the table before the commit use it.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    committed : Manifest
+        The version that the commit made.
     """
     config = committed.config
     interval = parse_unsigned(config.get("lance.auto_cleanup.interval", "").encode(), 64)

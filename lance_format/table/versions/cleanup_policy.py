@@ -9,26 +9,26 @@ from typing import Any, Self
 from lance_format.errors import InvalidInputError
 
 DEFAULT_AGE = datetime.timedelta(days=14)
-"""How old a version has to be if nothing is asked for."""
+"""The default minimum age of a version to remove."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupPolicy:
-    """Versions that a cleanup removes. A version goes if all given conditions hold.
+    """Conditions on the versions that a cleanup removes. A version must meet all given ones.
 
     Parameters
     ----------
     older_than : datetime.timedelta, optional
     retain_versions : int, optional
-        How many of the latest versions stay.
+        Number of latest versions to keep.
     versions : frozenset of int, optional
-        Only these.
+        The versions to consider.
     delete_unverified : bool
-        Whether files that no version names go whatever their age; whoever writes to the table meanwhile loses data.
+        Whether to delete files that no version names at any age. Concurrent writers lose data then.
     error_if_tagged_old_versions : bool
-        Whether it is an error that one of the versions has a tag; else it stays.
+        Whether a tag on one of the versions is an error. Otherwise the version is kept.
     delete_rate_limit : int, optional
-        The most files that are deleted in a second.
+        Maximum number of files to delete per second.
     """
 
     older_than: datetime.timedelta | None = None
@@ -62,10 +62,10 @@ class CleanupStats:
     ----------
     bytes_removed : int
     old_versions : int
-        How many versions were removed.
+        Number of removed versions.
     data_files_removed, transaction_files_removed, index_files_removed, deletion_files_removed : int
     failed_deletes : int
-        How many files the storage refused to delete; they are left over.
+        Number of files that the storage refused to delete.
     """
 
     bytes_removed: int = 0
@@ -84,10 +84,9 @@ class CleanupCandidateFile:
     Parameters
     ----------
     path : str
-        In the store.
     kind : {"manifest", "data", "deletion", "transaction", "index", "temporary"}
     unverified : bool
-        Whether no version names it, so that it may belong to a write in progress.
+        Whether no version names the file, so that it may belong to a write in progress.
     size_bytes : int
     """
 
@@ -99,14 +98,14 @@ class CleanupCandidateFile:
 
 @dataclass(frozen=True, slots=True)
 class CleanupReferencedBranch:
-    """A branch that starts from a version which stays for that alone.
+    """A branch that starts from a version, which is kept only for that reason.
 
     Parameters
     ----------
     name : str
     referenced_version : int
     cleanup_candidate : bool
-        Whether the branch would be cleaned up as well; never.
+        Always False: the branch would not be cleaned up.
     """
 
     name: str
@@ -121,15 +120,15 @@ class CleanupExplanation:
     Parameters
     ----------
     read_version : int
-        The version from which on all stay.
+        The first version that is kept with all later ones.
     stats : CleanupStats
-        Of all that would go.
+        Counts of everything that would be removed.
     candidate_files : list of CleanupCandidateFile
-        Some of what would go, if they were asked for.
+        Some of the files that would be removed, if requested.
     candidate_files_truncated : bool
-        Whether there are more.
+        Whether there are more candidate files.
     candidate_file_limit : int
-        How many there are at most.
+        Maximum number of candidate files.
     referenced_branches : list of CleanupReferencedBranch
     warnings : list of str
     """

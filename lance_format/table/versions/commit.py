@@ -1,16 +1,16 @@
-"""The commit: how a transaction becomes the next version of a table, whoever else is committing.
+"""The commit, which makes a transaction the next version of a table, with other writers committing concurrently.
 
 A version exists once its manifest does, and a manifest is only ever created, never replaced. A commit therefore
 
-1. loads the latest version, checks the transaction against all that others committed since it was planned, and rebases
-   it where both changed the same fragments, or added the same columns;
+1. loads the latest version, checks the transaction against all commits since it was planned, and rebases it if both
+   changed the same fragments, or added the same columns;
 2. writes the transaction file, then creates the manifest of the next version;
 3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
-   its work, so that "exists already" may well mean this very commit: only the content tells whose it is;
-4. proves that the version is part of the history, and takes it back if it came too late for that; see
+   its work, so "exists already" may mean this very commit: only the content identifies its writer;
+4. proves that the version is part of the history, and removes it if it was created too late; see
    `lance_format.table.versions.landing`.
 
-A transaction is recognised by its uuid. If it is found among the versions committed since it was planned, it has
+A transaction is recognised by its uuid. If a version committed since it was planned has this uuid, the transaction has
 landed before, and committing it again changes nothing.
 """
 
@@ -69,7 +69,7 @@ class RetryPolicy:
     max_seconds : float
         No attempt starts later.
     max_absent : int
-        How often the storage may fail without creating the manifest before its error is reported.
+        Number of failures of the storage to create the manifest before its error is raised.
     """
 
     max_attempts: int = 20
@@ -77,7 +77,7 @@ class RetryPolicy:
     max_absent: int = 3
 
     def pause(self, attempt: int, first_attempt_seconds: float) -> float:
-        """Return how many seconds to wait before the attempt after number `attempt`.
+        """Return the seconds to wait before the attempt after number `attempt`.
 
         Writers choose among ever more slots, each a little longer than an attempt takes.
         """
@@ -88,7 +88,7 @@ class RetryPolicy:
 DEFAULT_RETRY = RetryPolicy()
 
 Precondition: TypeAlias = Callable[[Manifest], None]
-"""Looks at the version that a commit is to follow, and raises what is to keep it from following."""
+"""A check of the version that a commit would follow; its exception prevents the commit."""
 
 
 def commit(
@@ -106,24 +106,24 @@ def commit(
     root : str
         The path of the table in the store.
     transaction : Transaction
-        Of an operation that this library makes; the files it refers to are written.
+        A transaction of an operation that this library makes. The files that it refers to are written.
     retry : RetryPolicy
     precondition : callable, optional
-        Called before every attempt with the version that was the latest then, once the transaction may follow it.
+        Called before every attempt with the latest version, after the check for conflicts.
 
     Returns
     -------
     Manifest
-        The version that it made, now or when it was committed before; the latest one, if a cleanup has removed that.
+        The version that the transaction made, now or before; the latest one if a cleanup has removed that.
 
     Raises
     ------
     RetryableCommitConflictError, CommitConflictError
-        If another writer came first. The table is as that writer left it.
+        If another writer committed a conflicting change first. This one changes nothing.
     CommitStateUnknownError
         If the commit may or may not have landed.
     StorageError
-        If the storage refused; the transaction did not land.
+        If the storage failed; the transaction did not land.
     """
     if not store.atomic_put_if_absent:
         raise NotSupportedError(
@@ -141,7 +141,7 @@ class _Outcome(enum.Enum):
 
 
 class _Commit:
-    """One transaction on its way."""
+    """A commit in progress."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class _Commit:
                 write_hint(self._store, self._root, successor.version)
                 self._delete(self._former_files)
                 return successor
-            # While it is not known which attempt lands, if any, what the others refer to is left alone.
+            # Files of other attempts are kept while it is unknown which attempt lands.
             self._former_files += self._rebased_files
             self._rebased_files.clear()
             elapsed = time.monotonic() - start
@@ -205,9 +205,9 @@ class _Commit:
         )
 
     def _check_others(self, history: History, current: Manifest | None) -> Manifest | None:
-        """Compare with all that was committed since the last check; return the version that this transaction made.
+        """Check all commits since the last check; return the version that this transaction made, if any.
 
-        A version that is gone may be the one that it made. So may one of its number be that the history does not know.
+        A missing version may be the one that it made. So may a version of its number that is not in the history.
         """
         if history.latest < self._checked:
             raise CommitConflictError(
@@ -240,14 +240,14 @@ class _Commit:
         return None
 
     def _load_transaction(self, history: History, version: int) -> Transaction | None:
-        """Return what made a version; None if that is gone."""
+        """Return the transaction of a version; None if it no longer exists."""
         try:
             return history.load_transaction(version)
         except VersionNotFoundError:
             return None
         except CorruptFileError as error:
             raise CommitConflictError(
-                f"version {version} of {self._root}, which another writer made meanwhile, does not tell what it"
+                f"version {version} of {self._root}, which another writer committed concurrently, does not say what it"
                 f" changed ({error}); nothing was changed: run it again on the latest version"
             ) from error
 
@@ -258,7 +258,7 @@ class _Commit:
             raise self._gone(version) from error
 
     def _gone(self, version: int) -> CommitError:
-        """Return an error that tells what it means that a version is gone."""
+        """Return the error for a missing version."""
         gone = (
             f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was"
             " on its way, so that it cannot be told what has changed since"
@@ -271,7 +271,7 @@ class _Commit:
         return RetryableCommitConflictError(f"{gone}; nothing was changed: run it again on the latest version")
 
     def _recognise(self, history: History, version: int, committed: Transaction) -> Manifest | None:
-        """Return a version that a transaction of this uuid made, or None if it is a stray, which is taken back."""
+        """Return a version that a transaction of this uuid made, or None if it is a stray, which is removed."""
         own = self._transaction
         same = committed.operation.name == own.operation.name and committed.data_files == own.data_files
         if not same and not is_settled_as(own.operation, committed.operation):
@@ -287,7 +287,7 @@ class _Commit:
         return found if self._is_in_history(standing, history, found, content) else None
 
     def _is_in_history(self, standing: Standing, history: History, made: Manifest, content: bytes) -> bool:
-        """Return whether a version that this transaction made is part of the history; a stray is taken back."""
+        """Return whether a version that this transaction made is part of the history; remove it if it is a stray."""
         if standing is Standing.UNKNOWN:
             raise CommitStateUnknownError(
                 f"version {made.version} of {self._root} was created, but others committed later ones, and it cannot be"
@@ -333,7 +333,7 @@ class _Commit:
     def _write_transaction(self, successor: Manifest) -> None:
         """Write the transaction file; again, if a rebase changed it.
 
-        It is not synced to the disk where the manifest, which is, holds the same: that is what readers go by.
+        It is not synced to the disk if the manifest, which is synced, holds the same: readers use the manifest.
         """
         content = successor.inline_transaction or b""
         if content != self._transaction_written:
@@ -341,13 +341,13 @@ class _Commit:
             self._store.put(self._transaction_path, content, durable=not successor.stores_transaction)
 
     def _delete(self, paths: Iterable[str]) -> None:
-        """Delete files of attempts that came to nothing."""
+        """Delete files of failed attempts."""
         for path in paths:
             with contextlib.suppress(StorageError):
                 self._store.delete(path)
 
     def _create(self, history: History, successor: Manifest, current: Manifest | None) -> _Outcome:
-        """Create the manifest, and find out whether that worked."""
+        """Create the manifest, and determine whether it exists."""
         path, content = history.manifest_path(successor.version), serialize_manifest(successor)
         try:
             self._store.put_if_absent(path, content)

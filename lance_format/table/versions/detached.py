@@ -1,6 +1,6 @@
-"""Versions beside the history: nobody finds them but by their number, and no later version is made of them unawares.
+"""Versions outside the history: only their number finds them, and no later version follows them by accident.
 
-Their manifests lie with the others, under names of their own. A cleanup keeps them, and what they name.
+Their manifests lie with the others, under separate names. A cleanup keeps them and their files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lance_format.table.versions.history import History, load_history
 
 
 def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> Manifest:
-    """Make a version of the one that a transaction was planned on, whatever others have committed since.
+    """Make a version of the one that a transaction was planned on, even if other writers have committed since.
 
     Parameters
     ----------
@@ -31,25 +31,25 @@ def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> 
     Returns
     -------
     Manifest
-        Whose version has the highest of 64 bits set.
+        Its version number has the highest of 64 bits set.
 
     Raises
     ------
     DatasetNotFoundError
         If there is no table.
     VersionNotFoundError
-        If the version that it was planned on is gone.
+        If the version that it was planned on no longer exists.
     NotSupportedError
-        If the names of the manifests are of an early release.
+        If the manifests have names of an early release.
     CommitStateUnknownError
-        If the version may exist or not. After any other error it does not.
+        If it is unclear whether the version exists. After any other error it does not.
     """
     history = load_history(store, root)
     if not history.names:
         raise DatasetNotFoundError(f"there is no Lance table at {root} to make a detached version of")
     if history.names.naming is ManifestNaming.V1:
         raise NotSupportedError(
-            f"{root} names its versions as early releases did (v1 manifest paths), which know no detached ones; call"
+            f"{root} names its versions as early releases did (v1 manifest paths), without detached ones; call"
             " migrate_manifest_paths_v2 first"
         )
     planned_on = history.load(transaction.read_version)

@@ -12,7 +12,7 @@ from lance_format.table.versions.history import load_history, write_hint
 
 
 def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None:
-    """Create the first version of a table, whose files are there.
+    """Create the first version of a table, whose files exist.
 
     Parameters
     ----------
@@ -25,16 +25,16 @@ def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None
     Raises
     ------
     ObjectExistsError
-        If another writer was faster.
+        If another writer created the table first.
     CommitStateUnknownError
-        If the version may exist or not. After any other error it does not, and nothing of it is left.
+        If it is unclear whether the version exists. After any other error it does not, and no file of it is left.
     """
     create_version(store, root, first, load_history(store, root).manifest_path(first.version))
     write_hint(store, root, first.version)
 
 
 def create_version(store: ObjectStore, root: str, made: Manifest, path: str) -> None:
-    """Write the transaction of a version that is made once only, then its manifest, or neither.
+    """Write the transaction of a version without retries, then its manifest, or neither.
 
     Parameters
     ----------
@@ -42,7 +42,6 @@ def create_version(store: ObjectStore, root: str, made: Manifest, path: str) -> 
     root : str
     made : Manifest
     path : str
-        Of its manifest.
 
     Raises
     ------

@@ -37,7 +37,7 @@ _MAX_HINT_BYTES = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Versions that a table has at the moment of a listing.
+    """Versions of a table at the time of a listing.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class History:
         return self.names.latest
 
     def manifest_path(self, version: int) -> str:
-        """Return the path that the manifest of a version, existing or next, has in the store."""
+        """Return the path of the manifest of a version, existing or next, in the store."""
         if is_detached(version):
             return f"{self.root}/{detached_path(version)}"
         name = self.names.get(version)
@@ -72,7 +72,7 @@ class History:
         DatasetNotFoundError
             If there is no table.
         VersionNotFoundError
-            If the table does not have the version, or no longer.
+            If the table does not have the version, or no longer has it.
         """
         content, path = self._read(version)
         return parse_manifest(content, path=path, version=version)
@@ -85,7 +85,7 @@ class History:
         DatasetNotFoundError, VersionNotFoundError
             See `load`.
         CorruptFileError
-            If it is malformed, or there is none.
+            If the transaction is malformed, or the version has none.
         """
         content, path = self._read(version)
         file_name, inline = parse_transaction_of(content, path=path, version=version)
@@ -116,24 +116,24 @@ class History:
             raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
     def find_transaction(self, uuid: str, after: int, *, strays: bool = False) -> Manifest | None:
-        """Return the version newer than another one that the transaction of this uuid made, or None if there is none.
+        """Find the version, later than another one, that the transaction of this uuid made.
 
         Parameters
         ----------
         uuid : str
         after : int
         strays : bool
-            Whether a version counts that is not part of the history, since its writer came too late.
+            Whether to include versions outside the history, whose writers were too late.
 
         Returns
         -------
         Manifest or None
-            The latest version, if a cleanup has removed the one that it made.
+            None if there is none; the latest version if a cleanup has removed the one that it made.
 
         Raises
         ------
         LanceError
-            If that cannot be told, because a version or its transaction is unreadable, or gone and not remembered.
+            If that is undecidable, because a version or its transaction is unreadable, or removed and not remembered.
         """
         for version in range(after + 1, self.latest + 1):
             try:
@@ -169,7 +169,7 @@ def load_history(store: ObjectStore, root: str) -> History:
 
 
 def load_version(store: ObjectStore, root: str, version: int) -> Manifest:
-    """Load a version by its number; see `History.load`. Only tables of early releases have to be listed for it."""
+    """Load a version by its number; see `History.load`. Only tables of early releases are listed for that."""
     path = f"{root}/{ManifestNaming.V2.path(version)}"
     with contextlib.suppress(ObjectNotFoundError):
         if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
@@ -178,7 +178,15 @@ def load_version(store: ObjectStore, root: str, version: int) -> Manifest:
 
 
 def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) -> Manifest:
-    """Load the latest version of a table; `known`, if that is it.
+    """Load the latest version of a table.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    known : Manifest, optional
+        A version loaded before. It is returned if it is still the latest.
 
     Raises
     ------
@@ -191,14 +199,23 @@ def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) ->
             return known
         try:
             return history.load(history.latest)
-        except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
+        except VersionNotFoundError:  # It was superseded and removed before it was read.
             tried, history = history.latest, load_history(store, root)
             if history.latest == tried:
                 raise
 
 
 def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tuple[str, Manifest]]:
-    """Yield path and manifest of the versions that are not part of the history, but for those of known paths."""
+    """Yield the paths and manifests of the detached versions, except those of known paths.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    known : set of str
+        Paths to skip.
+    """
     for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):
         path, version = f"{root}/{VERSIONS_DIRECTORY}/{name}", parse_detached_name(name)
         if version is not None and path not in known:
@@ -210,9 +227,16 @@ def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tu
 
 
 def write_hint(store: ObjectStore, root: str, version: int) -> None:
-    """Tell other readers which version to look for first, unless they are told a later one.
+    """Write the number of the latest version as a hint to other readers, unless they have a later hint.
 
-    They do not rely on it, whatever it holds.
+    Readers do not rely on it.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    version : int
     """
     path = f"{root}/{VERSION_HINT}"
     with contextlib.suppress(LanceError):
@@ -222,7 +246,7 @@ def write_hint(store: ObjectStore, root: str, version: int) -> None:
 
 
 def _read_hint(store: ObjectStore, path: str) -> int:
-    """Return the version that is hinted at; 0 if there is no hint, or none that makes sense."""
+    """Return the version of the hint; 0 if there is no valid hint."""
     try:
         hint = json.loads(store.read(path, _MAX_HINT_BYTES))["version"]
     except (ObjectNotFoundError, CorruptFileError, ValueError, LookupError, TypeError, RecursionError):
@@ -239,7 +263,7 @@ def describe_versions(versions: list[int]) -> str:
 
 
 def summarize(manifest: Manifest) -> dict[str, Any]:
-    """Return what `LanceDataset.versions` says about a version; keys and types are those of pylance."""
+    """Return the description of a version in `LanceDataset.versions`; keys and types are those of pylance."""
     columns = manifest.fragments.columns
     physical = int(columns.physical_rows.sum())
     deleted = int(columns.num_deleted_rows.clip(0).sum())

@@ -1,19 +1,19 @@
-"""Proof that a manifest which was created is a version of the history, and what is done if it is not.
+"""Proof that a created manifest is a version of the history, and its removal otherwise.
 
-A writer looks up the latest version N and creates the manifest N + 1. If it is held up in between, others may commit
-N + 1, N + 2 … and a cleanup may remove N + 1: creating it succeeds all the same. Such a stray is a version from which
-no other was made, so that its changes are lost. Since a cleanup never removes the latest version, a later version
-exists then, and stays: a listing after the creation that shows none later is proof enough. That is the common case.
+A writer looks up the latest version N and creates the manifest N + 1. If it is delayed in between, other writers may
+commit N + 1, N + 2 … and a cleanup may remove N + 1: the creation succeeds all the same. Such a stray is a version that
+no other was made from, so its changes are lost. A cleanup never removes the latest version, so a later version exists
+and stays in that case. A listing after the creation without a later version is therefore sufficient proof. That is the
+common case.
 
-Where the listing shows later versions, others may simply have been fast. Then the lowest of these tells: by what it
-remembers of its ancestors. If another library made it, it tells by a file that only the new version can have given it,
-or by being exactly what its transaction makes of the new version. If none of that tells, the outcome is unknown, and
-nothing is deleted.
+If the listing shows later versions, other writers may simply have been fast. The lowest later version then decides, by
+the ancestors that it remembers. If another library made it, it proves descent by a file that only the new version can
+have contributed, or by equalling the result of its transaction on the new version. Otherwise the outcome is unknown,
+and nothing is deleted.
 
-A stray is taken back, but never another writer's manifest, nor one that got a tag or a branch in between. A stray whose
+A stray is removed, but never another writer's manifest, nor one that got a tag or a branch in between. A stray whose
 writer died is an old version like others: a cleanup removes it, and no commit relies on it, because the latest version
-remembers another one under its number. The rare other case is a restore that makes a stray the latest version right
-while it is taken back.
+remembers another one of its number. The remaining race is a restore of a stray while it is removed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STATE = (
 
 
 class Standing(enum.Enum):
-    """The place of a manifest among the versions of its table."""
+    """The standing of a manifest among the versions of its table."""
 
     HISTORY = enum.auto()
     STRAY = enum.auto()
@@ -57,17 +57,17 @@ class Standing(enum.Enum):
 
 
 def prove(store: ObjectStore, root: str, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:
-    """Find out whether a manifest that has just been created is part of the history.
+    """Determine whether a manifest that was just created is part of the history.
 
     Parameters
     ----------
     store : ObjectStore
     root : str
     transaction : Transaction
-        What made it.
+        The transaction that made the version.
     made : Manifest
     before : Manifest, optional
-        The version that it was made of; None for the first one.
+        The preceding version; None for the first one.
     """
     for _ in range(_MAX_LISTINGS):
         with contextlib.suppress(LanceError):
@@ -78,12 +78,12 @@ def prove(store: ObjectStore, root: str, transaction: Transaction, made: Manifes
 
 
 def find_standing(history: History, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:
-    """Find out whether a version is part of the history; see `prove`.
+    """Determine whether a version is part of the history; see `prove`.
 
     Raises
     ------
     LanceError
-        If that cannot be told, because a later version cannot be read, or all of them have gone since the listing.
+        If that is undecidable, because a later version is unreadable, or all of them were removed since the listing.
     """
     if history.latest == made.version:
         return Standing.HISTORY if _stands_on_its_table(history, transaction, made) else Standing.STRAY
@@ -103,15 +103,15 @@ def take_back(store: ObjectStore, history: History, made: Manifest, content: byt
     ----------
     store : ObjectStore
     history : History
-        Of its table, at any time.
+        A listing of its table, at any time.
     made : Manifest
     content : bytes
-        Of its file. Another one under its name is left alone.
+        Content of the manifest's file. Another file of its name is left alone.
 
     Raises
     ------
     CommitStateUnknownError
-        If it is still there: it cannot be deleted, or has got a tag or a branch.
+        If it remains, because it cannot be deleted, or got a tag or a branch.
     """
     path = history.manifest_path(made.version)
     stray = f"version {made.version} of {history.root} came too late to be part of the history, since others committed"
@@ -124,7 +124,7 @@ def take_back(store: ObjectStore, history: History, made: Manifest, content: byt
                 store.put_if_absent(path, content)
     except LanceError as error:
         raise CommitStateUnknownError(
-            f"{stray} later versions, and could not be taken back ({error}); no file was deleted. A cleanup removes it;"
+            f"{stray} later versions, and could not be removed ({error}); no file was deleted. A cleanup removes it;"
             " look at the latest version before running this again"
         ) from error
     raise CommitStateUnknownError(
@@ -134,7 +134,7 @@ def take_back(store: ObjectStore, history: History, made: Manifest, content: byt
 
 
 def _stands_on_its_table(history: History, transaction: Transaction, made: Manifest) -> bool:
-    """Return whether the latest version belongs to a table that is still there: a drop leaves no transaction file."""
+    """Return whether the latest version belongs to a table that still exists: a drop leaves no transaction file."""
     if made.version == 1 or made.version - 1 in history.names:
         return True
     with contextlib.suppress(ObjectNotFoundError):
@@ -152,7 +152,7 @@ def _load_next(history: History, version: int) -> Manifest:
 
 
 def _has_files_of(later: Manifest, made: Manifest, before: Manifest | None, root: str) -> bool:
-    """Return whether a version names a file that another one brought along."""
+    """Return whether a version names a file that another one added."""
     if before is None and made.version > 1:
         return False
     known = set() if before is None else _files(before, made, root)
@@ -160,13 +160,13 @@ def _has_files_of(later: Manifest, made: Manifest, before: Manifest | None, root
 
 
 def _files(manifest: Manifest, other: Manifest | None, root: str) -> set[str]:
-    """Return what a version names, but for fragments that another one has in the same form."""
+    """Return the files of a version, except those of fragments that another one has in the same form."""
     fragments = manifest.fragments if other is None else FragmentList(manifest.fragments.beyond(other.fragments))
     return set(named_files(dataclasses.replace(manifest, fragments=fragments, transaction_file=""), root))
 
 
 def _continues(history: History, later: Manifest, made: Manifest) -> bool:
-    """Return whether a version is what its transaction makes of the one before."""
+    """Return whether a version is the result of its transaction on the preceding one."""
     if later.version != made.version + 1:
         return False
     try:

@@ -13,8 +13,8 @@ _LENGTH_OF_V2 = len("18446744073709551614.manifest")
 class ManifestNames(Mapping[int, str]):
     """The manifest file of each version, by ascending version.
 
-    Names of scheme V2 have one length, and the first of them is that of the latest version. The others are parsed once
-    someone asks for another version.
+    Names of scheme V2 have one length, and the first of them is that of the latest version. The others are parsed when
+    another version is looked up.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class ManifestNames(Mapping[int, str]):
     """The latest version; 0 if there is none."""
 
     naming: ManifestNaming
-    """The scheme that the names keep to."""
+    """The naming scheme."""
 
     def __init__(self, listed: Sequence[str]) -> None:
         self._listed = listed

@@ -1,4 +1,4 @@
-"""The files of a table: which belong to which of its branches, what they are, and which of them a version needs.
+"""The files of a table: their branches, their kinds, and the versions that need them.
 
 The directory of a branch holds those of branches whose names begin with its own: `tree/a` holds `tree/a/b`. Branches
 are found by their manifests, whether or not a file names them.
@@ -61,8 +61,8 @@ class OwnFile:
     path : str
         Relative to the table, or its branch.
     owner : str
-        What a version names that needs the file: the file itself, the data file that it belongs to, or the directory of
-        an index; relative as well.
+        The path by which versions name the file: its own, that of its data file, or the directory of an index; relative
+        too.
     """
 
     kind: FileKind
@@ -71,7 +71,7 @@ class OwnFile:
 
 
 def branch_roots(store: ObjectStore, main: str) -> frozenset[str]:
-    """Return the directories of all branches, the main one included, by the place of the main one."""
+    """Return the directories of all branches, the main one included, given the path of the main one."""
     roots = {main}
     marker = f"/{VERSIONS_DIRECTORY}/"
     for info in store.list_tree(f"{main}/{BRANCH_TREE}"):
@@ -82,7 +82,7 @@ def branch_roots(store: ObjectStore, main: str) -> frozenset[str]:
 
 
 def owner_of(path: str, roots: Set[str]) -> str | None:
-    """Return the innermost of some directories that a file is in."""
+    """Return the innermost of some directories that contains a file."""
     while path:
         path = path.rpartition("/")[0]
         if path in roots:
@@ -91,7 +91,7 @@ def owner_of(path: str, roots: Set[str]) -> str | None:
 
 
 def classify(path: str) -> OwnFile | None:
-    """Return what a file is by its path relative to the table; None if it is none that may ever be deleted."""
+    """Return the kind of a file by its path relative to the table; None if a cleanup must never delete it."""
     directory, *rest = path.split("/")
     if not rest or directory not in _DIRECTORIES:
         return None
@@ -108,7 +108,7 @@ def classify(path: str) -> OwnFile | None:
 
 
 def named_files(manifest: Manifest, root: str) -> Iterator[str]:
-    """Yield what a version names that has to be there: files, and directories of indices; paths in the store.
+    """Yield the paths in the store that a version requires: files, and directories of indices.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def named_files(manifest: Manifest, root: str) -> Iterator[str]:
         if deletion is not None:
             yield f"{place_of(deletion, root, manifest.bases)}/{deletion.path(fragment.id)}"
         for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
-            if isinstance(sequence, ExternalFile):  # It does not say in which branch it lies.
+            if isinstance(sequence, ExternalFile):  # The manifest does not name its branch.
                 yield from (f"{place}/{sequence.path}" for place in (root, *manifest.bases.values()))
     for index in manifest.indices:
         place = root if index.base_id is None else manifest.bases[index.base_id]

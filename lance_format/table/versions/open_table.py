@@ -1,4 +1,4 @@
-"""A table that is open at one of its versions, and moves on with its own changes."""
+"""A table that is open at one of its versions, and moves with its own changes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _T = TypeVar("_T")
 
 
 class OpenTable:
-    """The base of `LanceDataset`: the version that it shows, and how a change moves it to another.
+    """The base of `LanceDataset`: the version that it shows, and its move by a change.
 
-    Tags, branches, fragments, statistics and builders hold one of these, and so need not know `LanceDataset`.
+    Tags, branches, fragments, statistics and builders hold it, and so do not depend on `LanceDataset`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class OpenTable:
 
     @property
     def uri(self) -> str:
-        """The path or URI that it was opened with."""
+        """The path or URI given on opening."""
         return self._uri
 
     @property
@@ -47,5 +47,5 @@ class OpenTable:
         return result
 
     def _move(self, attempt: Callable[[TableVersion], TableVersion], conflict_retries: int = 10) -> None:
-        """Run a change that has no result but the version that it makes."""
+        """Run a change whose only result is the version that it makes."""
         self._change(lambda table: (attempt(table), None), conflict_retries)

@@ -1,17 +1,17 @@
-"""One shape for every change of a table: a plan, its tasks, their results, one commit.
+"""The shape of every change of a table: a plan, its tasks, their results, one commit.
 
 Making a *plan* reads a version of the table and writes nothing. The plan and its *tasks* are values, which can be
 pickled and sent to other processes. A task writes files that no reader sees, and returns a *result*, which is a value
-too. A task may run anywhere, and again if a first run was lost. The *commit* takes the results and makes one version of
-them. So one process, a pool of threads and a cluster run a change alike:
+too. A task may run anywhere, and again if a first run was lost. The *commit* makes one version of the results. One
+process, a pool of threads and a cluster run a change alike:
 
 >>> plan = dataset.plan_update({"name": "upper(name)"}, where="id > 5", split_size_bytes=1 << 26)  # doctest: +SKIP
 >>> results = list(pool.map(lambda task: task.execute(dataset), plan.tasks))  # doctest: +SKIP
 >>> plan.commit(dataset, results)  # doctest: +SKIP
 UpdateResult(num_rows_updated=1044)
 
-All files of a plan carry its uuid in their names, or are named in its results. So a commit that fails, and a plan that
-is given up, can delete them.
+All files of a plan carry its uuid in their names, or its results name them. A failed commit and an aborted plan can
+therefore delete them.
 """
 
 from __future__ import annotations
@@ -72,23 +72,23 @@ class ChangeTask(ABC, Generic[R]):
     read_version : int
         The version that the change was planned on.
     number : int
-        Tells the tasks of a plan apart.
+        Number of the task within the plan.
     """
 
     __slots__ = ()
     read_version: int
-    if TYPE_CHECKING:  # A dataclass takes a property of its base for the default of its field.
+    if TYPE_CHECKING:  # A dataclass would use a property of its base as the default of its field.
 
         @property
         def number(self) -> int:
-            """Number that tells the tasks of a plan apart."""
+            """Number of the task within the plan."""
 
     @abstractmethod
     def run(self, table: TableVersion) -> R:
-        """Do the work, given the version that the change was planned on."""
+        """Run the task on the version that the change was planned on."""
 
     def execute(self, dataset: OpenTable) -> R:
-        """Do the work: write files that no reader sees before the commit, and return the result.
+        """Run the task: write files that no reader sees before the commit, and return the result.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class ChangeTask(ABC, Generic[R]):
         Raises
         ------
         LanceError
-            If the work fails. A file that it has written stays until the plan is committed or aborted.
+            If the task fails. Its files remain until the plan is committed or aborted.
         """
         return self.run(check_out(dataset._table, self.read_version))
 
@@ -113,7 +113,7 @@ class ChangePlan(ABC, Generic[R, T]):
     uuid : str
         Identifies the transaction, and the files that its tasks write.
     tasks : sequence of ChangeTask
-        In no order that matters.
+        The tasks, in any order.
     """
 
     __slots__ = ()
@@ -123,14 +123,14 @@ class ChangePlan(ABC, Generic[R, T]):
 
     @abstractmethod
     def operation(self, draft: Draft, results: Sequence[R]) -> Operation | None:
-        """Return the operation that the results make, and write files that only the commit can write.
+        """Return the operation of the results, and write files that only the commit can write.
 
-        None if nothing is to change; then the commit makes no version.
+        None if nothing changes; the commit then makes no version.
 
         Parameters
         ----------
         draft : Draft
-            Of the version that the change was planned on. It is told the files.
+            The draft of the version that the change was planned on. The files are added to it.
         results : sequence
         """
 
@@ -151,12 +151,12 @@ class ChangePlan(ABC, Generic[R, T]):
         return ()
 
     def checked(self, results: Iterable[R]) -> list[R]:
-        """Return results, if there is one of each task.
+        """Check that there is one result per task, and return them.
 
         Raises
         ------
         InvalidInputError
-            If there is not.
+            If a result is missing, or there are several of one task.
         """
         given = list(results)
         counts = Counter(result.number for result in given)
@@ -177,16 +177,16 @@ class ChangePlan(ABC, Generic[R, T]):
         dataset : LanceDataset
             Any version of the table.
         results : iterable
-            One of each task.
+            One result per task.
 
         Raises
         ------
         InvalidInputError
-            If there is not one result of each task. Nothing was changed then, and no file deleted.
+            If there is not one result per task. Nothing is changed, and no file deleted.
         RetryableCommitConflictError
             If another writer changed the same rows: plan the change again. The files of the results are deleted.
         CommitStateUnknownError
-            If it is unclear whether the commit took place. The files stay.
+            If it is unclear whether the commit landed. The files are kept.
         """
         given = self.checked(results)
         table = check_out(dataset._table, self.read_version)
@@ -205,7 +205,7 @@ class ChangePlan(ABC, Generic[R, T]):
         ----------
         dataset : LanceDataset
         results : iterable
-            Those of the tasks that have ended.
+            Results of the tasks that have ended.
         """
         table = check_out(dataset._table, self.read_version)
         Draft(table, self.uuid, self._paths(table, list(results))).discard()
@@ -228,14 +228,14 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
     Returns
     -------
     TableVersion
-        The new version; the one given if nothing was to change.
+        The new version; the given one if nothing changed.
     T
         The outcome of the change.
 
     Raises
     ------
     LanceError
-        If a task or the commit fails. No file is left, unless it is unclear whether the commit took place.
+        If a task or the commit fails. No file is left, unless it is unclear whether the commit landed.
     """
     with Draft(table, plan.uuid) as draft:
         results = run_tasks(table, plan, executor)
@@ -244,7 +244,7 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
 
 
 def run_tasks(table: TableVersion, plan: ChangePlan[R, T], executor: Executor = map) -> list[R]:
-    """Run the tasks of a plan, and commit nothing; see `run_change`. Files of tasks stay even if one fails."""
+    """Run the tasks of a plan without committing; see `run_change`. Files of tasks remain even if one fails."""
     return list(executor(lambda task: task.run(table), plan.tasks))
 
 

@@ -1,9 +1,9 @@
-"""Rebase: a delete or an update, planned on one version, takes over what others did to its fragments meanwhile.
+"""Rebase of a delete or an update onto the concurrent changes of its fragments.
 
-`lance_format.table.transaction.conflicts` has checked that they may follow each other: since the version it was planned
-on, its fragments have at most lost rows, by deletion files. The rows it deletes itself are those of its own deletion
-files that were not deleted when it was planned. If none of them was deleted by another writer, both deletions are
-united; otherwise both changed the same row, and the operation has to be planned again.
+`lance_format.table.transaction.conflicts` has checked that the operation may follow: since the version it was planned
+on, its fragments have at most lost rows, by deletion files. The operation itself deletes the rows of its own deletion
+files that were live when it was planned. If no other writer deleted one of them, both deletions are united. Otherwise
+both changed the same row, and the operation must be planned again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def rebase(
     operation : Delete or Update
     planned_on, latest : Manifest
     files : list of str
-        The paths of the deletion files that are written are added to it. They are of no use unless the operation is
-        committed.
+        The paths of new deletion files are added to it. They are garbage unless the operation is committed.
 
     Raises
     ------
@@ -52,10 +51,10 @@ def rebase(
         before, now = planned_on.fragment(own.id), latest.fragment(own.id)
         if before is None or now is None:
             raise RetryableCommitConflictError(
-                f"fragment {own.id} of {root} is gone, in which this {operation.name} changed rows; nothing was"
+                f"fragment {own.id} of {root} no longer exists; this {operation.name} changed rows in it; nothing was"
                 " changed: run it again on the latest version"
             )
-        if own.files != before.files:  # It replaced columns in place, which nobody else can have done since.
+        if own.files != before.files:  # It replaced columns in place, which no other writer can have done since.
             updated.append(own)
             continue
         counted = dataclasses.replace(now, physical_rows=own.physical_rows)
@@ -78,8 +77,8 @@ def _unite(
     fragments: tuple[FragmentMetadata, ...],
     bases: Mapping[int, str],
 ) -> RowOffsets:
-    """Return the rows of a fragment that are deleted once both deletions are."""
-    physical_rows = fragments[1].physical_rows  # Whoever plans deletions counts the rows, if the table does not say.
+    """Return the rows of a fragment that are deleted by either deletion."""
+    physical_rows = fragments[1].physical_rows  # Planning of deletions counts the rows if the table does not.
     before, own, now = (
         read_deleted_rows(store, place_of(x.deletion_file, root, bases), x, physical_rows) for x in fragments
     )

@@ -1,11 +1,11 @@
-"""Tags and branches as a table stores them: a JSON file each, below the main branch.
+"""Stored form of tags and branches: a JSON file each, below the main branch.
 
     _refs/tags/<name>.json            which version of which branch a tag names
     _refs/branches/<name>.json        which version a branch started from; "/" in the name reads %2F
 
-Files are created only if they are absent, so that of two writers of one name one succeeds. A version that gets a tag or
-a branch must not be cleaned up meanwhile: whoever makes a reference looks whether the version is still there after the
-reference is in place, and a cleanup looks for references right before it deletes versions.
+Files are created only if they are absent, so one of two writers of a name succeeds. A version that gets a tag or a
+branch must not be cleaned up concurrently: the creator of a reference checks that the version still exists after the
+reference does, and a cleanup looks for references right before it deletes versions.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Tag:
         None for the main one.
     version : int
     manifest_size : int
-        Of the version's manifest, in bytes.
+        Bytes of the version's manifest.
     created_at, updated_at : str or None
-        Times as RFC 3339 has them, UTC, with nanoseconds; None in tags of early releases.
+        Times in UTC, as in RFC 3339 with nanoseconds; None in tags of early releases.
     metadata : mapping of str to str
     """
 
@@ -52,7 +52,7 @@ class Tag:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """Return what `Tags.list` says about it; keys and types are those of pylance."""
+        """Return the description in `Tags.list`; keys and types are those of pylance."""
         return {
             "branch": self.branch,
             "version": self.version,
@@ -73,11 +73,11 @@ class Branch:
         None for the main one.
     parent_version : int
     identifier : tuple of (int, str)
-        The versions at which its ancestors and it began, with an identity each, oldest first.
+        The versions that its ancestors and it start from, with an identity each, oldest first.
     create_at : int
         Seconds since the epoch, UTC.
     manifest_size : int
-        Of the parent's manifest, in bytes.
+        Bytes of the parent's manifest.
     metadata : mapping of str to str
     """
 
@@ -89,7 +89,7 @@ class Branch:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """Return what `Branches.list` says about it; keys and types are those of pylance."""
+        """Return the description in `Branches.list`; keys and types are those of pylance."""
         return {
             "parent_branch": self.parent_branch,
             "branch_identifier": list(self.identifier),
@@ -104,24 +104,24 @@ Ref = TypeVar("Ref", Tag, Branch)
 
 
 def now() -> str:
-    """Return the time as references store it."""
+    """Return the current time as references store it."""
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     whole = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
 
 
 def list_tags(store: ObjectStore, main: str) -> dict[str, Tag]:
-    """Read all tags of a table, by name; `main` is where its main branch is."""
+    """Read all tags of a table, by name, given the path of its main branch."""
     return _list(store, f"{main}/{TAGS_DIRECTORY}", _parse_tag)
 
 
 def list_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
-    """Read all branches of a table but the main one, by name."""
+    """Read all branches of a table except the main one, by name."""
     return _list(store, f"{main}/{BRANCHES_DIRECTORY}", _parse_branch)
 
 
 def list_named_versions(store: ObjectStore, main: str, branch: str | None) -> set[int]:
-    """Return the versions of a branch, or of the main one, that have tags or that other branches start from."""
+    """Return the versions of a branch with tags, or that other branches start from; see `list_tags`."""
     tagged = {tag.version for tag in list_tags(store, main).values() if tag.branch == branch}
     return tagged.union(
         started.parent_version for started in list_branches(store, main).values() if started.parent_branch == branch
@@ -129,38 +129,46 @@ def list_named_versions(store: ObjectStore, main: str, branch: str | None) -> se
 
 
 def load_tag(store: ObjectStore, main: str, name: str) -> Tag | None:
-    """Read a tag; None if there is none of that name."""
+    """Read a tag; None if it does not exist; see `list_tags`."""
     return _load(store, _path(main, TAGS_DIRECTORY, check_tag_name(name)), _parse_tag)
 
 
 def load_branch(store: ObjectStore, main: str, name: str) -> Branch | None:
-    """Read where a branch started; None if there is none of that name."""
+    """Read the start of a branch; None if the branch does not exist; see `list_tags`."""
     return _load(store, _path(main, BRANCHES_DIRECTORY, check_branch_name(name)), _parse_branch)
 
 
 def create_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
     """Store a new tag or branch.
 
+    Parameters
+    ----------
+    store : ObjectStore
+    main : str
+        The path of the main branch.
+    name : str
+    ref : Tag or Branch
+
     Raises
     ------
     InvalidInputError
-        If there is one of that name.
+        If the tag or branch exists.
     """
     path, content = _ref_path(main, name, ref), _serialize(ref)
     try:
         store.put_if_absent(path, content)
     except ObjectExistsError as error:
-        if store.read(path, _MAX_REF_BYTES) != content:  # It may be this very call's, whose reply was lost.
+        if store.read(path, _MAX_REF_BYTES) != content:  # This very call may have created it and lost the reply.
             kind = type(ref).__name__.lower()
             raise InvalidInputError(f"the {kind} {name!r} of {main} exists; choose another name") from error
     except StorageError:
-        with contextlib.suppress(StorageError):  # It may be there all the same.
+        with contextlib.suppress(StorageError):  # It may exist all the same.
             store.delete_exact(path, content)
         raise
 
 
 def replace_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
-    """Store a tag or branch in place of one that exists."""
+    """Replace an existing tag or branch; see `create_ref`."""
     path, content = _ref_path(main, name, ref), _serialize(ref)
     try:
         store.put(path, content)
@@ -174,7 +182,7 @@ def replace_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> 
 
 
 def delete_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
-    """Delete the file of a tag or branch, unless it has become another one."""
+    """Delete the file of a tag or branch, unless another one has replaced it; see `create_ref`."""
     path = _ref_path(main, name, ref)
     with contextlib.suppress(ObjectNotFoundError):
         content = store.read(path, _MAX_REF_BYTES)
@@ -184,7 +192,13 @@ def delete_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> N
 
 
 def check_metadata(metadata: Any) -> dict[str, str]:
-    """Return the metadata of a reference, once it is shown to be a mapping of strings to strings."""
+    """Check and return the metadata of a reference.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not a mapping of strings to strings.
+    """
     if not isinstance(metadata, Mapping) or not all(isinstance(x, str) for pair in metadata.items() for x in pair):
         raise InvalidInputError(f"the metadata is {metadata!r}; a mapping of strings to strings is needed")
     return dict(metadata)
@@ -201,7 +215,7 @@ def _path(main: str, directory: str, name: str) -> str:
 def _list(store: ObjectStore, directory: str, parse: Callable[[dict[str, Any]], Ref]) -> dict[str, Ref]:
     found = {}
     for file in sorted(store.list_names(directory)):
-        # Not those that are being written.
+        # Skip those being written.
         if file.endswith(_SUFFIX) and not file.startswith(".tmp_"):
             ref = _load(store, f"{directory}/{file}", parse)
             if ref is not None:  # Else it was deleted since it was listed.

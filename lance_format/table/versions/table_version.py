@@ -1,4 +1,4 @@
-"""One version of a table, as those see it who read it or plan a change of it."""
+"""One version of a table, for reading it or planning a change of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from lance_format.version import FileVersion
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A version of a table, and where it is.
+    """A version of a table, and its location.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class TableVersion:
     manifest : Manifest
     storage_options : mapping of str to str
     cache : SearchCache
-        Of the table, shared by all of its versions that were made from one.
+        The cache of the table, shared by all versions derived from one.
     """
 
     uri: str
@@ -68,7 +68,7 @@ class TableVersion:
     cache: SearchCache = field(default_factory=SearchCache, repr=False, compare=False)
 
     def history(self) -> History:
-        """List the versions that the table has now."""
+        """List the current versions of the table."""
         return load_history(self.store, self.root)
 
     def latest(self) -> TableVersion:
@@ -77,16 +77,16 @@ class TableVersion:
         return self if latest is self.manifest else dataclasses.replace(self, manifest=latest)
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentReader:
-        """Return how some columns of a fragment are read."""
+        """Return a reader of some columns of a fragment."""
         return FragmentReader(self.store, self.root, fragment, schema, self.cache, self.manifest.bases)
 
     def num_rows(self, fragments: Sequence[FragmentMetadata] | None = None) -> npt.NDArray[np.int64]:
-        """Return how many live rows fragments have; files are opened only where the manifest does not say.
+        """Count the live rows of fragments. Files are opened only if the manifest lacks their numbers.
 
         Parameters
         ----------
         fragments : sequence of FragmentMetadata, optional
-            Of the table; all if not given.
+            Fragments of the table, by default all.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class TableVersion:
         retry: RetryPolicy = DEFAULT_RETRY,
         precondition: Precondition | None = None,
     ) -> TableVersion:
-        """Make an operation, planned on this version, the next one; see `lance_format.table.versions.commit.commit`."""
+        """Commit an operation that was planned on this version; see `lance_format.table.versions.commit.commit`."""
         transaction = Transaction(self.manifest.version, operation)
         if uuid is not None:
             transaction = dataclasses.replace(transaction, uuid=uuid)
@@ -122,25 +122,25 @@ class TableVersion:
         max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
         file_version: FileVersion | None = None,
     ) -> list[FragmentMetadata]:
-        """Write rows into data files, which no reader sees before they are committed.
+        """Write rows into data files, which no reader sees before the commit.
 
         Parameters
         ----------
         batches : iterable of pa.RecordBatch
             Consumed one by one.
         schema : Schema
-            The columns, with the ids of their fields.
+            The columns with field ids.
         uuid : str
-            Of the transaction that is to commit them.
+            The uuid of the transaction that will commit them.
         max_rows_per_file, max_bytes_per_file : int
-            A data file is closed when it reaches either.
+            A data file is closed when it reaches either limit.
         file_version : FileVersion, optional
-            Of the data files; that of the table if not given.
+            Version of the data files, by default that of the table.
 
         Returns
         -------
         list of FragmentMetadata
-            Empty if there was no row. After an exception none of the files is left.
+            Empty if there is no row. After an exception none of the files is left.
         """
         version = file_version or self.manifest.file_version
         version.require_writable()
@@ -156,24 +156,24 @@ class TableVersion:
 
 _T = TypeVar("_T")
 Attempt = Callable[[TableVersion], tuple[TableVersion, _T]]
-"""A change of a version: it returns the version that it made, and its result."""
+"""A change of a version, which returns the version that it made, and its result."""
 
 
 def change(
     table: TableVersion, attempt: Attempt[_T], *, max_attempts: int = 10, max_seconds: float = math.inf
 ) -> tuple[TableVersion, _T]:
-    """Plan and commit a change, again on the latest version whenever another writer was faster.
+    """Plan and commit a change, and restart on the latest version after conflicts with other writers.
 
     Parameters
     ----------
     table : TableVersion
-        What the change is planned on first.
+        The version that the change is planned on first.
     attempt : callable
-        Plans the change on a version, commits it, and returns the new version and a result. It leaves no files when it
+        Plans the change on a version, commits it, and returns the new version and a result. It leaves no files if it
         fails.
     max_attempts : int
     max_seconds : float
-        No attempt but the first starts later.
+        No attempt except the first starts later.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def change(
     Raises
     ------
     LanceError
-        What the last attempt raises.
+        The error of the last attempt.
     """
     start = time.monotonic()
     for _ in range(max_attempts - 1):
@@ -205,20 +205,20 @@ def change(
 
 @dataclass(slots=True)
 class Draft:
-    """The files of a change that is not committed yet: a context manager that deletes them if it comes to nothing.
+    """The files of an uncommitted change: a context manager that deletes them if the change does not land.
 
-    That is certain if nobody has tried to commit the change, and if a commit says so by its error. After an interrupt
-    the versions of the table are asked.
+    A change that was never committed, or whose commit raised a definite error, has not landed. After an interrupt the
+    versions of the table decide.
 
     Parameters
     ----------
     table : TableVersion
     uuid : str
-        The names of its data files carry it.
+        It is part of the names of the data files.
     paths : list of str
-        Files of other kinds, in the store. A file is added before it is written.
+        Paths of other files in the store. A file is added before it is written.
     is_shared : bool
-        Whether others may commit the same files, so that the versions are asked in any case.
+        Whether other processes may commit the same files, so that the versions decide in any case.
     """
 
     table: TableVersion
@@ -242,13 +242,13 @@ class Draft:
     def commit(
         self, operation: Operation, *, uuid: str | None = None, precondition: Precondition | None = None
     ) -> TableVersion:
-        """Make an operation that refers to the files the next version; see `TableVersion.commit`.
+        """Commit an operation that refers to the files; see `TableVersion.commit`.
 
         Parameters
         ----------
         operation : Operation
         uuid : str, optional
-            Of the transaction; that of the files if not given.
+            The uuid of the transaction, by default that of the files.
         precondition : callable, optional
         """
         self._identity = self.uuid if uuid is None else uuid
@@ -257,7 +257,7 @@ class Draft:
         return made
 
     def discard(self) -> None:
-        """Delete the files, if the versions of the table tell that none of them refers to the files."""
+        """Delete the files if no version of the table refers to them."""
         identity = self.uuid if self._identity is None else self._identity
         with contextlib.suppress(LanceError):
             if not self.table.history().find_transaction(identity, self.table.manifest.version, strays=True):
