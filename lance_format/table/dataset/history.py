@@ -16,6 +16,7 @@ from lance_format.table.maintenance.migration import migrate_manifest_names
 from lance_format.table.maintenance.validation import validate
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.cleanup import clean_up, explain_cleanup
+from lance_format.table.versions.cleanup_plan import FILES_PER_TASK, CleanupPlan, plan_cleanup
 from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupPolicy, CleanupStats
 from lance_format.table.versions.history import summarize
 from lance_format.table.versions.open_table import OpenTable
@@ -130,6 +131,43 @@ class DatasetHistory(OpenTable):
         )
         table = self._table
         return clean_up(table.store, table.root, table.manifest.branch, table.manifest.version, policy)
+
+    def begin_cleanup(
+        self,
+        older_than: datetime.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Iterable[int] | None = None,
+        files_per_task: int = FILES_PER_TASK,
+    ) -> CleanupPlan:
+        """Remove old versions of this branch, and plan to delete the files that only they need, by tasks.
+
+        Tasks run anywhere; see `lance_format.table.versions.cleanup_plan`. The commit of their results makes no
+        version, and returns what `cleanup_old_versions` does. Files that are left are for the next cleanup.
+
+        Parameters
+        ----------
+        older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, delete_rate_limit, versions
+            See `cleanup_old_versions`.
+        files_per_task : int
+            How many files a task deletes.
+
+        Returns
+        -------
+        CleanupPlan
+        """
+        policy = CleanupPolicy.choose(
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+            delete_rate_limit=delete_rate_limit,
+        )
+        return plan_cleanup(self._table, policy, files_per_task)
 
     def explain_cleanup_old_versions(
         self,

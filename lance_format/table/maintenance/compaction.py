@@ -25,11 +25,12 @@ from lance_format.table.maintenance.compaction_options import CompactionOptions
 from lance_format.table.maintenance.kept_lineage import with_lineage
 from lance_format.table.transaction.operations import Rewrite, RewriteGroup
 from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import commit
 from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask, run_change
+from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import FileVersion
 

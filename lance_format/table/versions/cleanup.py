@@ -15,14 +15,13 @@ race is a restore of a version while it is removed.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lance_format.errors import InvalidInputError, LanceError, StorageError, VersionNotFoundError
+from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.metadata_values import parse_unsigned
-from lance_format.object_store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.layout import main_location
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
@@ -33,8 +32,9 @@ from lance_format.table.versions.cleanup_policy import (
     CleanupReferencedBranch,
     CleanupStats,
 )
+from lance_format.table.versions.garbage import GarbageFile, is_named, no_counts, remove_directories, remove_files
 from lance_format.table.versions.history import History, load_detached, load_history
-from lance_format.table.versions.named_files import FileKind, OwnFile, branch_roots, classify, named_files, owner_of
+from lance_format.table.versions.named_files import branch_roots, classify, named_files, owner_of
 from lance_format.table.versions.refs import list_branches, list_tags
 
 _DEFAULT_AUTOMATIC_AGE = "14days"
@@ -67,6 +67,33 @@ def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, 
     return _Cleanup(store, root, branch, kept_from, policy).run()
 
 
+def begin_cleanup(
+    store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy
+) -> tuple[list[GarbageFile], CleanupStats]:
+    """Remove old versions of a branch, and return the files that nothing needs since.
+
+    Parameters
+    ----------
+    store, root, branch, kept_from, policy
+        See `clean_up`.
+
+    Returns
+    -------
+    list of GarbageFile
+        For `remove_files`.
+    CleanupStats
+        Of the versions.
+
+    Raises
+    ------
+    InvalidInputError, CorruptFileError, NotSupportedError
+        As `clean_up` does.
+    """
+    cleanup = _Cleanup(store, root, branch, kept_from, policy)
+    garbage = cleanup.remove_versions()
+    return garbage, cleanup.stats
+
+
 def explain_cleanup(
     store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy, max_files: int
 ) -> CleanupExplanation:
@@ -84,15 +111,6 @@ def explain_cleanup(
     InvalidInputError, CorruptFileError, NotSupportedError
     """
     return _Cleanup(store, root, branch, kept_from, policy).explain(max_files)
-
-
-@dataclass(frozen=True, slots=True)
-class _Garbage:
-    """A deletable file, and whether a removed version names it."""
-
-    info: ObjectInfo
-    file: OwnFile
-    is_known: bool
 
 
 @dataclass(slots=True)
@@ -124,9 +142,20 @@ class _Cleanup:
         self._known: set[str] = set()
         self._seen: set[str] = set()
         self._held: set[int] = set()
-        self._counts = dict.fromkeys((field.name for field in dataclasses.fields(CleanupStats)), 0)
+        self._rate = policy.delete_rate_limit
+        self._counts = no_counts()
+
+    @property
+    def stats(self) -> CleanupStats:
+        return CleanupStats(**self._counts)
 
     def run(self) -> CleanupStats:
+        garbage = self.remove_versions()
+        remove_directories(self._store, remove_files(self._store, self._root, garbage, self._counts, self._rate))
+        return self.stats
+
+    def remove_versions(self) -> list[GarbageFile]:
+        """Remove versions, and return the files that nothing needs since."""
         roots = branch_roots(self._store, self._main)
         history = load_history(self._store, self._root)
         old = self._inspect(history)
@@ -134,8 +163,7 @@ class _Cleanup:
         garbage = list(self._garbage(roots))
         self._remove_versions(history, old)
         self._protect_news()
-        self._remove_files([each for each in garbage if not self._is_used(each.file)])
-        return CleanupStats(**self._counts)
+        return [each for each in garbage if not is_named(each.file, self._root, self._used)]
 
     def explain(self, max_files: int) -> CleanupExplanation:
         roots = branch_roots(self._store, self._main)
@@ -148,13 +176,13 @@ class _Cleanup:
                 self._count_version(found[-1].size_bytes)
         self._protect_others(roots)
         for each in self._garbage(roots):
-            self._count_file(each)
+            each.count(self._counts)
             path, size = each.info.path, each.info.size_bytes
             found.append(CleanupCandidateFile(path, each.file.kind.value, not each.is_known, size))
         is_cut = 0 < max_files < len(found)
         return CleanupExplanation(
             self._kept_from,
-            CleanupStats(**self._counts),
+            self.stats,
             found[:max_files],
             is_cut,
             max_files,
@@ -242,19 +270,16 @@ class _Cleanup:
         self._seen.add(path)
         self._used.update(named_files(manifest, root))
 
-    def _is_used(self, file: OwnFile) -> bool:
-        return f"{self._root}/{file.owner}" in self._used or f"{self._root}/{file.path}" in self._used
-
-    def _garbage(self, roots: frozenset[str]) -> Iterator[_Garbage]:
+    def _garbage(self, roots: frozenset[str]) -> Iterator[GarbageFile]:
         """Yield the files that may be deleted according to the versions read so far."""
         verified = self._started - _UNVERIFIED_AGE_SECONDS
         for info in self._store.list_tree(self._root):
             file = classify(info.path[len(self._root) + 1 :])
-            if file is None or self._is_used(file) or owner_of(info.path, roots) != self._root:
+            if file is None or is_named(file, self._root, self._used) or owner_of(info.path, roots) != self._root:
                 continue
             known = f"{self._root}/{file.owner}" in self._known
             if known or self._policy.delete_unverified or info.modified < verified:
-                yield _Garbage(info, file, known)
+                yield GarbageFile(info, file, known)
 
     def _remove_versions(self, history: History, old: Sequence[int]) -> None:
         """Delete manifests, oldest first, several at once."""
@@ -292,29 +317,6 @@ class _Cleanup:
     def _count_version(self, size_bytes: int) -> None:
         self._counts["old_versions"] += 1
         self._counts["bytes_removed"] += size_bytes
-
-    def _count_file(self, garbage: _Garbage) -> None:
-        self._counts["bytes_removed"] += garbage.info.size_bytes
-        if garbage.file.kind is not FileKind.TEMPORARY:
-            self._counts[f"{garbage.file.kind.value}_files_removed"] += 1
-
-    def _remove_files(self, garbage: Sequence[_Garbage]) -> None:
-        directories = set()
-        for each in garbage:
-            path = each.info.path
-            if self._policy.delete_rate_limit is not None:
-                time.sleep(1 / self._policy.delete_rate_limit)
-            try:
-                self._store.delete(path)
-            except StorageError:
-                self._counts["failed_deletes"] += 1
-                continue
-            self._count_file(each)
-            directory = path.rpartition("/")[0]
-            while directory.count("/") > self._root.count("/") + 1:  # Those of the table stay.
-                directories.add(directory)
-                directory = directory.rpartition("/")[0]
-        self._store.remove_if_empty(sorted(directories, key=len, reverse=True))
 
 
 def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from lance_format.errors import InvalidInputError
+from lance_format.table.versions.change_result import ChangeResult
 
 DEFAULT_AGE = datetime.timedelta(days=14)
 """The default minimum age of a version to remove."""
@@ -54,8 +55,8 @@ class CleanupPolicy:
                 raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 is needed")
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupStats:
+@dataclass(frozen=True, eq=False)
+class CleanupStats(ChangeResult):
     """Counts of what a cleanup removed, or would remove.
 
     Parameters

@@ -19,10 +19,10 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.checkout import check_out
@@ -45,25 +45,7 @@ Executor = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """A function like `map`, such as that of a pool of threads."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChangeResult(Mapping[str, Any]):
-    """The outcome of a change: its fields are attributes, and keys as in the dicts that pylance returns."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in list(self):
-            raise KeyError(name)
-        return getattr(self, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return (item.name for item in dataclasses.fields(self))
-
-    def __len__(self) -> int:
-        return len(dataclasses.fields(self))
-
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(self.values())))
-
-
+@checked_methods
 class ChangeTask(ABC, Generic[R]):
     """A part of a planned change: a value that can be pickled.
 
@@ -103,6 +85,7 @@ class ChangeTask(ABC, Generic[R]):
         return self.run(check_out(dataset._table, self.read_version))
 
 
+@checked_methods
 class ChangePlan(ABC, Generic[R, T]):
     """A planned change: a value that can be pickled.
 

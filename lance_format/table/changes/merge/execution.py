@@ -34,8 +34,9 @@ from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask, divide_fragments
 from lance_format.table.transaction.operations import Update
+from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.commit import Precondition
-from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask, run_change
+from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 

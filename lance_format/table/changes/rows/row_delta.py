@@ -26,9 +26,10 @@ from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
 from lance_format.table.transaction.operations import Delete, Update
+from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import ChangePlan, ChangeResult
+from lance_format.table.versions.planned_change import ChangePlan
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 

@@ -21,7 +21,8 @@ from lance_format.table.scan.projection import Filter
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask
 from lance_format.table.transaction.operations import Update
-from lance_format.table.versions.planned_change import ChangePlan, ChangeResult, ChangeTask
+from lance_format.table.versions.change_result import ChangeResult
+from lance_format.table.versions.planned_change import ChangePlan, ChangeTask
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import FileVersion
 

@@ -1,0 +1,90 @@
+"""Files that nothing needs, and their deletion."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+
+from lance_format.errors import StorageError
+from lance_format.object_store import ObjectInfo, ObjectStore
+from lance_format.table.versions.cleanup_policy import CleanupStats
+from lance_format.table.versions.named_files import FileKind, OwnFile
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageFile:
+    """File that may go. Can be pickled.
+
+    Parameters
+    ----------
+    info : ObjectInfo
+    file : OwnFile
+    is_known : bool
+        Whether a version that goes names it.
+    """
+
+    info: ObjectInfo
+    file: OwnFile
+    is_known: bool
+
+    def count(self, counts: dict[str, int]) -> None:
+        """Count it as removed, by the names of `CleanupStats`."""
+        counts["bytes_removed"] += self.info.size_bytes
+        if self.file.kind is not FileKind.TEMPORARY:
+            counts[f"{self.file.kind.value}_files_removed"] += 1
+
+
+def is_named(file: OwnFile, root: str, names: Set[str]) -> bool:
+    """True if a file, or what it belongs to, is among what versions name; see `named_files`."""
+    return f"{root}/{file.owner}" in names or f"{root}/{file.path}" in names
+
+
+def no_counts() -> dict[str, int]:
+    """Return zeros, by the names of `CleanupStats`."""
+    return dict.fromkeys((field.name for field in dataclasses.fields(CleanupStats)), 0)
+
+
+def remove_files(
+    store: ObjectStore, root: str, garbage: Iterable[GarbageFile], counts: dict[str, int], rate: float | None
+) -> set[str]:
+    """Delete files.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the branch in the store.
+    garbage : iterable of GarbageFile
+    counts : dict of str to int
+        Is told what was removed, by the names of `CleanupStats`.
+    rate : float, optional
+        The most files that are deleted in a second.
+
+    Returns
+    -------
+    set of str
+        Directories that may be empty now.
+    """
+    directories: set[str] = set()
+    for each in garbage:
+        path = each.info.path
+        if rate is not None:
+            time.sleep(1 / rate)
+        try:
+            store.delete(path)
+        except StorageError:
+            counts["failed_deletes"] += 1
+            continue
+        each.count(counts)
+        directory = path.rpartition("/")[0]
+        while directory.count("/") > root.count("/") + 1:  # Those of the table stay.
+            directories.add(directory)
+            directory = directory.rpartition("/")[0]
+    return directories
+
+
+def remove_directories(store: ObjectStore, directories: Iterable[str]) -> None:
+    """Remove directories that are empty."""
+    store.remove_if_empty(sorted(directories, key=len, reverse=True))
