@@ -7,7 +7,11 @@ option                   value
 ======================== ============================================================================================
 `__lance.ask`            the question that a forked worker answers; see `connector.planner.answers`
 `__lance.schema`         the columns that the question is about, as JSON
-`__lance.catalog`        `true` for a table whose columns and options are those that a catalog has for it
+`__lance.action`         what a catalog has Python do, instead of a question; see `connector.catalog.actions`
+`__lance.details`        what the action needs, as a JSON object
+`__lance.properties`     the properties of the table that a write makes, as a JSON object
+`__lance.catalog`        `true` for a table whose columns and options are those that the session catalog has for it;
+                         `own` for a table of a catalog of Lance tables
 `__lance.mode`           `create` if a write has to make the table
 `__lance.names_checked`  `true` if columns to write do not differ in case only, or the session tells such columns apart
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
@@ -26,6 +30,9 @@ from __future__ import annotations
 PREFIX = "__lance."
 ASK = "__lance.ask"
 SCHEMA = "__lance.schema"
+ACTION = "__lance.action"
+DETAILS = "__lance.details"
+PROPERTIES = "__lance.properties"
 CATALOG = "__lance.catalog"
 SAVING = "__lance.mode"
 NAMES_CHECKED = "__lance.names_checked"

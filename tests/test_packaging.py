@@ -94,6 +94,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(built: Path) -> None:
     for package in _PACKAGES:
         assert f"{package}/py.typed" in names
     assert "connector/planner/java/DefaultSource.java" in names
+    assert "connector/catalog/java/Catalog.java" in names
     for extra in ("connect", "pandas"):
         assert f"Provides-Extra: {extra}\n" in metadata
 

@@ -127,6 +127,18 @@ def check_against_table(wanted: pa.Schema, stored: pa.Schema, options: tuple[Col
             )
 
 
+def stated_options(schema: pa.Schema) -> dict[str, str]:
+    """Return how the columns of a table are stored, as options by their full names.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the table.
+    """
+    stated = {f"{field.name}.{name}": _state(field, name) for field in schema for name in PROPERTIES}
+    return {name: value for name, value in stated.items() if value is not None}
+
+
 def _find(schema: pa.Schema, option: ColumnOption) -> int:
     found = [index for index, name in enumerate(schema.names) if name.lower() == option.column]
     if len(found) != 1:

@@ -146,7 +146,7 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     ----------
     source : callable
         Makes the data source of options: the class `LanceDataSource`.
-    question : {"describe", "exists", "misfit", "bounds", "plan"}
+    question : {"describe", "exists", "misfit", "bounds", "plan", "act"}
     options : mapping of str to str
     schema : str, optional
         The columns that it is about, as JSON.
@@ -196,6 +196,11 @@ def _misfit(source: Any, schema: str) -> dict[str, Any]:
     return {"misfit": source.misfit(_parse_schema(schema))}
 
 
+def _act(source: Any, schema: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = source.act(None if schema is None else _parse_schema(schema))
+    return found
+
+
 def _bounds(source: Any, schema: str) -> dict[str, Any]:
     found: dict[str, Any] = source.bounds(_parse_schema(schema))
     return found
@@ -232,6 +237,7 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "misfit": _misfit,
     "bounds": _bounds,
     "plan": _plan,
+    "act": _act,
 }
 
 

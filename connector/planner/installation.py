@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from connector.planner.answers import Source
 
 SETTING = "spark.lance.planner.enabled"
-_SOURCES = Path(__file__).with_name("java")
+_CATALOG = "spark.sql.catalog.lance"
+_SOURCES = tuple(Path(__file__).parents[1] / room / "java" for room in ("planner", "catalog"))
 _PACKAGE = "lance"
 _NAME = "lance-planner-"
 _JAVA_VERSION = 8
@@ -57,6 +58,7 @@ def _install(spark: SparkSession, source: Source) -> bool:
         _load(jvm, gateway, loader)
     _answer_questions(gateway, loader, source)
     _ship(context, loader)
+    _name_catalog(spark)
     return True
 
 
@@ -75,7 +77,7 @@ def _load(jvm: Any, gateway: Any, loader: Any) -> None:
     """Compile the classes, and load all of them from a jar that the JVM removes when it ends."""
     directory = Path(tempfile.mkdtemp(prefix=_NAME))
     try:
-        sources = sorted(_SOURCES.glob("*.java"))
+        sources = sorted(source for folder in _SOURCES for source in folder.glob("*.java"))
         files = gateway.new_array(jvm.java.io.File, len(sources))
         for index, source in enumerate(sources):
             files[index] = jvm.java.io.File(str(source))
@@ -97,6 +99,14 @@ def _load(jvm: Any, gateway: Any, loader: Any) -> None:
     for path in classes:
         loader.loadClass(".".join(path.with_suffix("").parts))
     _field(loader, "jar").set(None, jar.getPath())
+
+
+def _name_catalog(spark: SparkSession) -> None:
+    """Give this session, and those that will be made in the same driver, a catalog, unless there is one of its name."""
+    if spark.conf.get(_CATALOG, None) is None:
+        spark.conf.set(_CATALOG, f"{_PACKAGE}.Catalog")
+        context: Any = spark.sparkContext
+        context._jsc.sc().conf().set(_CATALOG, f"{_PACKAGE}.Catalog")
 
 
 def _ship(context: Any, loader: Any) -> None:

@@ -61,6 +61,7 @@ calls `pyspark_lance.register(spark)`, lets Spark push to tables what they can d
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import MutableMapping
 from functools import cached_property
 from typing import Any, NoReturn
@@ -70,10 +71,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 import lance_format
+from connector.catalog.actions import act
+from connector.catalog.properties import split_properties
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, NAMES_CHECKED, SAVING, SCHEMA
+from connector.protocol import ASK, NAMES_CHECKED, PROPERTIES, SAVING, SCHEMA
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.types.compatibility import find_misfit
@@ -140,6 +143,10 @@ class LanceDataSource(DataSource):
         found = describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
 
+    def act(self, schema: StructType | None) -> dict[str, Any]:
+        """Do what a catalog asks for; see `connector.catalog.actions`."""
+        return act(self._given, schema)
+
     def exists(self) -> bool:
         """Return whether there is a table, or the branch of it, to be written to."""
         try:
@@ -169,7 +176,9 @@ class LanceDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
-        return LanceWriter(self._parsed_options, schema, mode, check_names=NAMES_CHECKED not in self._given)
+        named, config = split_properties(json.loads(self._given.get(PROPERTIES, "{}")))
+        options = LanceOptions.parse({**named, **self.options})
+        return LanceWriter(options, schema, mode, check_names=NAMES_CHECKED not in self._given, config=config)
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
         """Refuse to be read as a stream."""

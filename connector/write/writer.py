@@ -14,7 +14,7 @@ sends copies of it to the tasks and to the separate processes that commit or abo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ class LanceWriter(DataSourceArrowWriter):
         no table yet, nor when the write is committed.
     check_names : bool
         Whether new columns that differ in case only are refused.
+    config : mapping of str to str, optional
+        Entries of the configuration of a table that is created or replaced.
 
     Raises
     ------
@@ -64,7 +66,15 @@ class LanceWriter(DataSourceArrowWriter):
         If the table's directory cannot be written.
     """
 
-    def __init__(self, options: LanceOptions, schema: StructType, mode: str, *, check_names: bool = True) -> None:
+    def __init__(
+        self,
+        options: LanceOptions,
+        schema: StructType,
+        mode: str,
+        *,
+        check_names: bool = True,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
         self._path = branch_uri(options)
@@ -87,6 +97,7 @@ class LanceWriter(DataSourceArrowWriter):
             data_storage_version=options.file_format_version,
             enable_stable_row_ids=bool(options.enable_stable_row_ids),
             merge_schema=options.merge_schema,
+            config=config,
             **given,
         )
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import connector
 from connector import protocol
 
-JAVA = Path(connector.__file__).parent / "planner" / "java"
+JAVA = Path(connector.__file__).parent
 
 
 def names_in_java() -> set[str]:
     """Return the names that the Java sources spell out, or build of the prefix and a word."""
-    text = "\n".join(path.read_text() for path in sorted(JAVA.glob("*.java")))
+    text = "\n".join(path.read_text() for path in sorted(JAVA.glob("*/java/*.java")))
     built = re.findall(r'shown\("(\w+)"', text)
     return {*re.findall(r'"(__lance\.\w+)"', text), *(protocol.PREFIX + word for word in built)}
 

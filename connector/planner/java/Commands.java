@@ -175,7 +175,7 @@ final class Commands extends SparkStrategy {
     }
   }
 
-  private static String clause(Object change) {
+  static String clause(Object change) {
     if (change instanceof TableChange.AddColumn) return "ADD COLUMN";
     if (change instanceof TableChange.RenameColumn) return "RENAME COLUMN";
     if (change instanceof TableChange.DeleteColumn) return "DROP COLUMN";

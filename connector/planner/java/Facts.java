@@ -23,6 +23,9 @@ final class Facts {
   /** Asks for the columns of a schema, or for all that the options name if it is null. */
   static Facts of(Map options, StructType schema) { return new Facts(Python.ask("describe", options, schema)); }
 
+  /** Asks for all columns; what is wrong is raised as the driver's Python process has it. */
+  static Facts demanded(Map options) { return new Facts(Python.demand("describe", options, null)); }
+
   /** What keeps the table from being read with the schema that it was asked for; null if nothing does. */
   String misfit() { return (String) answer.get("misfit"); }
 

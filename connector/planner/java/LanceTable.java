@@ -26,9 +26,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.util.SchemaUtils$;
 
 /** A table as Spark plans reads and writes of it. What runs in tasks is Spark's own wrapper of Python. */
-final class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
+class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
   private final StructType schema;
-  private final Map options;
+  final Map options;
   private final boolean written;
   private final boolean isCatalogs;
   private Facts facts;

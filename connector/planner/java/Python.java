@@ -6,10 +6,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
+import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
 
 /**
  * Questions to Python. The driver's own Python process answers them through py4j, in a millisecond; where it does not, a
@@ -37,16 +39,32 @@ public final class Python {
   static Map askDriver(String what, Map options, StructType schema) {
     Function driver = callback;
     if (driver == null) return null;
-    Map question = new LinkedHashMap();
-    question.put("ask", what);
-    question.put("options", options);
-    question.put("schema", schema == null ? null : schema.json());
     try {
-      Map answer = parse((String) driver.apply(json(question)));
+      Map answer = parse((String) driver.apply(question(what, options, schema)));
       return answer.containsKey("error") ? null : answer;
     } catch (RuntimeException e) {
       return null;
     }
+  }
+
+  /** Asks for what changes something, or may not be there: an error is raised, and not a reason to ask a worker again. */
+  static Map demand(String what, Map options, StructType schema) {
+    Function driver = callback;
+    if (driver == null) return askWorker(what, options, schema);
+    Map answer = parse((String) driver.apply(question(what, options, schema)));
+    if (answer.containsKey("error")) {
+      Platform.throwException(QueryCompilationErrors$.MODULE$.pythonDataSourceError(
+          what.equals("act") ? (String) options.get("__lance.action") : what, NAME, (String) answer.get("error")));
+    }
+    return answer;
+  }
+
+  private static String question(String what, Map options, StructType schema) {
+    Map question = new LinkedHashMap();
+    question.put("ask", what);
+    question.put("options", options);
+    question.put("schema", schema == null ? null : schema.json());
+    return json(question);
   }
 
   static Map ask(String what, Map options, StructType schema) {

@@ -70,7 +70,7 @@ final class Versions {
   /** Refuses a version that does not have the columns of a relation, as Spark does for the tables of catalogs. */
   static void check(Facts facts, Map options) {
     if (facts.misfit() == null) return;
-    if (options.containsKey("__lance.catalog")) {
+    if ("true".equals(options.get("__lance.catalog"))) {
       throw new IllegalArgumentException(facts.misfit() + ". The schema is that of the catalog, which an ALTER TABLE or"
           + " another writer has parted from the table. To make both agree, read the table by its path, by"
           + " spark.read.format(\"lance\").load, and write what is to stay of it, by mode(\"overwrite\").saveAsTable");

@@ -30,6 +30,7 @@ class WriteKeywords(TypedDict, total=False):
     commit_message: str | None
     transaction_properties: Mapping[str, str] | None
     auto_cleanup_options: Mapping[str, int] | None
+    config: Mapping[str, str] | None
     max_rows_per_group: Any
     max_page_bytes: Any
     data_cache_bytes: Any
@@ -77,6 +78,8 @@ class WriteOptions:
     auto_cleanup_options : mapping, optional
         Automatic cleanups of a new table. Every `interval` versions, a cleanup removes versions older than
         `older_than_seconds` (two weeks by default), except the latest `retain_versions`.
+    config : mapping of str to str
+        Configuration entries of a table that is created or overwritten, set in the same version.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class WriteOptions:
     commit_message: str | None = None
     transaction_properties: Mapping[str, str] = field(default_factory=dict)
     auto_cleanup_options: Mapping[str, int] | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -109,6 +113,8 @@ class WriteOptions:
             raise InvalidInputError(
                 f'merge_schema is for mode "append"; with "{self.mode}" the data brings its own schema'
             )
+        if self.config and self.mode == "append":
+            raise InvalidInputError("config is for tables that are created or overwritten; an append keeps the table's")
         if self.data_storage_version is not None:
             FileVersion.parse(self.data_storage_version)
         merge_properties(self.transaction_properties, self.commit_message)
@@ -148,9 +154,10 @@ class WriteOptions:
         return merge_properties(self.transaction_properties, self.commit_message)
 
     @property
-    def config(self) -> dict[str, str]:
+    def first_config(self) -> dict[str, str]:
         """The configuration of a table that the write creates."""
-        return {} if self.auto_cleanup_options is None else auto_cleanup_entries(self.auto_cleanup_options)
+        cleanup = {} if self.auto_cleanup_options is None else auto_cleanup_entries(self.auto_cleanup_options)
+        return {**cleanup, **self.config}
 
 
 def _check_limit(name: str, value: int, maximum: int) -> None:

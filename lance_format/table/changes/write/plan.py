@@ -214,7 +214,7 @@ class TableWrite:
             tuple(fragments),
             self.schema,
             self.file_version,
-            {} if self.read_version else self.options.config,
+            self.options.config if self.read_version else self.options.first_config,
             stable_row_ids=self.options.enable_stable_row_ids or None,
         )
         return Transaction(self.read_version, operation, self.uuid, properties)

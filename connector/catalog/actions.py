@@ -1,0 +1,142 @@
+"""What the classes of a catalog have Python do.
+
+Each action takes the options that name the table or directory, by names in lower case, and what else the action needs,
+as a mapping of JSON; it returns a mapping of JSON.
+
+============== ============================ ==========================================================================
+action         takes                        does
+============== ============================ ==========================================================================
+`list`                                      `exists`, `namespaces` and `tables` of a directory
+`make`                                      creates a namespace
+`remove`       `cascade`                    removes one; `removed` is false if it is not empty
+`find`         `by_path`                    `state`: `table`, `dropped` or `absent`
+`describe`                                  `properties` of the version that the options name
+`create`       `mode`, `properties`, schema creates a table without rows, or replaces one
+`drop`         `purge`                      drops a table
+`rename`       `to`                         renames a table
+`alter`        `set`, `unset`               changes properties, in one version
+============== ============================ ==========================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.catalog.directories import (
+    create_directory,
+    has_table,
+    is_dropped,
+    list_directory,
+    mark_dropped,
+    remove_directory,
+    rename_table,
+)
+from connector.catalog.properties import check_changeable, describe_properties, split_properties
+from connector.options.column_options import apply_to_new
+from connector.options.options import LanceOptions
+from connector.options.snapshot import open_snapshot
+from connector.protocol import ACTION, DETAILS
+from connector.types.schemas import to_stored_schema
+from lance_format import LanceDataset
+
+
+def act(given: Mapping[str, str], schema: StructType | None) -> dict[str, Any]:
+    """Do what the option `__lance.action` says; see above.
+
+    Parameters
+    ----------
+    given : mapping of str to str
+        Options by their names in lower case.
+    schema : StructType, optional
+        Columns of a table to be created.
+    """
+    return _ACTIONS[given[ACTION]](given, json.loads(given.get(DETAILS, "{}")), schema)
+
+
+def _list(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
+    found = list_directory(Path(given["path"]))
+    if found is None:
+        return {"exists": False, "namespaces": [], "tables": []}
+    return {"exists": True, "namespaces": found[0], "tables": found[1]}
+
+
+def _make(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
+    create_directory(Path(given["path"]))
+    return {}
+
+
+def _remove(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    return {"removed": remove_directory(Path(given["path"]), cascade=details["cascade"])}
+
+
+def _find(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    path = Path(given["path"])
+    if not has_table(path):
+        return {"state": "absent"}
+    return {"state": "dropped" if is_dropped(path) and not details["by_path"] else "table"}
+
+
+def _describe(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
+    return {"properties": describe_properties(open_snapshot(LanceOptions.parse(given)))}
+
+
+def _create(given: Mapping[str, str], details: Any, schema: StructType | None) -> dict[str, Any]:
+    named, config = split_properties(details["properties"])
+    options = LanceOptions.parse({**given, **named})
+    columns = schema or StructType()
+    stored = apply_to_new(to_stored_schema(columns), options.column_options)
+    fields = [field.with_nullable(column.nullable) for field, column in zip(stored, columns, strict=True)]
+    plan = lance_format.plan_write(
+        options.path,
+        pa.schema(fields),
+        mode=details["mode"],
+        data_storage_version=options.file_format_version,
+        enable_stable_row_ids=bool(options.enable_stable_row_ids),
+        config=config,
+    )
+    with contextlib.ExitStack() as failed:
+        failed.callback(plan.abort, ())
+        plan.commit(())
+        failed.pop_all()
+    return {}
+
+
+def _drop(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    if details["purge"]:
+        LanceDataset.drop(given["path"])
+    else:
+        mark_dropped(Path(given["path"]))
+    return {}
+
+
+def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    rename_table(Path(given["path"]), Path(details["to"]))
+    return {}
+
+
+def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    changes = {**details["set"], **dict.fromkeys(details["unset"])}
+    check_changeable(list(changes))
+    lance_format.dataset(given["path"]).update_config(changes)
+    return {}
+
+
+_ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[str, Any]]] = {
+    "list": _list,
+    "make": _make,
+    "remove": _remove,
+    "find": _find,
+    "describe": _describe,
+    "create": _create,
+    "drop": _drop,
+    "rename": _rename,
+    "alter": _alter,
+}

@@ -1,0 +1,122 @@
+"""The layout of a catalog: directories are namespaces, and `<name>.lance` in one of them is a table.
+
+It is the layout of the directory namespace that pylance has (`lance.namespace`) without its table `__manifest`, so that
+a namespace is the root of such a one. A table that was dropped without being purged stays where it is, with an empty
+file `.lance-deregistered` beside its versions, by which both know that it is not to be listed.
+
+Names that start with a dot or an underscore, or that contain `$`, belong to others, and are no namespaces.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import lance_format
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, StorageError
+
+SUFFIX = ".lance"
+_DROPPED = ".lance-deregistered"
+_OTHERS = (".", "_")
+_RESERVED = "$"
+
+
+def list_directory(path: Path) -> tuple[list[str], list[str]] | None:
+    """Return the namespaces and the tables of a namespace, in order; None if there is no such namespace.
+
+    Parameters
+    ----------
+    path : Path
+        The directory of the namespace.
+    """
+    try:
+        names = sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StorageError(f"the directory {path} cannot be listed: {error}") from error
+    tables = [name for name in names if name.endswith(SUFFIX) and name != SUFFIX]
+    namespaces = [name for name in names if _is_namespace(name)]
+    return namespaces, [name.removesuffix(SUFFIX) for name in tables if not is_dropped(path / name)]
+
+
+def _is_namespace(name: str) -> bool:
+    return not name.startswith(_OTHERS) and not name.endswith(SUFFIX) and _RESERVED not in name
+
+
+def create_directory(path: Path) -> None:
+    """Create a namespace. It is no error if someone else has just done so."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"the namespace {path} cannot be created: {error}") from error
+
+
+def remove_directory(path: Path, *, cascade: bool) -> bool:
+    """Remove a namespace.
+
+    Parameters
+    ----------
+    path : Path
+    cascade : bool
+        Whether its tables and namespaces go as well: tables are purged.
+
+    Returns
+    -------
+    bool
+        Whether it was removed; it is not if it is not empty and `cascade` does not hold.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is something in it that is neither a table nor a namespace. What stands before it in the order of names
+        is gone by then.
+    """
+    if cascade:
+        for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False) and entry.name.endswith(SUFFIX):
+                LanceDataset.drop(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and _is_namespace(entry.name):
+                remove_directory(Path(entry.path), cascade=True)
+            else:
+                raise InvalidInputError(
+                    f"{entry.path} is neither a table nor a namespace, and is not removed: move or delete it, and drop"
+                    " the namespace again"
+                )
+    elif next(path.iterdir(), None) is not None:
+        return False
+    try:
+        path.rmdir()
+    except OSError as error:
+        raise StorageError(f"the namespace {path} cannot be removed: {error}") from error
+    return True
+
+
+def has_table(path: Path) -> bool:
+    """Return whether there is a table in a directory, dropped or not."""
+    try:
+        lance_format.dataset(path)
+    except DatasetNotFoundError:
+        return False
+    return True
+
+
+def is_dropped(path: Path) -> bool:
+    """Return whether the table in a directory was dropped without being purged."""
+    return (path / _DROPPED).exists()
+
+
+def mark_dropped(path: Path) -> None:
+    """Take a table out of the listings, and leave its files where they are."""
+    try:
+        (path / _DROPPED).touch()
+    except OSError as error:
+        raise StorageError(f"the table {path} cannot be dropped: {error}") from error
+
+
+def rename_table(path: Path, to: Path) -> None:
+    """Give a table another name, or another namespace."""
+    try:
+        path.rename(to)
+    except OSError as error:
+        raise StorageError(f"the table {path} cannot be renamed to {to}: {error}") from error

@@ -1,0 +1,346 @@
+package lance;
+
+import java.io.File;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A catalog of the Lance tables in a directory: what is in it, and where, is looked up whenever it is asked for. A table
+ * without a namespace whose name has a slash is the one at that path. Python does the work: see connector.catalog.
+ */
+public class Catalog implements StagingTableCatalog, SupportsNamespaces {
+  private static final String ROOT = "root";
+  private static final Set OF_SPARK = new HashSet(Arrays.asList(new String[] {TableCatalog.PROP_PROVIDER,
+      TableCatalog.PROP_LOCATION, TableCatalog.PROP_OWNER, TableCatalog.PROP_EXTERNAL,
+      TableCatalog.PROP_IS_MANAGED_LOCATION}));
+
+  private String name;
+  private String root;
+
+  /** The default has a dot in its name, so that it is no table of the session catalog. */
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {
+      String option = (String) names.next();
+      if (option.equals(ROOT)) continue;
+      throw new IllegalArgumentException("spark.sql.catalog." + name + "." + option + " is set, but a catalog of Lance"
+          + " tables has the option " + ROOT + " alone, its directory: remove it");
+    }
+    String given = options.get(ROOT);
+    root = local(given != null ? given : SQLConf$.MODULE$.get().warehousePath() + "/" + name + ".catalog");
+  }
+
+  private static String local(String given) {
+    Path path = new Path(given);
+    String scheme = path.toUri().getScheme();
+    if (scheme == null || scheme.equals("file")) return new File(path.toUri().getPath()).getAbsolutePath();
+    throw new UnsupportedOperationException("The tables of a catalog are in a local directory, not in " + given);
+  }
+
+  public String name() { return name; }
+  public String[] defaultNamespace() { return new String[0]; }
+  public Set capabilities() { return new HashSet(); }
+
+  private String directory(String[] namespace) {
+    StringBuilder all = new StringBuilder(root);
+    for (int i = 0; i < namespace.length; i++) all.append('/').append(checked("namespace", namespace[i]));
+    return all.toString();
+  }
+
+  private static String checked(String what, String part) {
+    boolean isOthers = part.isEmpty() || part.startsWith(".") || part.startsWith("_") || part.endsWith(".lance");
+    if (isOthers || part.indexOf('/') >= 0 || part.indexOf('\\') >= 0 || part.indexOf('$') >= 0) {
+      throw new IllegalArgumentException("`" + part + "` cannot be the name of a " + what + ", which is one of a directory"
+          + " and does not start with . or _, contain / or $, or end with .lance. A table by its path has no namespace");
+    }
+    return part;
+  }
+
+  private static boolean isPath(Identifier table) { return table.namespace().length == 0 && table.name().indexOf('/') >= 0; }
+
+  private String path(Identifier table) {
+    return isPath(table) ? local(table.name())
+        : directory(table.namespace()) + "/" + checked("table", table.name()) + ".lance";
+  }
+
+  private Map options(Identifier table) { return options(path(table)); }
+
+  private static Map options(String path) {
+    Map options = new HashMap();
+    options.put("path", path);
+    options.put("__lance.catalog", "own");
+    options.put("__lance.time_zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
+    return options;
+  }
+
+  private static Map act(String what, Map options, Map details, StructType schema) {
+    if (!DefaultSource.enabled()) {
+      throw new UnsupportedOperationException("Catalogs of Lance tables need the planner: set"
+          + " spark.lance.planner.enabled to true, or read and write by the path, with format(\"lance\")");
+    }
+    Map all = new HashMap(options);
+    all.put("__lance.action", what);
+    all.put("__lance.details", Python.json(details));
+    return Python.demand("act", all, schema);
+  }
+
+  private static Map actIn(String what, String directory, Map details) {
+    return act(what, Collections.singletonMap("path", directory), details, null);
+  }
+
+  private static Map details(String name, Object value) { return Collections.singletonMap(name, value); }
+
+  // Tables
+
+  /** Whether there is a table: "table", or "dropped" without being purged, or "absent". */
+  private String state(Identifier table) {
+    return (String) act("find", options(table), details("by_path", Boolean.valueOf(isPath(table))), null).get("state");
+  }
+
+  public boolean tableExists(Identifier table) { return state(table).equals("table"); }
+
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    List names = (List) contents(namespace).get("tables");
+    Identifier[] all = new Identifier[names.size()];
+    for (int i = 0; i < all.length; i++) all[i] = Identifier.of(namespace, (String) names.get(i));
+    return all;
+  }
+
+  public Table loadTable(Identifier table) throws NoSuchTableException { return load(table, options(table)); }
+
+  /** VERSION AS OF: a number, or a tag. */
+  public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+    Map options = options(table);
+    options.put(version.matches("[0-9]+") ? "version" : "tag", version);
+    return load(table, options);
+  }
+
+  /** TIMESTAMP AS OF, in microseconds. */
+  public Table loadTable(Identifier table, long micros) throws NoSuchTableException {
+    Map options = options(table);
+    options.put("timestamp", String.valueOf(micros));
+    return load(table, options);
+  }
+
+  private Table load(Identifier table, Map options) throws NoSuchTableException {
+    if (!tableExists(table)) throw new NoSuchTableException(table);
+    Facts facts = Facts.demanded(options);
+    Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
+    properties.put(TableCatalog.PROP_PROVIDER, Python.NAME);
+    properties.put(TableCatalog.PROP_LOCATION, options.get("path"));
+    return new NamedTable(shown(table), facts.schema(), options, facts, properties);
+  }
+
+  private String shown(Identifier table) { return name + "." + table; }
+
+  public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    ((PlacedTable) stageCreate(table, columns, partitions, properties)).commitStagedChanges();
+    try {
+      return loadTable(table);
+    } catch (NoSuchTableException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Has the columns of another table, and its properties if it is one of Lance. */
+  public Table createTableLike(Identifier table, TableInfo info, Table source)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Map properties = new HashMap(source instanceof NamedTable ? kept(source.properties()) : Collections.emptyMap());
+    properties.putAll(info.properties());
+    return createTable(table, info.columns(), info.partitions(), properties);
+  }
+
+  public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return staged(table, columns, partitions, properties, true);
+  }
+
+  public StagedTable stageReplace(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    if (!tableExists(table)) throw new NoSuchTableException(table);
+    return replacing(table, columns, partitions, properties);
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    return replacing(table, columns, partitions, properties);
+  }
+
+  private StagedTable replacing(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    try {
+      return staged(table, columns, partitions, properties, !tableExists(table));
+    } catch (TableAlreadyExistsException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private StagedTable staged(Identifier table, Column[] columns, Transform[] partitions, Map properties, boolean creates)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Divisions.refuse(partitions);
+    checkProvider((String) properties.get(TableCatalog.PROP_PROVIDER));
+    if (properties.get(TableCatalog.PROP_LOCATION) != null) {
+      throw new UnsupportedOperationException("LOCATION: a table of the catalog " + name + " is where its name says. Leave"
+          + " the clause out, or create the table by its path, as " + name + ".`/path/to/table.lance`");
+    }
+    String state = state(table);
+    if (creates && state.equals("table")) throw new TableAlreadyExistsException(table);
+    if (creates && state.equals("dropped")) {
+      throw new IllegalArgumentException("The files of a dropped table " + shown(table) + " are still at " + path(table)
+          + ". DROP TABLE " + name + ".`" + path(table) + "` PURGE deletes them; then there can be a new table");
+    }
+    if (!isPath(table) && !namespaceExists(table.namespace())) throw new NoSuchNamespaceException(table.namespace());
+    StructType schema = CatalogV2Util.v2ColumnsToStructType(columns);
+    NamedTable made = new NamedTable(shown(table), schema, options(table), null, kept(properties));
+    return new PlacedTable(this, table, made, creates);
+  }
+
+  /** DataFrameWriter names Spark's default where its user names none. */
+  private void checkProvider(String provider) {
+    if (provider == null || provider.equalsIgnoreCase(Python.NAME) || provider.equals(DefaultSource.class.getName())) return;
+    if (provider.equals(SQLConf$.MODULE$.get().defaultDataSourceName()) && Saving.isAsking()) return;
+    throw new UnsupportedOperationException("The catalog " + name + " has Lance tables only: write USING lance, or create"
+        + " a table of " + provider + " in spark_catalog");
+  }
+
+  /** The properties without those that Spark adds; it repeats those of OPTIONS (...) with a prefix. */
+  private static Map kept(Map properties) {
+    Map kept = new HashMap();
+    for (Iterator names = properties.keySet().iterator(); names.hasNext(); ) {
+      String property = (String) names.next();
+      if (OF_SPARK.contains(property) || property.startsWith(TableCatalog.OPTION_PREFIX)) continue;
+      kept.put(property, properties.get(property));
+    }
+    return kept;
+  }
+
+  /** Makes a table without rows, or replaces one by such a table. */
+  static void make(NamedTable table, boolean creates) {
+    Map details = new LinkedHashMap();
+    details.put("mode", creates ? "create" : "overwrite");
+    details.put("properties", table.properties());
+    act("create", table.options, details, table.schema());
+    if (!creates) Caches.refresh((String) table.options.get("path"));
+  }
+
+  public Table alterTable(Identifier table, TableChange[] changes) throws NoSuchTableException {
+    if (!tableExists(table)) throw new NoSuchTableException(table);
+    Map details = Changes.of(shown(table), changes);
+    act("alter", options(table), details, null);
+    return loadTable(table);
+  }
+
+  /** The files stay: the table is not listed any more. */
+  public boolean dropTable(Identifier table) {
+    if (!tableExists(table)) return false;
+    if (isPath(table)) {
+      throw new UnsupportedOperationException("A table by its path is in no list from which DROP TABLE could take it:"
+          + " DROP TABLE " + shown(table) + " PURGE deletes its files");
+    }
+    act("drop", options(table), details("purge", Boolean.FALSE), null);
+    return true;
+  }
+
+  public boolean purgeTable(Identifier table) {
+    if (!tableExists(table)) return false;
+    act("drop", options(table), details("purge", Boolean.TRUE), null);
+    return true;
+  }
+
+  public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
+    if (!tableExists(from)) throw new NoSuchTableException(from);
+    if (isPath(from) || isPath(to)) {
+      throw new UnsupportedOperationException("RENAME TO changes names in the catalog " + name + ", and " + from + " or "
+          + to + " is a path: move the directory");
+    }
+    if (!state(to).equals("absent")) throw new TableAlreadyExistsException(to);
+    if (!namespaceExists(to.namespace())) {
+      throw new IllegalArgumentException("There is no namespace " + Arrays.toString(to.namespace()) + " in the catalog "
+          + name + " for the table to move to; a new name is written without the catalog");
+    }
+    act("rename", options(from), details("to", path(to)), null);
+  }
+
+  // Namespaces
+
+  private Map contents(String[] namespace) throws NoSuchNamespaceException {
+    Map found = actIn("list", directory(namespace), Collections.emptyMap());
+    if (namespace.length > 0 && Boolean.FALSE.equals(found.get("exists"))) throw new NoSuchNamespaceException(namespace);
+    return found;
+  }
+
+  public String[][] listNamespaces() throws NoSuchNamespaceException { return listNamespaces(new String[0]); }
+
+  public String[][] listNamespaces(String[] parent) throws NoSuchNamespaceException {
+    List names = (List) contents(parent).get("namespaces");
+    String[][] all = new String[names.size()][];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = (String[]) Arrays.copyOf(parent, parent.length + 1);
+      all[i][parent.length] = (String) names.get(i);
+    }
+    return all;
+  }
+
+  public boolean namespaceExists(String[] namespace) {
+    return namespace.length == 0
+        || Boolean.TRUE.equals(actIn("list", directory(namespace), Collections.emptyMap()).get("exists"));
+  }
+
+  public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    contents(namespace);
+    return Collections.singletonMap(SupportsNamespaces.PROP_LOCATION, directory(namespace));
+  }
+
+  public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {
+    if (namespaceExists(namespace)) throw new NamespaceAlreadyExistsException(namespace);
+    Set given = new HashSet(metadata.keySet());
+    given.remove(SupportsNamespaces.PROP_OWNER);
+    if (!given.isEmpty()) throw noProperties(given.toString());
+    actIn("make", directory(namespace), Collections.emptyMap());
+  }
+
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes) { throw noProperties("ALTER NAMESPACE"); }
+
+  private RuntimeException noProperties(String what) {
+    return new UnsupportedOperationException("A namespace of the catalog " + name + " is a directory, which keeps neither"
+        + " properties nor a comment, and is where its name says: leave out " + what);
+  }
+
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    if (!namespaceExists(namespace)) throw new NoSuchNamespaceException(namespace);
+    if (namespace.length == 0) throw new UnsupportedOperationException("DROP NAMESPACE needs the name of one");
+    Map found = actIn("remove", directory(namespace), details("cascade", Boolean.valueOf(cascade)));
+    if (Boolean.FALSE.equals(found.get("removed"))) throw new NonEmptyNamespaceException(namespace);
+    return true;
+  }
+}

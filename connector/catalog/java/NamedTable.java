@@ -1,0 +1,51 @@
+package lance;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+
+/** A table of a catalog of Lance tables: it has the columns and properties of its version, and a name. */
+final class NamedTable extends LanceTable {
+  private final String name;
+  private final Map properties;
+
+  /** There are no facts of a table that is to be made. */
+  NamedTable(String name, StructType schema, Map options, Facts facts, Map properties) {
+    super(schema, options, facts, true);
+    this.name = name;
+    this.properties = properties;
+  }
+
+  public String name() { return name; }
+  public Map properties() { return properties; }
+}
+
+/** A table that a statement creates or replaces: the write makes the version, so that nothing is left to do afterwards. */
+final class PlacedTable extends Staged {
+  private final NamedTable made;
+  private final boolean isNew;
+  private boolean isWritten;
+
+  PlacedTable(Catalog catalog, Identifier name, NamedTable made, boolean isNew) {
+    super(catalog, name, made, isNew);
+    this.made = made;
+    this.isNew = isNew;
+  }
+
+  public Map properties() { return made.properties(); }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    isWritten = true;
+    Map options = Python.merged(info.options().asCaseSensitiveMap(), java.util.Collections.singletonMap(
+        "__lance.properties", Python.json(made.properties())));
+    return super.newWriteBuilder(new WriteInfo(info, options));
+  }
+
+  public void commitStagedChanges() {
+    if (!isWritten) Catalog.make(made, isNew);
+  }
+
+  public void abortStagedChanges() {}
+}

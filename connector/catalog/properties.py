@@ -1,0 +1,95 @@
+"""TBLPROPERTIES: which of them say how a table is stored, which are the user's own, and which only describe it.
+
+| property                                       | kept as                                             |
+|------------------------------------------------|-----------------------------------------------------|
+| `file_format_version`, `enable_stable_row_ids` | what the table has been created with                |
+| `<column>.lance.…`, `<column>.arrow.…`         | metadata of the column                              |
+| `lance.version`, `.rows`, `.fragments`, `.bytes` | nothing: they describe the version that is shown  |
+| all others, `comment` among them               | an entry of the table's configuration               |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connector.options.column_options import PROPERTIES, stated_options
+from lance_format import InvalidInputError, LanceDataset
+
+FORMAT = "file_format_version"
+STABLE_ROW_IDS = "enable_stable_row_ids"
+_DESCRIBING = ("lance.version", "lance.rows", "lance.fragments", "lance.bytes")
+_OF_WRITES = ("max_row_per_file", "max_bytes_per_file", "mergeschema")
+
+
+def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Divide the properties of a new table into options of the write that makes it, and entries of its configuration.
+
+    Properties that only describe a version are left out: SHOW CREATE TABLE prints them, too.
+
+    Parameters
+    ----------
+    properties : mapping of str to str
+
+    Raises
+    ------
+    InvalidInputError
+        If one is an option of single writes, which a table does not keep.
+    """
+    options, config = {}, {}
+    for name, value in properties.items():
+        if name.lower() in _OF_WRITES:
+            raise InvalidInputError(
+                f"{name!r} is an option of a write, and no property of a table: give it to df.write.option or"
+                " df.writeTo(…).option"
+            )
+        if _settles(name):
+            options[name] = value
+        elif name not in _DESCRIBING:
+            config[name] = value
+    return options, config
+
+
+def check_changeable(names: list[str]) -> None:
+    """Refuse properties that cannot be changed once there is a table.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the first.
+    """
+    for name in names:
+        if _settles(name):
+            raise InvalidInputError(
+                f"the property {name!r} is settled when a table is created: CREATE OR REPLACE TABLE … AS SELECT, which"
+                " may read the table itself, makes it anew"
+            )
+        if name in _DESCRIBING or name.lower() in _OF_WRITES:
+            raise InvalidInputError(f"{name!r} cannot be set: it is no property that a table keeps")
+
+
+def _settles(name: str) -> bool:
+    """Return whether a property says how a table is stored."""
+    return name.lower() in (FORMAT, STABLE_ROW_IDS) or any(name.lower().endswith(f".{end}") for end in PROPERTIES)
+
+
+def describe_properties(dataset: LanceDataset) -> dict[str, str]:
+    """Return the properties of a version of a table.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    """
+    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+    rows = [fragment.num_rows for fragment in fragments]
+    size_bytes = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+    counted = {} if None in rows else {"lance.rows": str(sum(count or 0 for count in rows))}
+    return {
+        **dataset.config(),
+        **stated_options(dataset.schema),
+        FORMAT: dataset.data_storage_version,
+        STABLE_ROW_IDS: str(dataset.has_stable_row_ids).lower(),
+        "lance.version": str(dataset.version),
+        "lance.fragments": str(len(fragments)),
+        "lance.bytes": str(size_bytes),
+        **counted,
+    }

@@ -1,0 +1,313 @@
+"""SQL on a catalog of Lance tables, which are in a directory as pylance's directory namespace has them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance.namespace
+import lance_namespace
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import lance_format
+from tests.spark.conftest import PLANNER, files
+
+NUMBERS = itertools.count()
+
+
+@dataclass
+class Catalog:
+    """A catalog of its own, with a namespace `db`."""
+
+    spark: SparkSession
+    name: str
+    root: Path
+
+    def sql(self, text: str) -> list[Any]:
+        """Run a statement, in which `@` stands for the namespace."""
+        return [tuple(row) for row in self.spark.sql(text.replace("@", f"{self.name}.db")).collect()]
+
+    def refuses(self, text: str, message: str) -> None:
+        """Check that a statement is refused, with a message that a pattern matches, and leaves nothing."""
+        before = files(str(self.root))
+        with pytest.raises(PySparkException, match=f"(?s){message}"):
+            self.sql(text)
+        assert files(str(self.root)) == before
+
+    def path(self, table: str) -> str:
+        return str(self.root / "db" / f"{table}.lance")
+
+    def pylance_tables(self) -> list[str]:
+        listing = lance.namespace.DirectoryNamespace(root=str(self.root / "db"), manifest_enabled="false")
+        return sorted(listing.list_tables(lance_namespace.ListTablesRequest(id=[])).tables)
+
+
+@pytest.fixture
+def catalog(planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
+    name = f"catalog{next(NUMBERS)}"
+    planner.conf.set(f"spark.sql.catalog.{name}", "lance.Catalog")
+    planner.conf.set(f"spark.sql.catalog.{name}.root", str(tmp_path / "root"))
+    made = Catalog(planner, name, tmp_path / "root")
+    made.sql("CREATE NAMESPACE @")
+    yield made
+    planner.sql("USE spark_catalog.default")
+    planner.conf.unset(f"spark.sql.catalog.{name}")
+    planner.conf.unset(f"spark.sql.catalog.{name}.root")
+
+
+def version(spark: SparkSession) -> tuple[int, int]:
+    major, minor = spark.version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def test_a_session_has_a_catalog_called_lance(planner: SparkSession) -> None:
+    planner.sql("CREATE NAMESPACE lance.given")
+    planner.sql("CREATE TABLE lance.given.t AS SELECT 1 AS id")
+    try:
+        another = planner.newSession()
+        another.conf.set(PLANNER, "true")
+        assert another.table("lance.given.t").count() == 1
+        location = planner.sql("DESCRIBE NAMESPACE lance.given").collect()[-1][1]
+        assert location.endswith("/lance.catalog/given")
+    finally:
+        planner.sql("DROP NAMESPACE lance.given CASCADE")
+    assert planner.sql("SHOW NAMESPACES IN lance").collect() == []
+
+
+def test_namespaces_are_directories(catalog: Catalog) -> None:
+    catalog.sql("CREATE NAMESPACE IF NOT EXISTS @")
+    catalog.sql("CREATE NAMESPACE @.inner")
+    (catalog.root / "_others").mkdir()
+    assert catalog.sql(f"SHOW NAMESPACES IN {catalog.name}") == [("db",)]
+    assert catalog.sql("SHOW NAMESPACES IN @") == [("db.inner",)]
+    catalog.refuses("CREATE NAMESPACE @", "already exists")
+    catalog.refuses("CREATE NAMESPACE @.x COMMENT 'mine'", "keeps neither properties nor a comment")
+    catalog.refuses("DROP NAMESPACE @", "not empty|CASCADE")
+    catalog.refuses(f"CREATE NAMESPACE {catalog.name}.`..`", "cannot be the name of a namespace")
+    catalog.sql("CREATE TABLE @.inner.t (id INT)")
+    catalog.sql("DROP NAMESPACE @ CASCADE")
+    assert catalog.sql(f"SHOW NAMESPACES IN {catalog.name}") == []
+    assert sorted(path.name for path in catalog.root.iterdir()) == ["_others"]
+
+
+def test_a_namespace_with_files_of_others_is_not_dropped(catalog: Catalog) -> None:
+    (catalog.root / "db" / "notes.txt").write_text("mine")
+    catalog.refuses("DROP NAMESPACE @ CASCADE", "notes.txt is neither a table nor a namespace")
+
+
+def test_create_table_keeps_what_it_is_told(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE @.t (id BIGINT NOT NULL, name STRING COMMENT 'who', v ARRAY<FLOAT>) USING lance COMMENT 'birds'"
+        " TBLPROPERTIES ('team' = 'x', 'enable_stable_row_ids' = 'true', 'file_format_version' = '2.1',"
+        " 'name.lance.compression' = 'zstd', 'v.arrow.fixed-size-list.size' = '2')"
+    )
+    assert catalog.sql("SELECT * FROM @.t") == []
+    theirs = lance.dataset(catalog.path("t"))
+    assert theirs.version == 1
+    assert not theirs.schema.field("id").nullable
+    assert theirs.schema.field("name").metadata[b"lance-encoding:compression"] == b"zstd"
+    assert str(theirs.schema.field("v").type) == "fixed_size_list<item: float>[2]"
+    assert theirs.data_storage_version == "2.1"
+    assert theirs.has_stable_row_ids
+    assert theirs.config()["team"] == "x"
+    described = {row[0]: row[1:] for row in catalog.sql("DESCRIBE TABLE EXTENDED @.t")}
+    assert described["name"] == ("string", "who")
+    assert described["Location"][0] == catalog.path("t")
+    assert described["Comment"][0] == "birds"
+    properties = dict(catalog.sql("SHOW TBLPROPERTIES @.t"))
+    assert properties["team"] == "x"
+    assert properties["enable_stable_row_ids"] == "true"
+    assert properties["name.lance.compression"] == "zstd"
+    assert (properties["lance.version"], properties["lance.rows"]) == ("1", "0")
+
+
+def test_show_create_table_makes_the_same_table(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRING COMMENT 'text') TBLPROPERTIES ('a' = 'b')")
+    ((made,),) = catalog.sql("SHOW CREATE TABLE @.t")
+    location = f"LOCATION '{catalog.path('t')}'"
+    catalog.sql(made.replace("db.t ", "db.u ").replace(location, ""))
+    assert lance.dataset(catalog.path("u")).schema == lance.dataset(catalog.path("t")).schema
+    assert lance.dataset(catalog.path("u")).config() == {"a": "b"}
+
+
+def test_not_null_is_enforced(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id BIGINT NOT NULL, name STRING)")
+    catalog.sql("INSERT INTO @.t VALUES (1, NULL)")
+    catalog.refuses("INSERT INTO @.t VALUES (NULL, 'a')", "NULL")
+    catalog.refuses("INSERT INTO @.t (name) VALUES ('a')", "id")
+    assert lance.dataset(catalog.path("t")).to_table().to_pylist() == [{"id": 1, "name": None}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("CREATE TABLE @.p (id INT) USING parquet", "has Lance tables only.*parquet"),
+        ("CREATE TABLE @.p (id INT) PARTITIONED BY (id)", "PARTITIONED BY.*Zone maps"),
+        ("CREATE TABLE @.p USING lance PARTITIONED BY (id) AS SELECT 1 AS id", "PARTITIONED BY"),
+        ("CREATE TABLE @.p (id INT) LOCATION '/elsewhere'", "LOCATION"),
+        ("CREATE TABLE @.p (id INT DEFAULT 5)", "default value"),
+        ("CREATE TABLE @.p (id INT, twice INT GENERATED ALWAYS AS (id + id))", "GENERATED|generated"),
+        ("CREATE TABLE @.p (id INT) TBLPROPERTIES ('max_row_per_file' = '5')", "option of a write"),
+        ("CREATE TABLE @.p (id INT) TBLPROPERTIES ('file_format_version' = '9')", "9"),
+        ("CREATE TABLE @.p (id INTERVAL YEAR)", "months"),
+        ("CREATE TABLE nowhere.p AS SELECT 1 AS id", "nowhere"),
+        ("CREATE TABLE @.t (id INT)", "already exists"),
+        ("CREATE TABLE @.t AS SELECT 1 AS id", "already exists"),
+        ("REPLACE TABLE @.p AS SELECT 1 AS id", "cannot be found"),
+        ("CREATE TABLE @.p AS SELECT raise_error('no') AS id", "no"),
+        ("CREATE OR REPLACE TABLE @.t AS SELECT raise_error('no') AS id", "no"),
+        ("DROP TABLE @.p", "cannot be found"),
+        ("ALTER TABLE @.t ADD COLUMN x INT AFTER id", "ADD COLUMN"),
+        ("ALTER TABLE @.t SET TBLPROPERTIES ('enable_stable_row_ids' = 'true')", "settled when a table is created"),
+        ("ALTER TABLE @.t SET TBLPROPERTIES ('lance.version' = '7')", "cannot be set"),
+        ("ALTER TABLE @.t RENAME TO nowhere.t", "no namespace"),
+        ("ALTER TABLE @.t RENAME TO db.t", "already exists"),
+        ("CREATE TABLE @.`..` (id INT)", "cannot be the name of a table"),
+    ],
+)
+def test_statements_are_refused_by_name(catalog: Catalog, statement: str, message: str) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT)")
+    statement = statement.replace("TABLE nowhere", f"TABLE {catalog.name}.nowhere")
+    catalog.refuses(statement, message)
+    assert sorted(path.name for path in (catalog.root / "db").iterdir()) == ["t.lance"]
+
+
+def test_tables_of_queries_are_one_version(catalog: Catalog) -> None:
+    properties = "TBLPROPERTIES ('a' = '1', 'b' = '1', 'file_format_version' = '2.1')"
+    catalog.sql(f"CREATE TABLE @.t {properties} AS SELECT 1 AS id")
+    catalog.sql("CREATE TABLE IF NOT EXISTS @.t AS SELECT 2 AS id")
+    catalog.sql("REPLACE TABLE @.t TBLPROPERTIES ('a' = '2') AS SELECT id + 1 AS next, 'x' AS s FROM @.t")
+    theirs = lance.dataset(catalog.path("t"))
+    assert theirs.version == 2
+    assert theirs.to_table().to_pylist() == [{"next": 2, "s": "x"}]
+    assert theirs.config() == {"a": "2", "b": "1"}
+    assert theirs.data_storage_version == "2.1"
+    catalog.sql("CREATE OR REPLACE TABLE @.t (z INT NOT NULL)")
+    assert lance.dataset(catalog.path("t")).version == 3
+    assert not lance.dataset(catalog.path("t")).schema.field("z").nullable
+    assert catalog.sql("SELECT * FROM @.t") == []
+    catalog.sql("CREATE OR REPLACE TABLE @.new AS SELECT 5 AS id")
+    assert catalog.sql("SELECT * FROM @.new") == [(5,)]
+
+
+def test_drop_keeps_the_files_until_they_are_purged(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    catalog.sql("CREATE TABLE @.u AS SELECT 2 AS id")
+    catalog.sql("DROP TABLE @.t")
+    catalog.sql("DROP TABLE IF EXISTS @.t")
+    assert catalog.sql("SHOW TABLES IN @") == [("db", "u", False)]
+    assert catalog.pylance_tables() == ["u"]
+    catalog.refuses("SELECT * FROM @.t", "cannot be found")
+    catalog.refuses("CREATE TABLE @.t (id INT)", "files of a dropped table.*PURGE")
+    by_path = f"{catalog.name}.`{catalog.path('t')}`"
+    assert catalog.sql(f"SELECT * FROM {by_path}") == [(1,)]
+    catalog.refuses(f"DROP TABLE {by_path}", "PURGE")
+    catalog.sql(f"DROP TABLE {by_path} PURGE")
+    assert not Path(catalog.path("t")).exists()
+    catalog.sql("DROP TABLE @.u PURGE")
+    assert catalog.sql("SHOW TABLES IN @") == []
+
+
+def test_pylance_lists_the_same_tables(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.a AS SELECT 1 AS id")
+    lance.write_dataset(lance.dataset(catalog.path("a")).to_table(), catalog.path("b"))
+    catalog.sql("ALTER TABLE @.a RENAME TO db.c")
+    assert [name for _, name, _ in catalog.sql("SHOW TABLES IN @")] == catalog.pylance_tables() == ["b", "c"]
+    assert catalog.sql("SELECT id FROM @.b UNION ALL SELECT id FROM @.c") == [(1,), (1,)]
+
+
+def test_properties_are_changed_in_one_version(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT) TBLPROPERTIES ('a' = '1')")
+    catalog.sql("ALTER TABLE @.t SET TBLPROPERTIES ('a' = '2', 'b' = '3')")
+    assert lance.dataset(catalog.path("t")).version == 2
+    catalog.sql("ALTER TABLE @.t UNSET TBLPROPERTIES ('a')")
+    assert lance.dataset(catalog.path("t")).config() == {"b": "3"}
+
+
+def test_dataframes_are_written_by_name(catalog: Catalog) -> None:
+    spark, name = catalog.spark, f"{catalog.name}.db.t"
+    rows = spark.range(3)
+    rows.writeTo(name).using("lance").tableProperty("a", "b").create()
+    rows.writeTo(name).append()
+    rows.write.insertInto(name)
+    rows.write.mode("append").saveAsTable(name)
+    assert spark.table(name).count() == 12
+    rows.write.mode("overwrite").saveAsTable(name)
+    assert spark.table(name).count() == 3
+    rows.write.mode("ignore").saveAsTable(name)
+    rows.write.insertInto(name, overwrite=True)
+    assert spark.read.table(name).count() == 3
+    spark.range(1).write.option("max_row_per_file", "10").saveAsTable(f"{catalog.name}.db.u")
+    with pytest.raises(PySparkException, match="already exists"):
+        rows.write.saveAsTable(name)
+    with pytest.raises(PySparkException, match="has Lance tables only"):
+        rows.writeTo(f"{catalog.name}.db.v").using("parquet").create()
+    rows.selectExpr("id + 5 AS id").writeTo(name).createOrReplace()
+    assert sorted(row.id for row in spark.table(name).collect()) == [5, 6, 7]
+
+
+def test_names_of_the_session(catalog: Catalog) -> None:
+    spark = catalog.spark
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    assert spark.catalog.tableExists(f"{catalog.name}.db.t")
+    assert not spark.catalog.tableExists(f"{catalog.name}.db.u")
+    assert [table.name for table in spark.catalog.listTables(f"{catalog.name}.db")] == ["t"]
+    catalog.sql("USE @")
+    assert catalog.sql("SELECT * FROM t") == [(1,)]
+    assert spark.catalog.currentCatalog() == catalog.name
+    assert [column.name for column in spark.catalog.listColumns("t")] == ["id"]
+    catalog.sql("REFRESH TABLE t")
+    assert catalog.sql("SHOW COLUMNS IN t") == [("id",)]
+
+
+def test_create_table_like(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRING COMMENT 'text') TBLPROPERTIES ('a' = 'b')")
+    if version(catalog.spark) < (4, 2):
+        catalog.refuses("CREATE TABLE @.u LIKE @.t", "")  # By Spark, before it asks a catalog.
+        return
+    catalog.sql("CREATE TABLE @.u LIKE @.t")
+    assert lance.dataset(catalog.path("u")).schema == lance.dataset(catalog.path("t")).schema
+    assert lance.dataset(catalog.path("u")).config() == {"a": "b"}
+
+
+def test_a_table_by_its_path(catalog: Catalog, tmp_path: Path) -> None:
+    path = f"{catalog.name}.`{tmp_path}/elsewhere/t.lance`"
+    catalog.sql(f"CREATE TABLE {path} AS SELECT 1 AS id")
+    catalog.sql(f"INSERT INTO {path} VALUES (2)")
+    catalog.spark.range(3, 4).selectExpr("cast(id AS int) AS id").writeTo(path).append()
+    assert sorted(catalog.sql(f"SELECT id FROM {path}")) == [(1,), (2,), (3,)]
+    assert lance_format.dataset(tmp_path / "elsewhere" / "t.lance").count_rows() == 3
+
+
+def test_a_query_sees_what_was_written_since(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    kept = catalog.spark.table(f"{catalog.name}.db.t").cache()
+    assert kept.count() == 1
+    catalog.sql("INSERT INTO @.t VALUES (2)")
+    assert catalog.spark.table(f"{catalog.name}.db.t").count() == 2
+    lance.write_dataset(lance.dataset(catalog.path("t")).to_table(), catalog.path("t"), mode="append")
+    catalog.sql("REFRESH TABLE @.t")  # Spark keeps to what is cached until then.
+    assert catalog.spark.table(f"{catalog.name}.db.t").count() == 4
+    catalog.spark.catalog.clearCache()
+
+
+def test_options_of_a_catalog_are_known(planner: SparkSession) -> None:
+    planner.conf.set("spark.sql.catalog.odd", "lance.Catalog")
+    planner.conf.set("spark.sql.catalog.odd.rot", "/x")
+    with pytest.raises(PySparkException, match=r"spark\.sql\.catalog\.odd\.rot"):
+        planner.sql("SHOW NAMESPACES IN odd")
+    planner.conf.set("spark.sql.catalog.far", "lance.Catalog")
+    planner.conf.set("spark.sql.catalog.far.root", "s3://bucket/x")
+    with pytest.raises(PySparkException, match="local directory"):
+        planner.sql("SHOW NAMESPACES IN far")
+
+
+def test_without_the_planner_a_catalog_says_so(catalog: Catalog) -> None:
+    catalog.spark.conf.set(PLANNER, "false")
+    catalog.refuses("CREATE TABLE @.t (id INT)", "need the planner")
