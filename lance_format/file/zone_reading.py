@@ -24,7 +24,7 @@ from lance_format.expressions.nodes import Path
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.column_projection import ColumnProjection
-from lance_format.file.columns import column_indices, is_packed
+from lance_format.file.columns import column_indices
 from lance_format.file.footer import FileMetadata, TailReader
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
@@ -130,13 +130,15 @@ class ZoneReader:
         CorruptFileError
             If it is malformed, or contradicts itself or the file.
         """
-        found = self._find_seed(_stored_leaves(self._metadata.schema.fields)[request.column])
+        field = _stored_fields(self._metadata).get(request.column)
+        found = None if field is None else self._find_seed(field)
         if found is None or found[0].rows_per_zone != rows_per_zone:
             return None
         return self._parse_seed(self._tail.read([found[1]])[0], request)
 
     def _read(self, requests: Sequence[ZoneRequest]) -> dict[ZoneRequest, ZoneStatistics]:
-        fields = _stored_leaves(self._metadata.schema.fields)
+        fields = _stored_fields(self._metadata)
+        requests = [request for request in requests if request.column in fields]
         found = self._read_seeds(requests, fields)
         others = {request: fields[request.column][-1] for request in requests if request not in found}
         try:
@@ -145,7 +147,7 @@ class ZoneReader:
             return found
 
     def _read_seeds(
-        self, requests: Sequence[ZoneRequest], fields: Sequence[tuple[Field, ...]]
+        self, requests: Sequence[ZoneRequest], fields: Mapping[int, tuple[Field, ...]]
     ) -> dict[ZoneRequest, ZoneStatistics]:
         places: dict[ZoneRequest, ByteRange] = {}
         for request in requests:
@@ -239,13 +241,21 @@ def _naming(what: str) -> Iterator[None]:
         raise CorruptFileError(f"{what} cannot be read: {error}") from error
 
 
-def _stored_leaves(fields: Sequence[Field], above: tuple[Field, ...] = ()) -> list[tuple[Field, ...]]:
-    """Return the leaves of a file's schema, each with the fields above it, in the order of the file's columns."""
-    leaves = []
-    for field in fields:
-        path = (*above, field)
-        leaves += _stored_leaves(field.children, path) if field.children and not is_packed(field) else [path]
-    return leaves
+def _stored_fields(metadata: FileMetadata) -> dict[int, tuple[Field, ...]]:
+    """Return the field of each column of a file, with the fields above it."""
+    columns = column_indices(metadata.schema, metadata.version)
+    found: dict[int, tuple[Field, ...]] = {}
+
+    def visit(path: tuple[Field, ...]) -> None:
+        column = columns.get(path[-1].id)
+        if column is not None:
+            found[column] = path
+        for child in path[-1].children:
+            visit((*path, child))
+
+    for field in metadata.schema.fields:
+        visit((field,))
+    return found
 
 
 def _structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.StructArray]:

@@ -433,3 +433,23 @@ def test_keys_that_name_statistics() -> None:
     assert [names_zones(key) for key in (b"lance.seed.x", b"lance.statistics", b"lance.seed", b"mine")] == [
         *(True, True, False, False)
     ]
+
+
+@pytest.mark.parametrize("version", _VERSIONS, ids=str)
+def test_statistics_of_columns_behind_lists_and_structs(version: FileVersion, tmp_path: Path) -> None:
+    """In file format 2.0 these have columns themselves, so that the others have higher numbers."""
+    table = pa.table(
+        {
+            "l": pa.array([[row, row] for row in range(30)]),
+            "s": pa.array([{"x": 100 + row, "y": f"{row:03}"} for row in range(30)]),
+            "n": pa.array(range(200, 230)),
+            "m": pa.array(range(300, 330)),
+        }
+    )
+    file = CountedFile(write(tmp_path / "a.lance", table, 10, version))
+    found = file.reader.zone_statistics(file.columns())
+    assert set(found) == {("s", "x"), ("s", "y"), ("n",), ("m",)}
+    assert found["n",].lower.to_pylist() == [200, 210, 220]
+    assert found["m",].upper.to_pylist() == [309, 319, 329]
+    assert found["s", "x"].lower.to_pylist() == [100, 110, 120]
+    assert found["s", "y"].lower.to_pylist() == ["000", "010", "020"]
