@@ -19,6 +19,7 @@ class _Profile:
     readable: bool = False
     writable: bool = False
     array_encodings: bool = False
+    page_table: bool = False
     large_chunks: bool = False
     inline_constants: bool = False
     maps: bool = False
@@ -42,7 +43,7 @@ _SINCE_2_2 = {
 class FileVersion(enum.Enum):
     """A version of the file format, and the profile that says what its files may contain."""
 
-    V0_1 = _Profile("0.1", (0, 2), (0, 0))
+    V0_1 = _Profile("0.1", (0, 2), (0, 0), readable=True, array_encodings=True, page_table=True)
     V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, writable=True, array_encodings=True)
     V2_1 = _Profile("2.1", (2, 1), (2, 1), readable=True, writable=True)
     V2_2 = _Profile("2.2", (2, 2), (2, 2), readable=True, writable=True, **_SINCE_2_2)
@@ -65,6 +66,11 @@ class FileVersion(enum.Enum):
     def has_array_encodings(self) -> bool:
         """Whether pages are array encodings, and lists and structs columns as well, instead of leaves and layouts."""
         return self.value.array_encodings
+
+    @property
+    def has_page_table(self) -> bool:
+        """Whether pages are listed in one table, and say nothing of themselves."""
+        return self.value.page_table
 
     @property
     def has_large_chunks(self) -> bool:
@@ -115,6 +121,16 @@ class FileVersion(enum.Enum):
             raise InvalidInputError(f"unknown file format version {text!r}; use one of {', '.join(sorted(_NAMES))}")
         return version
 
+    @property
+    def all_manifest_numbers(self) -> tuple[tuple[int, int], ...]:
+        """Major and minor numbers by which manifests of any release know data files of this version."""
+        return tuple(numbers for numbers, version in _MANIFESTS.items() if version is self)
+
+    @classmethod
+    def from_manifest(cls, major: int, minor: int) -> FileVersion | None:
+        """Return the version of a data file that a manifest knows by these numbers, or None."""
+        return _MANIFESTS.get((major, minor))
+
     @classmethod
     def from_footer(cls, major: int, minor: int) -> FileVersion | None:
         """Return the version whose files end with these numbers, or None."""
@@ -129,7 +145,12 @@ class FileVersion(enum.Enum):
         """Raise `NotSupportedError` unless files of this version can be written."""
         if not self.value.writable:
             supported = ", ".join(str(version) for version in FileVersion if version.value.writable)
-            raise NotSupportedError(f"writing file format version {self} is not supported; use one of {supported}")
+            way_out = ""
+            if self.has_page_table:
+                way_out = '; a table of it gets a newer one when it is overwritten with data_storage_version="2.2"'
+            raise NotSupportedError(
+                f"writing file format version {self} is not supported; use one of {supported}{way_out}"
+            )
 
 
 STABLE = FileVersion.V2_2
@@ -141,6 +162,12 @@ _NAMES: dict[str, FileVersion] = {
     "legacy": FileVersion.V0_1,
     "stable": STABLE,
     "next": NEXT,
+}
+_MANIFESTS: dict[tuple[int, int], FileVersion] = {
+    **{version.manifest_numbers: version for version in FileVersion},
+    (0, 1): FileVersion.V0_1,
+    (0, 2): FileVersion.V0_1,
+    (0, 3): FileVersion.V2_0,
 }
 _FOOTERS: dict[tuple[int, int], FileVersion] = {
     **{version.footer_numbers: version for version in FileVersion},

@@ -22,6 +22,8 @@ from lance_format.errors import CorruptFileError
 from lance_format.kernels import ends as kernels
 from lance_format.proto import array_encodings_pb2
 
+MAX_AMOUNT = 2**62
+"""The most that can be added to the ends of nulls: sums stay within 64 bits."""
 _DECREASING = -1
 _TOO_NARROW = -2
 
@@ -51,7 +53,7 @@ def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: boo
     ----------
     ends : ArrayReader
     amount : int
-        What has been added to the ends of nulls; at least 1.
+        What has been added to the ends of nulls; at least 1, at most `MAX_AMOUNT`.
     ranges : RowRanges
         The values.
     wide : bool
@@ -74,7 +76,7 @@ def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: boo
         nulls = kernels.read_ends(words, ranges.sizes, has_previous, amount, offsets, valid, firsts, lasts)
         if nulls != _TOO_NARROW:
             break
-    if nulls == _DECREASING:
+    if nulls == _DECREASING or (firsts[1:] < lasts[:-1]).any():
         raise CorruptFileError("the ends of lists or byte strings decrease")
     return Extents(offsets, pack_validity(valid) if nulls else None, without_empty(firsts, lasts))
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lance_format.array_encodings.array import WORDS, Planned
 from lance_format.array_encodings.buffers import ArrayPage
-from lance_format.array_encodings.ends import Extents, encode_ends, plan_extents
+from lance_format.array_encodings.ends import MAX_AMOUNT, Extents, encode_ends, plan_extents
 from lance_format.array_encodings.page_builder import EncodedArray, PageBuilder
 from lance_format.array_encodings.registry import Request
 from lance_format.array_encodings.row_ranges import RowRanges
@@ -44,8 +44,8 @@ class ListPage:
         lists = list_of(encoding)
         self._amount = lists.null_offset_adjustment
         self._num_items = lists.num_items
-        if self._amount == 0 and page.num_rows:
-            raise CorruptFileError("a page of lists has a null offset adjustment of 0")
+        if not 0 < self._amount <= MAX_AMOUNT and page.num_rows:
+            raise CorruptFileError(f"a page of lists has a null offset adjustment of {self._amount}")
         self._ends = Request(page, page.num_rows, WORDS).parse(lists.offsets)
 
     def plan(self, ranges: RowRanges) -> Planned[Extents]:

@@ -15,6 +15,7 @@ from lance_format.array_encodings.bitpacked_for_non_neg import BitpackedForNonNe
 from lance_format.array_encodings.buffers import ArrayPage
 from lance_format.array_encodings.constant import ConstantReader
 from lance_format.array_encodings.dictionary import DictionaryReader
+from lance_format.array_encodings.ends import MAX_AMOUNT
 from lance_format.array_encodings.fixed_size_binary import FixedSizeBinaryReader
 from lance_format.array_encodings.fixed_size_list import FixedSizeListReader
 from lance_format.array_encodings.flat import FlatReader
@@ -138,8 +139,8 @@ def _parse_fixed_size_list(encoding: pb.ArrayEncoding, request: Request) -> Arra
 def _parse_binary(encoding: pb.ArrayEncoding, request: Request) -> ArrayReader:
     binary = encoding.binary
     bits = request.bits_per_offset
-    if binary.null_adjustment == 0 and request.num_rows:
-        raise CorruptFileError("a page of byte strings has a null adjustment of 0")
+    if not 0 < binary.null_adjustment <= MAX_AMOUNT and request.num_rows:
+        raise CorruptFileError(f"a page of byte strings has a null adjustment of {binary.null_adjustment}")
     data = request.parse_rows(binary.bytes, None, BYTES)
     return BinaryReader(request.parse(binary.indices, WORDS), data, binary.null_adjustment, bits)
 

@@ -19,6 +19,7 @@ from lance_format.array_encodings.array import ArrayReader, Planned, pack_validi
 from lance_format.array_encodings.blob import BlobReader
 from lance_format.array_encodings.buffers import ArrayPage
 from lance_format.array_encodings.ends import Extents
+from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.array_encodings.lists import ListPage, list_of
 from lance_format.array_encodings.registry import parse_array, parse_header
 from lance_format.array_encodings.row_ranges import RowRanges, without_empty
@@ -194,6 +195,8 @@ class ArrayLeaf:
     def _parse_values(self, metadata: PageMetadata, page: ArrayPage) -> ArrayReader:
         if is_empty_struct(self.leaf.arrow_type):
             return parse_header(_encoding(metadata))
+        if isinstance(metadata.layout, LegacyPage):
+            return metadata.layout.reader(page, self._shape)
         values = parse_array(_encoding(metadata), page, self._shape)
         if (self.leaf.shape is BLOB_SHAPE) != self._values.column.is_blob:
             raise CorruptFileError("a column of blobs is not marked as such, or another one is")

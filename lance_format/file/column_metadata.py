@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
+from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.footer import MAX_ROWS
@@ -26,15 +27,16 @@ _PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 _ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 
 PageEncoding: TypeAlias = encodings_pb2.PageLayout | array_encodings_pb2.ArrayEncoding
+"""What a page says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageMetadata:
-    """A page: its buffers, all within the file, its rows and its layout, or in 2.0 its encoding."""
+    """A page: its buffers, all within the file, its rows, and its layout or, up to format 2.0, its encoding."""
 
     buffers: tuple[ByteRange, ...]
     num_rows: int
-    layout: PageEncoding
+    layout: PageEncoding | LegacyPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ def serialize_column(pages: Iterable[PageMetadata], first_rows: Iterable[int], *
     values.values.SetInParent()
     column = file_pb2.ColumnMetadata(encoding=_pack(encoding, _COLUMN_ENCODING_URL))
     for page, first_row in zip(pages, first_rows, strict=True):
+        assert not isinstance(page.layout, LegacyPage)
         is_array = isinstance(page.layout, array_encodings_pb2.ArrayEncoding)
         column.pages.add(
             buffer_offsets=[buffer.offset for buffer in page.buffers],

@@ -36,6 +36,7 @@ ALIGNMENT = 64
 """Where data and global buffers may start."""
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
+_VERSION = struct.Struct("<HH4s")
 _ENTRY = struct.Struct("<QQ")
 _MAGIC = b"LANC"
 MAX_TAIL_BYTES = 64 * 1024
@@ -104,6 +105,11 @@ class FileMetadata:
     zones: Mapping[bytes, bytes]
 
     @property
+    def num_columns(self) -> int:
+        """How many columns there are."""
+        return len(self.columns)
+
+    @property
     def memory_bytes(self) -> int:
         """An estimate of the memory that it takes."""
         tables = len(self.columns) * _ENTRY.size + len(self.global_buffers) * _RANGE_BYTES
@@ -141,21 +147,21 @@ class TailReader:
         return found
 
 
-def read_metadata(tail: TailReader) -> FileMetadata:
-    """Read the footer, the tables and the schema.
+def read_version(tail: TailReader) -> FileVersion:
+    """Read which version a file has.
 
     Raises
     ------
     CorruptFileError
-        If this is no Lance file, or its end contradicts itself.
+        If this is no Lance file.
     NotSupportedError
         If its version cannot be read.
     """
     size = tail.source.size_bytes
-    if size < _FOOTER.size:
+    if size < _VERSION.size:
         raise CorruptFileError(f"this is no Lance file: it has {size} bytes, fewer than a footer")
-    (footer,) = tail.read([ByteRange(size - _FOOTER.size, _FOOTER.size)])
-    _, columns_at, globals_at, num_globals, num_columns, major, minor, magic = _FOOTER.unpack(footer)
+    (end,) = tail.read([ByteRange(size - _VERSION.size, _VERSION.size)])
+    major, minor, magic = _VERSION.unpack(end)
     if magic != _MAGIC:
         raise CorruptFileError(
             f"this is no Lance file, or it is cut short: it ends with {magic!r} instead of {_MAGIC!r}"
@@ -164,6 +170,22 @@ def read_metadata(tail: TailReader) -> FileMetadata:
     if version is None:
         raise NotSupportedError(f"file format version {major}.{minor} is unknown; a newer release may have written it")
     version.require_readable("the file")
+    return version
+
+
+def read_metadata(tail: TailReader, version: FileVersion) -> FileMetadata:
+    """Read the footer, the tables and the schema of a file of format 2.x.
+
+    Raises
+    ------
+    CorruptFileError
+        If its end contradicts itself.
+    """
+    size = tail.source.size_bytes
+    if size < _FOOTER.size:
+        raise CorruptFileError(f"this is no Lance file: it has {size} bytes, fewer than a footer")
+    (footer,) = tail.read([ByteRange(size - _FOOTER.size, _FOOTER.size)])
+    _, columns_at, globals_at, num_globals, num_columns, _, _, _ = _FOOTER.unpack(footer)
     tables = [
         _locate_table(columns_at, num_columns, size, "column"),
         _locate_table(globals_at, num_globals, size, "global buffer"),

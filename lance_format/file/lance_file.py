@@ -15,11 +15,13 @@ import pyarrow as pa
 from google.protobuf import text_format
 
 from lance_format.arguments import checked_methods
+from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.blob_fields import as_bytes
 from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file.blobs import StoredBlobs
+from lance_format.file.column_metadata import PageEncoding
 from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.columns import column_indices
 from lance_format.file.encoding_requests import check_requests
@@ -247,12 +249,16 @@ def _describe_buffer(buffer: ByteRange) -> LanceBufferDescriptor:
     return LanceBufferDescriptor(buffer.offset, buffer.size)
 
 
+def _describe_layout(layout: PageEncoding | LegacyPage) -> str:
+    return str(layout) if isinstance(layout, LegacyPage) else text_format.MessageToString(layout, as_one_line=True)
+
+
 def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
     column = reader.column(index)
     pages = [
         LancePageMetadata(
             [_describe_buffer(buffer) for buffer in page.buffers],
-            text_format.MessageToString(page.layout, as_one_line=True),
+            _describe_layout(page.layout),
             page.num_rows,
         )
         for page in column.pages

@@ -24,7 +24,8 @@ from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.column_reader import ColumnReader, Cursor, LeafPages, PageSizes, PlannedRows
 from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
-from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, TailReader, read_metadata
+from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, TailReader, read_metadata, read_version
+from lance_format.file.legacy_metadata import LegacyMetadata, read_legacy_metadata
 from lance_format.file.nesting import Leaf, merge
 from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
@@ -52,7 +53,7 @@ class _End:
 
 
 class FileReader:
-    """A data file of format 2.0, 2.1 or 2.2. Safe to use from several threads.
+    """A data file of any format up to 2.2. Safe to use from several threads.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ class FileReader:
         self.schema: Schema = self.metadata.schema
         self.version: FileVersion = self.metadata.version
         self.num_rows: int = self.metadata.num_rows
-        self.num_columns: int = len(self.metadata.columns)
+        self.num_columns: int = self.metadata.num_columns
         self._zones = ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader)
 
     def _read_metadata(self, tail_bytes: int) -> FileMetadata:
@@ -108,7 +109,9 @@ class FileReader:
             self._tail = TailReader(self._source, known.tail)
             return known.metadata
         self._tail = TailReader(self._source, None, tail_bytes)
-        metadata = read_metadata(self._tail)
+        version = read_version(self._tail)
+        read = read_legacy_metadata if version.has_page_table else read_metadata
+        metadata = read(self._tail, version)
         size = len(self._tail.tail) + metadata.memory_bytes
         self._cache.put((*self._file, "end"), _End(self._tail.tail, metadata), size)
         return metadata
@@ -408,6 +411,8 @@ class FileReader:
 
     def _columns_of(self, leaf: Leaf, number: int, projection: ColumnProjection) -> list[int]:
         """Return the columns that are needed to read a leaf; in 2.0 those of the lists around it come first."""
+        if isinstance(self.metadata, LegacyMetadata):
+            return [self.metadata.column_of(field.id) for field in (*list_fields(leaf), leaf.field)]
         if not self.version.has_array_encodings:
             return [number]
         return [*(projection.column_indices.get(field.id, -1) for field in list_fields(leaf)), number]
@@ -422,14 +427,23 @@ class FileReader:
                 loaded[number] = found
             else:
                 lacking.append(number)
-        messages = self._tail.read([self.metadata.columns[number] for number in lacking])
-        for number, message in zip(lacking, messages, strict=True):
-            with self._locating(names[number]):
-                column = parse_column(message, self._source.size_bytes, self.version)
+        for number, (column, num_bytes) in zip(lacking, self._read_columns(lacking, names), strict=True):
             key = (*self._file, number)
             pages = loaded[number] = ColumnPages(column, self._cache, key)
-            self._cache.put(key, pages, pages.memory_bytes(len(message)))
+            self._cache.put(key, pages, pages.memory_bytes(num_bytes))
         return loaded
+
+    def _read_columns(self, numbers: Sequence[int], names: Mapping[int, str]) -> Iterator[tuple[ColumnMetadata, int]]:
+        """Yield the metadata of columns, and the bytes that the file has for it."""
+        if isinstance(self.metadata, LegacyMetadata):
+            for number in numbers:
+                with self._locating(names[number]):
+                    yield self.metadata.column(number), 0
+            return
+        messages = self._tail.read([self.metadata.columns[number] for number in numbers])
+        for number, message in zip(numbers, messages, strict=True):
+            with self._locating(names[number]):
+                yield parse_column(message, self._source.size_bytes, self.version), len(message)
 
     def _column(self, leaf: Leaf, columns: Sequence[ColumnPages]) -> ColumnReader:
         with self._locating(leaf.name):

@@ -143,3 +143,24 @@ class ColumnMetadata(_message.Message):
     buffer_offsets: _containers.RepeatedScalarFieldContainer[int]
     buffer_sizes: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, encoding: _Optional[_Union[Encoding, _Mapping]] = ..., pages: _Optional[_Iterable[_Union[ColumnMetadata.Page, _Mapping]]] = ..., buffer_offsets: _Optional[_Iterable[int]] = ..., buffer_sizes: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LegacyMetadata(_message.Message):
+    __slots__ = ("manifest_position", "batch_offsets", "page_table_position", "statistics")
+    class StatisticsMetadata(_message.Message):
+        __slots__ = ("schema", "fields", "page_table_position")
+        SCHEMA_FIELD_NUMBER: _ClassVar[int]
+        FIELDS_FIELD_NUMBER: _ClassVar[int]
+        PAGE_TABLE_POSITION_FIELD_NUMBER: _ClassVar[int]
+        schema: _containers.RepeatedCompositeFieldContainer[Field]
+        fields: _containers.RepeatedScalarFieldContainer[int]
+        page_table_position: int
+        def __init__(self, schema: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., fields: _Optional[_Iterable[int]] = ..., page_table_position: _Optional[int] = ...) -> None: ...
+    MANIFEST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    BATCH_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TABLE_POSITION_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    manifest_position: int
+    batch_offsets: _containers.RepeatedScalarFieldContainer[int]
+    page_table_position: int
+    statistics: LegacyMetadata.StatisticsMetadata
+    def __init__(self, manifest_position: _Optional[int] = ..., batch_offsets: _Optional[_Iterable[int]] = ..., page_table_position: _Optional[int] = ..., statistics: _Optional[_Union[LegacyMetadata.StatisticsMetadata, _Mapping]] = ...) -> None: ...

@@ -34,7 +34,7 @@ from google.protobuf.message import DecodeError
 import lance_format
 from lance_format import LanceError
 from lance_format.file import ColumnProjection, FileReader, column_indices
-from lance_format.proto import table_pb2
+from lance_format.proto import array_encodings_pb2, table_pb2
 from tests.fuzz import guarded
 from tests.fuzz.damage import (
     Container,
@@ -84,7 +84,9 @@ class Cases:
         self._pool: Pool = {}
         if kind == "file":
             self._files: dict[str, bytes] = pickle.loads((samples / "files").read_bytes())
-            self._containers = {name: open_container(data) for name, data in self._files.items()}
+            self._containers = {
+                name: open_container(data) for name, data in self._files.items() if not name.startswith("legacy")
+            }
             for container in self._containers.values():
                 for message in (container.descriptor, *container.columns):
                     collect(self._pool, message)
@@ -124,6 +126,8 @@ class Cases:
             return "truncation", whole[: rng.randrange(len(whole))]
         if chance < 0.1:
             return "bytes", damage_bytes(rng, whole)
+        if name not in self._containers:  # Files of format 0.1 have most of what says something at their end.
+            return "end", damage_bytes(rng, whole, (max(0, len(whole) - rng.choice([100, 500, 3000])), len(whole)))
         container = copy_container(self._containers[name])
         if len(container.metadata.global_buffers) > 1 and rng.random() < 0.5:
             return "statistics", _damage_statistics(rng, container)
@@ -235,6 +239,11 @@ def _lie_about_rows(rng: random.Random, container: Container) -> None:
                 layout = layout_of(page)
             except DecodeError:
                 continue  # it has been nested too deep
+            if isinstance(layout, array_encodings_pb2.ArrayEncoding):
+                if layout.HasField("list"):
+                    layout.list.num_items = lie
+                    set_layout(page, layout)
+                continue
             if layout.HasField("mini_block_layout") and rng.random() < 0.8:
                 layout.mini_block_layout.num_items = lie
                 set_layout(page, layout)

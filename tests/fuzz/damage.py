@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from lance_format.byte_io import ByteRange
-from lance_format.file.footer import FileMetadata, TailReader, read_metadata, serialize_end
-from lance_format.proto import encodings_pb2, file_pb2
+from lance_format.file.footer import FileMetadata, TailReader, read_metadata, read_version, serialize_end
+from lance_format.proto import array_encodings_pb2, encodings_pb2, file_pb2
 
 NUMBERS = (
     0,
@@ -120,7 +120,7 @@ class MemoryReader:
 
 def open_container(data: bytes) -> Container:
     tail = TailReader(MemoryReader(data))
-    metadata = read_metadata(tail)
+    metadata = read_metadata(tail, read_version(tail))
     columns = [file_pb2.ColumnMetadata.FromString(data[entry.offset : entry.end]) for entry in metadata.columns]
     first = metadata.global_buffers[0]
     descriptor = file_pb2.FileDescriptor.FromString(data[first.offset : first.end])
@@ -133,12 +133,17 @@ def copy_container(container: Container) -> Container:
     )
 
 
-def layout_of(page: file_pb2.ColumnMetadata.Page) -> encodings_pb2.PageLayout:
+Layout = encodings_pb2.PageLayout | array_encodings_pb2.ArrayEncoding
+
+
+def layout_of(page: file_pb2.ColumnMetadata.Page) -> Layout:
     wrapped = any_pb2.Any.FromString(page.encoding.direct.encoding)
+    if wrapped.type_url.endswith("ArrayEncoding"):
+        return array_encodings_pb2.ArrayEncoding.FromString(wrapped.value)
     return encodings_pb2.PageLayout.FromString(wrapped.value)
 
 
-def set_layout(page: file_pb2.ColumnMetadata.Page, layout: encodings_pb2.PageLayout) -> None:
+def set_layout(page: file_pb2.ColumnMetadata.Page, layout: Layout) -> None:
     wrapped = any_pb2.Any.FromString(page.encoding.direct.encoding)
     wrapped.value = layout.SerializeToString()
     page.encoding.direct.encoding = wrapped.SerializeToString()

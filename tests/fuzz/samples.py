@@ -30,9 +30,9 @@ def _zstd(array: pa.Array, scheme: str = "zstd") -> Column:
     return array, {"lance-encoding:compression": scheme}
 
 
-def _columns(num_rows: int) -> Iterator[tuple[str, Column]]:
+def _columns(num_rows: int, version: str) -> Iterator[tuple[str, Column]]:
     """Yield columns, with the metadata that asks for their encodings."""
-    values = RandomValues(random.Random(0), 0.1, 0.2, 4)
+    values = RandomValues(random.Random(0), 0.1, 0.2, 4, null_structs=version != "2.0")
     few = max(num_rows // 20, 4)
     yield "bitpacked, null", (make_array(pa.int32(), num_rows, "some nulls", "small"), {})
     yield "flat", (make_array(pa.int64(), num_rows, "no nulls", "random"), {})
@@ -69,6 +69,15 @@ def _columns(num_rows: int) -> Iterator[tuple[str, Column]]:
     yield "packed", (pa.array([{"x": row, "y": row / 7} for row in range(num_rows)]), {"lance-encoding:packed": "true"})
 
 
+def _columns_of_2_0(num_rows: int) -> Iterator[tuple[str, Column]]:
+    yield "fsst", _zstd(pa.array([f"https://example.org/{row}/{row * 7919}" for row in range(9 * num_rows)]), "fsst")
+    yield "keys", (make_array(pa.string(), num_rows, "some nulls", "small").dictionary_encode(), {})
+    yield "binary", (make_array(pa.binary(), num_rows, "some nulls", "random"), {})
+    fields = pa.struct([("x", pa.int8()), ("v", pa.list_(pa.int64(), 3))])
+    rows = [{"x": row % 99, "v": [row, 2, 3]} for row in range(num_rows)]
+    yield "packed vectors", (pa.array(rows, fields), {"lance-encoding:packed": "true"})
+
+
 def _columns_of_2_2(num_rows: int) -> Iterator[tuple[str, Column]]:
     values = RandomValues(random.Random(1), 0.1, 0.2, 4)
     yield "map", (values.array(pa.map_(pa.string(), pa.int32()), num_rows), {})
@@ -84,18 +93,30 @@ def make_files(num_rows: int) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "f.lance"
         for version in VERSIONS:
-            columns = dict(_columns(num_rows)) | (dict(_columns_of_2_2(num_rows)) if version == "2.2" else {})
+            columns = dict(_columns(num_rows, version))
+            columns |= {"2.0": _columns_of_2_0, "2.1": lambda _: (), "2.2": _columns_of_2_2}[version](num_rows)
             for name, (array, metadata) in columns.items():
                 table = pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata=metadata)]))
                 for who, writer in (("ours", LanceFileWriter), ("pylance", lance.file.LanceFileWriter)):
                     with writer(str(path), table.schema, version=version) as target:
                         for batch in table.to_batches():
                             target.write_batch(batch)
-                    assert LanceFileReader(path).read_all().to_table().equals(table), f"{name} of {who} in {version}"
+                    found = LanceFileReader(path).read_all().to_table()
+                    assert found.to_pylist() == table.to_pylist(), f"{name} of {who} in {version}"
                     files[f"{name}; {who}, {version}"] = path.read_bytes()
                     path.unlink()
             files[f"statistics; ours, {version}"] = _with_statistics(path, num_rows, version)
+        for name, (array, _) in _columns(num_rows, "0.1"):
+            files[f"legacy {name}"] = _legacy(Path(directory) / "legacy", array)
     return files
+
+
+def _legacy(path: Path, array: pa.Array) -> bytes:
+    """Return a file of format 0.1, which pylance alone writes, and only in tables."""
+    shutil.rmtree(path, ignore_errors=True)
+    lance.write_dataset(pa.table({"c": array}), str(path), data_storage_version="legacy", max_rows_per_group=100)
+    (data,) = (path / "data").iterdir()
+    return data.read_bytes()
 
 
 def _with_statistics(path: Path, num_rows: int, version: str) -> bytes:

@@ -63,9 +63,13 @@ def _read(path: Path) -> pa.Table | None:
 @pytest.fixture(params=["2.0", "2.1", "2.2"])
 def original(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
     path = tmp_path / "original.lance"
+    columns = dict(_COLUMNS)
+    if request.param == "2.0":
+        values = RandomValues(random.Random(0), 0.1, 0.2, 4, null_structs=False)
+        columns["nested"] = values.array(_TYPE, 1500)
     table = pa.table(
-        list(_COLUMNS.values()),
-        schema=pa.schema(pa.field(name, array.type, metadata=_METADATA.get(name)) for name, array in _COLUMNS.items()),
+        list(columns.values()),
+        schema=pa.schema(pa.field(name, array.type, metadata=_METADATA.get(name)) for name, array in columns.items()),
     )
     with LanceFileWriter(path, table.schema, version=request.param) as writer:
         writer.write_batch(table)

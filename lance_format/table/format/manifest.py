@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of_package
 from typing import TypeVar
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
@@ -417,8 +418,7 @@ def _file_version_of_early_release(message: table_pb2.Manifest, fragments: Fragm
     if not (message.reader_feature_flags | message.writer_feature_flags) & FeatureFlag.V2_FORMAT:
         return FileVersion.V0_1
     for file in (file for fragment in fragments for file in fragment.stored_files()):
-        numbers = (file.file_major_version, file.file_minor_version)
-        return next((version for version in FileVersion if version.manifest_numbers == numbers), FileVersion.V2_0)
+        return FileVersion.from_manifest(file.file_major_version, file.file_minor_version) or FileVersion.V2_0
     return STABLE
 
 
@@ -442,9 +442,9 @@ def _set_flags(message: table_pb2.Manifest, state: Manifest) -> None:
         flags |= FeatureFlag.DELETION_FILES
     if state.stable_row_ids:
         flags |= FeatureFlag.STABLE_ROW_IDS
-    version = version_number(*state.file_version.manifest_numbers)
-    strays = (columns.lowest_versions != version) | (columns.highest_versions != version)
-    if (strays & (columns.num_files > 0)).any():
+    known = [version_number(*numbers) for numbers in state.file_version.all_manifest_numbers]
+    alike = np.isin(columns.lowest_versions, known) & np.isin(columns.highest_versions, known)
+    if (~alike & (columns.num_files > 0)).any():
         flags |= FeatureFlag.MIXED_FILE_VERSIONS
     if message.base_paths:
         flags |= FeatureFlag.BASE_PATHS

@@ -337,12 +337,13 @@ def _load_current(history: History) -> Manifest | None:
 
 def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, mode: str) -> FileVersion:
     version = wanted or (STABLE if current is None else current.file_version)
-    version.require_writable()
     if current is not None and mode == "append" and current.file_version is FileVersion.V0_1:
         raise InvalidInputError(
-            f"data files of version {version} cannot be appended to a table whose files have version"
-            f" {current.file_version}: overwrite the table, or write another one"
+            f"the table has data files of version {current.file_version}, which cannot stand beside others and which"
+            " are not written: take it to a newer version first, by write_dataset(table.scanner().to_reader(), uri,"
+            ' mode="overwrite", data_storage_version="2.2")'
         )
+    version.require_writable()
     return version
 
 

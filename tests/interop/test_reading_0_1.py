@@ -1,0 +1,141 @@
+"""Tables of file format 0.1 that pylance writes: read as pylance reads them, nulls that the format loses included."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_format
+from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array
+from tests.nested_arrays import RandomValues, random_type
+
+
+def _check(table: pa.Table, path: Path, rng: random.Random, rows_per_group: int | None = None) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    options = {"max_rows_per_group": rows_per_group or rng.choice([1, 7, 100, 1024])}
+    theirs = lance.write_dataset(table, str(path), data_storage_version="legacy", **options)
+    expected = theirs.to_table()
+    ours = lance_format.dataset(path)
+    assert ours.data_storage_version == "0.1"
+    found = ours.to_table(batch_size=rng.choice([7, 1000]))
+    found.validate(full=True)
+    assert found.schema.equals(expected.schema, check_metadata=True)
+    _assert_same(found, expected)
+    rows = sorted(rng.sample(range(table.num_rows), k=min(9, table.num_rows)))
+    _assert_same(ours.take(rows), expected.take(rows))
+
+
+def _assert_same(found: pa.Table, expected: pa.Table) -> None:
+    assert found.equals(expected) or found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("arrow_type", FLAT_TYPES, ids=str)
+def test_flat_types(arrow_type: pa.DataType, tmp_path: Path) -> None:
+    rng = random.Random(0)
+    for nulls in NULLS:
+        for style in STYLES[1:]:
+            for num_rows in (1, 10, 300):
+                _check(pa.table({"c": make_array(arrow_type, num_rows, nulls, style)}), tmp_path / "t", rng)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_nesting(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    arrow_type = random_type(rng, rng.randint(1, 3), maps=False)
+    values = RandomValues(rng, rng.choice([0, 0.1, 0.5]), rng.choice([0, 0.2]), rng.choice([1, 3, 20]))
+    array = values.array(arrow_type, rng.choice([1, 3, 40, 300]))
+    _check(pa.table({"c": array, "after": pa.array(range(len(array)))}), tmp_path / "t", rng)
+
+
+@pytest.mark.parametrize("value_type", [pa.string(), pa.int64(), pa.large_string(), pa.binary(), pa.float64()], ids=str)
+def test_dictionaries(value_type: pa.DataType, tmp_path: Path) -> None:
+    rng = random.Random(0)
+    for index_type in (pa.int8(), pa.uint16(), pa.int32()):
+        values = make_array(value_type, 300, "no nulls", "small").dictionary_encode()
+        array = values.cast(pa.dictionary(index_type, value_type))
+        _check(pa.table({"c": array}), tmp_path / "t", rng)
+        lists = pa.ListArray.from_arrays(pa.array(range(0, 301, 3), pa.int32()), array)
+        _check(pa.table({"c": lists}), tmp_path / "t", rng)
+
+
+def test_fixed_size_lists(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    values = RandomValues(rng, 0, 0, 1)
+    for item in (pa.float32(), pa.bool_(), pa.binary(3), pa.list_(pa.int64(), 2)):
+        _check(pa.table({"c": values.array(pa.list_(item, 5), 200)}), tmp_path / "t", rng)
+
+
+def _table(tmp_path: Path) -> str:
+    path = str(tmp_path / "t")
+    data = pa.table(
+        {"id": range(300), "s": [f"{row}" for row in range(300)], "l": [[row] * (row % 3) for row in range(300)]}
+    )
+    lance.write_dataset(data, path, data_storage_version="legacy", max_rows_per_file=120, max_rows_per_group=50)
+    return path
+
+
+def test_deletes_and_filters(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    ours = lance_format.dataset(path)
+    ours.delete("id % 7 = 3")
+    theirs = lance.dataset(path)
+    assert theirs.count_rows() == ours.count_rows()
+    assert ours.to_table() == theirs.to_table()
+    for where in ("id > 250", "s = '17'", "id in (1, 130, 299)", "s is null"):
+        assert ours.to_table(filter=where) == theirs.to_table(filter=where)
+    theirs.delete("id < 10")
+    assert lance_format.dataset(path).to_table(["l"]) == lance.dataset(path).to_table(["l"])
+
+
+def test_what_would_add_files_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    ours = lance_format.dataset(path)
+    before = ours.to_table()
+    changes: list[Callable[[], object]] = [
+        *(
+            partial(lance_format.write_dataset, before, path, mode="append", data_storage_version=v)
+            for v in (None, "2.2")
+        ),
+        lambda: ours.update({"s": "'x'"}, "id = 3"),
+        lambda: ours.add_columns({"twice": "id * 2"}),
+        lambda: ours.optimize.compact_files(),
+        lambda: ours.optimize.compact_files(data_storage_version="2.2"),
+    ]
+    for change in changes:
+        with pytest.raises(lance_format.LanceError, match=r'overwrit.*data_storage_version="2.2"'):
+            change()
+    assert lance_format.dataset(path).to_table() == before
+
+
+def test_the_way_out(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    table = lance_format.dataset(path)
+    before = table.to_table()
+    reader = table.scanner().to_reader()
+    lance_format.write_dataset(reader, path, mode="overwrite", data_storage_version="2.2")
+    for found in (lance_format.dataset(path), lance.dataset(path)):
+        assert found.data_storage_version == "2.2"
+        assert found.to_table() == before
+    assert lance_format.dataset(path, version=1).to_table() == before
+
+
+def test_damaged_ends_are_refused(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    file = sorted(Path(path, "data").iterdir())[0]
+    data = file.read_bytes()
+    rng = random.Random(0)
+    for _ in range(300):
+        damaged = bytearray(data)
+        for _ in range(rng.randint(1, 3)):
+            damaged[len(data) - rng.randint(1, 2500)] = rng.randrange(256)
+        file.write_bytes(damaged)
+        with contextlib.suppress(lance_format.LanceError):
+            lance_format.dataset(path).to_table().validate(full=True)
