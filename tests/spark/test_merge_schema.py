@@ -145,7 +145,7 @@ def test_a_column_of_another_writer_that_does_not_fit(spark: SparkSession, path:
         yield from batches
 
     df = spark.range(2, 3, 1, 1).mapInArrow(add_meanwhile, "id long").withColumn("name", f.lit("mine"))
-    with pytest.raises(PySparkException, match="another writer has given the table a column 'name' meanwhile"):
+    with pytest.raises(PySparkException, match="another writer has concurrently given the table a column 'name'"):
         append(df, path, mergeSchema=True)
     assert rows(spark, path) == [(0, 0), (1, 1)]
     fragments = lance_format.dataset(path).get_fragments()

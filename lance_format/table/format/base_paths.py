@@ -1,8 +1,8 @@
-"""Places of the files that the parents of a branch wrote.
+"""Base paths: directories of the files that the parents of a branch wrote.
 
 A manifest lists directories outside of the table's own, each under a number that its files refer to. Branches need
-them: a branch is a table of its own below `tree`, and shares the files of the versions it grew from. A path in a
-manifest could name any place, so that only the main branch and the other branches of the same table are let through.
+them: a branch is a separate table below `tree`, and shares files with the versions it starts from. A path in a manifest
+could name any directory, so only those of the main branch and of other branches of the same table are allowed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,20 @@ def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
 
 
 def check_known_bases(fragments: FragmentList, indices: Iterable[IndexMetadata], bases: Mapping[int, str]) -> None:
-    """Raise `CorruptFileError` if a file of a fragment or an index lies in a directory that is not listed."""
+    """Check that the files of fragments and indices lie in listed directories.
+
+    Parameters
+    ----------
+    fragments : FragmentList
+    indices : iterable of IndexMetadata
+    bases : mapping of int to str
+        The listed directories by number.
+
+    Raises
+    ------
+    CorruptFileError
+        If one does not.
+    """
     known = {None, *bases}
     for fragment in () if fragments.columns.base_ids <= known else fragments:
         used = {file.base_id for file in fragment.files}

@@ -1,7 +1,7 @@
-"""Feature flags: what a table needs its readers and writers to know.
+"""Feature flags: features that readers and writers of a table must support.
 
-A manifest has a set for readers and one for writers. A flag that is not known here may change the meaning of anything,
-so that the table is refused, by name where the flag has one.
+A manifest has a set for readers and one for writers. An unknown flag may change the meaning of anything, so the table
+is refused, with the name of the flag if it has one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from lance_format.table.format.fragment_json import fragment_from_json, fragment
 from lance_format.table.format.layout import check_relative_path, check_segment
 
 MAX_ROWS = 2**32
-"""No fragment has more: a row's address has 32 bits for its place."""
+"""Maximum number of rows per fragment: an address has 32 bits for the offset."""
 
 MAX_FRAGMENT_ID = 2**32 - 1
 
@@ -28,7 +28,7 @@ RowSequence: TypeAlias = bytes | ExternalFile
 
 @dataclass(frozen=True, slots=True)
 class FragmentMetadata:
-    """Entry of a manifest about one fragment.
+    """A manifest's entry of one fragment.
 
     Parameters
     ----------
@@ -36,17 +36,17 @@ class FragmentMetadata:
         0 while the fragment is not part of a table; the commit assigns it.
     files : tuple of DataFile
     physical_rows : int
-        The rows in its files, deleted ones included; 0 in tables of early releases, which do not say.
+        Number of rows in the files, deleted ones included; 0 in tables of early releases, which do not record it.
     deletion_file : DeletionFile, optional
     row_id_meta : bytes or ExternalFile, optional
-        Of tables with stable row ids: the id of every physical row; see `lance_format.table.row_ids.row_id_sequence`.
-        Fewer, while the fragment is not part of a table: the commit makes ids for the rows that follow.
+        The id of every physical row, in tables with stable row ids; see `lance_format.table.row_ids.row_id_sequence`.
+        An uncommitted fragment may have fewer: the commit assigns ids to the remaining rows.
     created_at_version_meta, last_updated_at_version_meta : bytes or ExternalFile, optional
-        Of such tables: the versions that made and last changed every row.
+        The versions that created and last updated every row, in such tables.
     origin : bytes, optional
-        The protobuf that it, or what it was made from, was parsed from. It is kept for what a newer writer put into it.
+        The protobuf that the fragment, or its predecessor, was parsed from. It keeps fields of newer writers.
     serialized : bytes, optional
-        The same, if nothing has been changed since; no parameter.
+        The same if nothing has changed since; not a parameter.
     """
 
     id: int
@@ -73,7 +73,7 @@ class FragmentMetadata:
         return self.physical_rows - deleted
 
     def stored_files(self) -> Sequence[DataFile]:
-        """Return the data files, and those that hold nothing anymore so far as the table still names them."""
+        """Return the data files, and those without columns that the table still names."""
         named = _parse_origin(self).files
         if len(named) <= len(self.files):
             return self.files
@@ -140,9 +140,10 @@ def load_fragment(data: bytes) -> FragmentMetadata:
 
 
 def check_known_fields(message: Message) -> None:
-    """Refuse a field that is known, but has another wire type than it should.
+    """Check the wire types of known fields.
 
-    Protobuf keeps such a field as an unknown one: without this check a damaged tag would silently drop a data file.
+    Protobuf treats a field of another wire type as unknown: without this check a damaged tag would silently drop a data
+    file.
     """
     strays = UnknownFieldSet(message)
     for stray in (strays[index] for index in range(len(strays))):
@@ -154,7 +155,7 @@ def check_known_fields(message: Message) -> None:
 def parse_fragment(message: table_pb2.DataFragment) -> FragmentMetadata:
     """Build a fragment from its protobuf.
 
-    Data files that hold nothing anymore are left out.
+    Data files without columns are dropped.
 
     Raises
     ------
@@ -241,7 +242,16 @@ _DELETION_TYPE_NUMBERS = {file_type: number for number, file_type in _DELETION_T
 
 
 def place_of(file: DataFile | DeletionFile | None, root: str, bases: Mapping[int, str]) -> str:
-    """Return where in the store a file lies: the directory that its path is relative to."""
+    """Return the path in the store of the directory that a file's path is relative to.
+
+    Parameters
+    ----------
+    file : DataFile or DeletionFile, optional
+    root : str
+        The path of the table in the store.
+    bases : mapping of int to str
+        See `Manifest.bases`.
+    """
     return root if file is None or file.base_id is None else bases[file.base_id]
 
 

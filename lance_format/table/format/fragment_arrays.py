@@ -1,9 +1,9 @@
-"""Entries of a manifest about its fragments, as arrays.
+"""A manifest's entries of its fragments, as arrays.
 
-A table may have ten thousand fragments, of which a query or a commit looks at few, if only it knows how many rows each
-has. An object a fragment takes some microseconds to make; the arrays are found on the bytes, for all fragments at once.
-They are validated on the way: a fragment that is in the arrays can be parsed. What is not plain enough for that is
-parsed at once, which finds either the same, or what is wrong with it.
+A table may have ten thousand fragments. A query or a commit uses few of them, but needs the number of rows of each. An
+object per fragment would take some microseconds; the arrays are scanned from the bytes of all fragments at once. The
+scan validates them: a fragment in the arrays can be parsed. Unusual messages are parsed at once, which yields the same,
+or an error.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ class FragmentColumns:
     ----------
     ids : int64[num_fragments]
     physical_rows : int64[num_fragments]
-        The rows in the files, deleted ones included; 0 where the table does not say.
+        Number of rows in the files, deleted ones included; 0 if unknown.
     num_deleted_rows : int64[num_fragments]
-        How many of them are deleted; -1 where there is a deletion file, but the table does not say.
+        Number of deleted rows; -1 if there is a deletion file of unknown size.
     num_files : int64[num_fragments]
-        How many data files there are.
+        Number of data files.
     size_bytes : int64[num_fragments]
-        The size of the data files, as far as the table says; at most 2**62.
+        Known size of the data files, at most 2**62.
     lowest_versions, highest_versions : int64[num_fragments]
-        Which versions the data files have; see `version_number`. -1 without files.
+        Versions of the data files; see `version_number`. -1 without files.
     max_field_ids : int64[num_fragments]
-        The highest id of a field that is held; -1 if there is none.
+        The highest field id in the data files; -1 if there is none.
     has_row_ids : bool[num_fragments]
-        Whether the ids of the rows are told.
+        Whether the fragment has row ids.
     base_ids : frozenset of int
-        Where files lie, by `Manifest.bases`; perhaps more than these.
+        Keys of `Manifest.bases` that the files refer to, possibly with others.
     """
 
     ids: Integers
@@ -92,11 +92,11 @@ class FragmentColumns:
         return np.where(unknown, -1, self.physical_rows - self.num_deleted_rows)
 
     def select(self, places: Integers) -> FragmentColumns:
-        """Return what is known of some fragments."""
+        """Return the properties of some fragments, given by position."""
         return _from_arrays([array[places] for array in self._arrays()], self.base_ids)
 
     def replace(self, places: Integers, columns: FragmentColumns) -> FragmentColumns:
-        """Return the same with what is known of other fragments at some places."""
+        """Return the same with the properties of other fragments at some positions."""
         arrays = [array.copy() for array in self._arrays()]
         for array, other in zip(arrays, columns._arrays(), strict=True):
             array[places] = other
@@ -104,7 +104,7 @@ class FragmentColumns:
 
     @staticmethod
     def concatenate(columns: Sequence[FragmentColumns]) -> FragmentColumns:
-        """Return what is known of several runs of fragments, one at least."""
+        """Concatenate the properties of at least one run of fragments."""
         arrays = [np.concatenate(runs) for runs in zip(*(each._arrays() for each in columns), strict=True)]
         base_ids = frozenset[int]().union(*(each.base_ids for each in columns))
         return _from_arrays(arrays, base_ids)
@@ -118,7 +118,7 @@ def _from_arrays(arrays: list[Any], base_ids: frozenset[int]) -> FragmentColumns
 
 
 def columns_of(fragments: Iterable[FragmentMetadata]) -> FragmentColumns:
-    """Return what is known of fragments that have been parsed or made."""
+    """Return the properties of parsed fragments."""
     rows: list[tuple[int, ...]] = []
     bases: set[int | None] = set()
     for fragment in fragments:
@@ -149,7 +149,7 @@ def version_number(major: int, minor: int) -> int:
 
 
 def scan_fragments(stored: Sequence[bytes]) -> FragmentColumns:
-    """Return what is known of fragments, one at least, by their protobuf.
+    """Scan the properties of at least one fragment from the protobuf.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _scan_data_files(data: Data, fragments: ScannedFields) -> tuple[list[Integer
 
 
 def _scan_field_lists(data: Data, files: ScannedFields) -> tuple[Integers, Integers, Mask]:
-    """Return the fields of data files, with the files that hold them, and of which files the lists make sense."""
+    """Return the fields of data files, the files that hold them, and the files with valid lists."""
     holders, field_ids, odd_fields = read_packed(data, *files.bytes_of(2))
     columned, _, odd_columns = read_packed(data, *files.bytes_of(3))
     num_fields = np.bincount(holders, minlength=files.num_messages)

@@ -1,6 +1,6 @@
-"""Fragments as JSON, in the form that pylance's `FragmentMetadata.to_json` has: what writers send to who commits.
+"""Fragments as JSON, in the form of pylance's `FragmentMetadata.to_json`, which writers send to the committer.
 
-The names are those of the protobuf but for the kind of a deletion file, and for sequences of numbers, which are the
+The names are those of the protobuf, except for the kind of a deletion file, and for sequences of numbers, which are the
 bytes of a message as a list, or name a part of a file:
 
     {"id": 0, "files": [{"path": …, "fields": [0], …}], "physical_rows": 10, "deletion_file": null,
@@ -71,12 +71,12 @@ def fragment_to_json(message: table_pb2.DataFragment) -> dict[str, Any]:
 
 
 def fragment_from_json(value: str | bytes | Mapping[str, Any]) -> table_pb2.DataFragment:
-    """Return the protobuf of a fragment from what `fragment_to_json` made of it, or from that as text.
+    """Parse the result of `fragment_to_json`, or its text, into the protobuf of a fragment.
 
     Raises
     ------
     ParseError, ValueError, TypeError, AttributeError, LookupError, RecursionError
-        If it is malformed, or has what is not known here.
+        If it is malformed, or has unknown entries.
     """
     found = dict(json.loads(value) if isinstance(value, str | bytes) else value)
     if found.get("overlays") == []:

@@ -1,4 +1,4 @@
-"""The fragments of a version, of which few are usually looked at."""
+"""The fragments of a version, parsed on demand."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Entry: TypeAlias = bytes | FragmentMetadata
 
 
 class FragmentList(Sequence[FragmentMetadata]):
-    """Fragments as a sequence that does not change, and that makes an object of a fragment when it is asked for it.
+    """An immutable sequence of fragments that creates objects on access.
 
-    Fragments that nobody asked for stay the bytes that a manifest has, also in the lists that are made of this one.
+    Other fragments stay bytes of a manifest, even in derived lists.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ class FragmentList(Sequence[FragmentMetadata]):
                 yield self[place]
 
     def changed(self, updated: Iterable[FragmentMetadata] = (), removed: Set[int] = frozenset()) -> FragmentList:
-        """Return the fragments with some in the place of those of the same id, and without others.
+        """Return the fragments with some replaced, by id, and others removed.
 
         Parameters
         ----------
         updated : iterable of FragmentMetadata
-            Those of ids that are not in the list, or are removed, are left out.
+            The replacements. Those of unknown or removed ids are ignored.
         removed : set of int
             Ids.
 

@@ -21,7 +21,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.proto import table_pb2
 
 FRAGMENT_REUSE_INDEX = "__lance_frag_reuse"
-"""Not an index of a column: it says which fragments a compaction has replaced by which."""
+"""Not an index of a column: it maps the fragments that a compaction replaced to the new ones."""
 
 MEM_WAL_INDEX = "__lance_mem_wal"
 """Not an index of a column: the state of write-ahead logs."""
@@ -61,7 +61,7 @@ class IndexMetadata:
 
     @property
     def base_id(self) -> int | None:
-        """Key of the place of its files in `Manifest.bases`; None if they are in the table itself."""
+        """Key of the directory of its files in `Manifest.bases`; None if they are in the table itself."""
         return self.message.base_id if self.message.HasField("base_id") else None
 
     @property
@@ -152,10 +152,19 @@ def parse_index(message: table_pb2.IndexMetadata) -> IndexMetadata:
 def retain_relevant(
     indices: Sequence[IndexMetadata], field_ids: frozenset[int], fragment_ids: frozenset[int]
 ) -> tuple[IndexMetadata, ...]:
-    """Return the indices that are of use to a table of these fields and fragments.
+    """Return the indices that remain useful for a table with some fields and fragments.
 
-    Those of dropped fields go. Of the parts of an index those go that cover no fragment anymore, but one remains, so
-    that the index can be updated; an index of vectors goes altogether, since it cannot be trained on nothing.
+    Indices of dropped fields are removed. So are parts without a fragment, except one per index, which allows its
+    update.
+    A vector index without fragments is removed, since it cannot be trained on nothing.
+
+    Parameters
+    ----------
+    indices : sequence of IndexMetadata
+    field_ids : frozenset of int
+        The fields of the table.
+    fragment_ids : frozenset of int
+        The fragments of the table.
     """
     alive = [index for index in indices if index.is_system or field_ids.issuperset(index.fields)]
     parts: dict[str, list[IndexMetadata]] = defaultdict(list)

@@ -9,11 +9,11 @@ from lance_format.errors import InvalidInputError, SchemaMismatchError
 
 
 def check_keys_stay(before: Iterable[Field], after: Iterable[Field]) -> None:
-    """Raise `InvalidInputError` if a primary or a clustering key changes that a table has; it may get one."""
+    """Raise `InvalidInputError` if an existing primary or clustering key changes; adding one is allowed."""
     for name, old, new in zip(("primary", "clustering"), _keys(before), _keys(after), strict=True):
         if old and old != new:
             raise InvalidInputError(
-                f"the table has a {name} key, which cannot be changed; leave what the metadata of its fields say of it"
+                f"the table has a {name} key, which cannot be changed; keep its entries in the metadata of fields"
             )
 
 

@@ -77,12 +77,12 @@ def detached_path(version: int) -> str:
 
 
 def branch_location(main: str, branch: str | None) -> str:
-    """Return where a branch of a table is, or the main one if None, by the place of the main one."""
+    """Return the path of a branch, or of the main one if None, given the path of the main one."""
     return main if branch is None else f"{main}/{BRANCH_TREE}/{branch}"
 
 
 def main_location(location: str, branch: str | None) -> str:
-    """Return where the main branch is, by the place of a branch; a branch that lies elsewhere stands for itself."""
+    """Return the path of the main branch, given that of a branch; a path outside `tree` is returned as it is."""
     return location if branch is None else location.removesuffix(f"/{BRANCH_TREE}/{branch}")
 
 
@@ -92,13 +92,13 @@ def transaction_name(read_version: int, uuid: str) -> str:
 
 
 def parse_transaction_name(name: str) -> str | None:
-    """Return the uuid that the name of a transaction file tells, or None if it tells none."""
+    """Return the uuid in the name of a transaction file, or None if there is none."""
     match = _TRANSACTION_FILE.fullmatch(name)
     return match[1] if match else None
 
 
 def new_data_file_name(job: str) -> str:
-    """Return a name that nobody else uses, and that tells which write it belongs to.
+    """Return a unique name that identifies its write.
 
     Its first 24 random bits are spelled as digits, which spreads files over the shards of an object store. Of the 26
     hexadecimal digits that follow, the first 13 are those of the write's uuid.

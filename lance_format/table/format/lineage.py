@@ -45,7 +45,7 @@ def identify(uuid: str) -> bytes:
 
 
 def remember(previous: Version) -> bytes:
-    """Return what the version after a version remembers."""
+    """Return the memory of the version after a version."""
     uuid = parse_transaction_name(previous.transaction_file)
     maker = _UNKNOWN if uuid is None else identify(uuid)
     known = maker + previous.ancestors
@@ -60,6 +60,16 @@ def recall(later: Version, version: int) -> bytes | None:
 
 
 def is_ancestor(later: Version, version: int, uuid: str) -> bool | None:
-    """Return whether the transaction of a uuid made an ancestor of a version, or None if that is not remembered."""
+    """Return whether the transaction of a uuid made an ancestor of a version, or None if that is not remembered.
+
+    Parameters
+    ----------
+    later : Version
+        The version that remembers.
+    version : int
+        The version number of the ancestor.
+    uuid : str
+        The uuid of the transaction.
+    """
     digest = recall(later, version)
     return None if digest is None else digest == identify(uuid)

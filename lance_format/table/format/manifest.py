@@ -61,38 +61,38 @@ _REBUILT = (
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One version of a table, or, while an operation is applied, what it is to become.
+    """One version of a table, existing or in preparation.
 
     Parameters
     ----------
     version : int
     timestamp_ns : int
-        When it was committed: nanoseconds since the epoch, UTC.
+        Time of the commit: nanoseconds since the epoch, UTC.
     schema : Schema
     fragments : FragmentList
         By ascending id.
     file_version : FileVersion
-        What data files are to be unless the writer says otherwise.
+        Default version of new data files.
     max_fragment_id : int
-        The highest fragment id ever used, as far as is known; -1 if there is none.
+        The highest known fragment id ever used; -1 if there is none.
     indices : tuple of IndexMetadata
     config, table_metadata : mapping of str to str
     stable_row_ids : bool
         Whether rows keep their ids when they move.
     next_row_id : int
-        Of such tables, the id of the next new row.
+        Id of the next new row in such tables.
     branch : str or None
-        The branch that it belongs to; None for the main one.
+        The branch of the version; None for the main one.
     bases : mapping of int to str
-        Where in the store files of a branch lie that its parents wrote, by the ids that data and deletion files have.
+        Paths in the store of directories of a branch's parents, by the ids that files refer to.
     transaction_file : str
-        The name of the transaction that made it; empty if it has no file.
+        The file name of the transaction that made the version; empty if it has no file.
     inline_transaction : bytes, optional
-        The same transaction, where the manifest file has a copy.
+        The same transaction if the manifest file has a copy.
     ancestors : bytes
-        Which transactions made the versions before it; see `lance_format.table.format.lineage`.
+        The transactions of earlier versions; see `lance_format.table.format.lineage`.
     message : table_pb2.Manifest
-        As stored, but without the fragments. Never changed: successors start from a copy.
+        The stored message without the fragments. Never modified: successors start from a copy.
     """
 
     version: int
@@ -119,7 +119,7 @@ class Manifest:
 
     @property
     def stores_transaction(self) -> bool:
-        """True if its file holds the transaction that made it, as all files do except very large ones."""
+        """True if the file holds the transaction; only very large ones do not."""
         return self.inline_transaction is not None and len(self.inline_transaction) <= _MAX_INLINE_TRANSACTION_BYTES
 
     @property
@@ -163,7 +163,7 @@ def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
 
 
 def parse_transaction_of(data: bytes, *, path: str, version: int) -> tuple[str, bytes | None]:
-    """Return what a manifest's file says of the transaction that made it, without a look at the rest.
+    """Read the transaction of a manifest's file without parsing the rest.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def parse_transaction_of(data: bytes, *, path: str, version: int) -> tuple[str, 
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Say in errors which file is malformed."""
+    """Add the path of a malformed file to errors."""
     try:
         yield
     except DecodeError as error:
@@ -200,7 +200,13 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def serialize_manifest(manifest: Manifest) -> bytes:
-    """Return the content of a manifest's file."""
+    """Return the content of a manifest's file.
+
+    Raises
+    ------
+    NotSupportedError
+        If the manifest is too large.
+    """
     message = table_pb2.Manifest()
     message.CopyFrom(manifest.message)
     content = bytearray()
@@ -306,7 +312,7 @@ def _library_version() -> str:
 
 
 def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Manifest, Sequence[bytes], int]:
-    """Return the protobuf of a manifest, without and with its fragments' only, and where it starts."""
+    """Return the protobuf of a manifest without fragments, that of the fragments only, and its offset."""
     if len(data) < _FOOTER.size:
         raise CorruptFileError(f"a manifest has at least {_FOOTER.size} bytes; this one has {len(data)}")
     position, major, minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
@@ -344,7 +350,7 @@ def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int)
 
 @functools.lru_cache(maxsize=2)
 def _parse_once(data: bytes, path: str, version: int) -> Manifest:
-    """Parse, unless the very same bytes were just parsed: a change is mostly planned on what it is committed on."""
+    """Parse bytes unless they were just parsed: a change is mostly planned and committed on the same version."""
     return _parse(data, path, version)
 
 
@@ -414,7 +420,7 @@ def _parse_file_version(message: table_pb2.Manifest, fragments: FragmentList) ->
 
 
 def _file_version_of_early_release(message: table_pb2.Manifest, fragments: FragmentList) -> FileVersion:
-    """Return what a manifest without `data_format` implies: a flag told 2.0 from 0.1, and files tell the rest."""
+    """Return the file version of a manifest without `data_format`: by a flag for 0.1 and 2.0, else by files."""
     if not (message.reader_feature_flags | message.writer_feature_flags) & FeatureFlag.V2_FORMAT:
         return FileVersion.V0_1
     for file in (file for fragment in fragments for file in fragment.stored_files()):
@@ -435,7 +441,7 @@ def _set_map(stored: MutableMapping[str, _V], values: Mapping[str, _V]) -> None:
 
 
 def _set_flags(message: table_pb2.Manifest, state: Manifest) -> None:
-    """State what the table needs from now on; that its files are of several versions is never taken back."""
+    """Set the feature flags; the flag for files of several versions is never removed."""
     flags = FeatureFlag(message.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS)
     columns = state.fragments.columns
     if columns.num_deleted_rows.any():

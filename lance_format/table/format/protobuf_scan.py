@@ -6,9 +6,9 @@ A message is a run of fields, each a tag (`number << 3 | wire type`), and a vari
     message 1   | tag length bytes … | tag value  |
                   ^ one step of the scan: the next field of every message that has one
 
-A step is a few NumPy operations on all messages, so that ten thousand of them take as long as some hundred would as
-objects. Only what is plain is understood: tags of one byte, varints and lengths. Whatever else there is, or does not
-add up, makes a message *odd*: nothing that is said of it counts, and it has to be parsed.
+A step is a few NumPy operations on all messages, so that ten thousand of them take as long as some hundred objects.
+Only one-byte tags, varints and lengths are supported. Anything else, or an inconsistency, makes a message *odd*: its
+results are invalid, and it must be parsed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Data: TypeAlias = npt.NDArray[np.uint8]
 
 
 def tag_kinds(wire_types: Mapping[int, int], unread: Iterable[int] = ()) -> Data:
-    """Return what a tag means, by its only byte: uint8[256].
+    """Return the kind of each one-byte tag: uint8[256].
 
     Parameters
     ----------
     wire_types : mapping of int to int
-        Of the fields that are known. Other fields are skipped.
+        Wire types of the known fields. Other fields are skipped.
     unread : iterable of int
         Fields that make a message odd.
     """
@@ -135,7 +135,7 @@ def scan_messages(data: Data, starts: Integers, ends: Integers, kinds: Data) -> 
 
 
 def _read_varints(data: Data, at: Integers) -> tuple[Integers, Integers, Mask]:
-    """Return the varints at some places, modulo 2**64 and signed, where they end, and which of them are sound."""
+    """Return the varints at some offsets, modulo 2**64 and signed, their ends, and whether they are well-formed."""
     byte = data[at]
     values, ends, good = (byte & 0x7F).astype(np.int64), at + 1, np.ones(at.size, np.bool_)
     more = np.flatnonzero(byte >= 0x80)

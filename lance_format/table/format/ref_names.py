@@ -49,7 +49,13 @@ def check_branch_name(name: str) -> str:
 
 
 def check_new_branch_name(name: str) -> str:
-    """Check the name of a branch that is to be made, which must not look like a directory of a table either."""
+    """Check the name of a new branch, which must not look like a directory of a table either.
+
+    Raises
+    ------
+    InvalidInputError
+        If the name is not allowed.
+    """
     check_branch_name(name)
     clash = _OF_TABLES.intersection(name.split("/"))
     if clash or name.startswith(".") or "/." in name:

@@ -27,9 +27,9 @@ class ColumnParts:
     Parameters
     ----------
     schema : Schema
-        The columns, possibly without some of the fields below them.
+        The columns, possibly without some of their fields.
     held : mapping of int to sequence of ColumnProjection
-        By the place of a data file among those of the fragment; without those that hold nothing of the columns.
+        The held parts by position of the data file in the fragment, without files that hold none.
     """
 
     def __init__(self, schema: Schema, held: Mapping[int, Sequence[ColumnProjection]]) -> None:
@@ -65,7 +65,7 @@ class ColumnParts:
 
 
 class _Same:
-    """A schema as a key: equal to itself alone, as comparing fields would take as long as finding out anew."""
+    """A schema as a key by identity: comparing fields would cost as much as computing the parts again."""
 
     __slots__ = ("schema",)
 
@@ -80,10 +80,10 @@ class _Same:
 
 
 def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
-    """Return which data files of a fragment hold which parts of some columns.
+    """Return the parts of some columns that each data file of a fragment holds.
 
-    It is found out once for all fragments whose files have the same fields in the same columns, as long as the very
-    same schema is asked for, which is not one of very many columns: those would take too much memory.
+    The result is computed once for all fragments whose files have the same fields in the same columns, for one schema
+    object. Very wide schemas are not cached, since that would take too much memory.
     """
     find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
     return find(_Same(schema), tuple([(file.fields, file.column_indices) for file in files]))
@@ -93,9 +93,7 @@ def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, .
     held = {}
     known = frozenset({UNASSIGNED})
     for place, (fields, columns) in enumerate(files):
-        ids = (
-            frozenset(fields) - known
-        )  # Early releases gave ids anew; the reference reads the first file that has one.
+        ids = frozenset(fields) - known  # Early releases reused ids; the reference reads the first file that has one.
         known |= ids
         numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
         found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
@@ -137,7 +135,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         return whole
     if field.logical_type != "struct":
         return _combine_items(field, parts)
-    first = parts[0][1]  # All parts are null in the same rows, but for deleted ones, which may hold anything.
+    first = parts[0][1]  # All parts are null in the same rows, except deleted ones, which may hold anything.
     children = []
     for child in field.children:
         held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]
@@ -149,9 +147,9 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
 
 
 def remainder(field: Field, held: Field) -> Field | None:
-    """Return what is left to read of a column, or a field below it, of which a part is there; None if nothing is.
+    """Return the part of a column, or of a field below it, that is still missing; None if complete.
 
-    Both are parts of one column, which structs alone can be put together from: of anything else all is left.
+    Both are parts of one column. Only structs can be combined from parts; of other types the whole column is missing.
     """
     if field == held:
         return None
@@ -164,7 +162,7 @@ def remainder(field: Field, held: Field) -> Field | None:
 
 
 def _held(field: Field, ids: frozenset[int]) -> Field | None:
-    """Return a field without what is below it and not among the ids, or None if nothing is left."""
+    """Return a field with only the fields of some ids below it, or None if none is left."""
     children = tuple(held for child in field.children if (held := _held(child, ids)) is not None)
     if children:
         return field if children == field.children else dataclasses.replace(field, children=children)

@@ -96,7 +96,7 @@ def _parse_bitmap(content: bytes, path: str, physical_rows: int) -> RowOffsets:
         bitmap = pyroaring.BitMap.deserialize(content)
     except (ValueError, IndexError) as error:
         raise CorruptFileError(f"malformed Roaring bitmap of deleted rows: {error}", path=path) from error
-    if len(bitmap) > physical_rows:  # A few bytes can stand for billions of rows: count before expanding them.
+    if len(bitmap) > physical_rows:  # A few bytes can represent billions of rows: count before expanding them.
         raise CorruptFileError(f"at most {physical_rows} rows are expected, {len(bitmap)} are found", path=path)
     return from_bitmap(bitmap)
 

@@ -100,16 +100,26 @@ class FragmentFiles:
         return self._assemble(schema, parts, pieces, rows.size)
 
     def take_batches(self, schema: Schema, rows: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[pa.RecordBatch]:
-        """Read rows, `int64[num_rows]`, which ascend and are distinct, in batches of at most so many."""
+        """Read single rows in batches.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        rows : int64[num_rows]
+            Physical rows, ascending and distinct.
+        batch_size : int
+            Maximum number of rows per batch.
+        """
         parts, files = self._parts(schema), self._fragment.files
         streams = [self._take_file(files[place], held, rows, batch_size) for place, held in parts.held.items()]
         yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
 
     def zone_statistics(self, schema: Schema) -> dict[Path, ZoneStatistics]:
-        """Return what the data files say of columns, zone by zone; see `FileReader.zone_statistics`.
+        """Return the zone statistics of columns in the data files; see `FileReader.zone_statistics`.
 
-        Columns that no file holds are null. Of those whose fields lie in several files nothing is said: in which rows
-        a struct is null, no file knows alone.
+        Columns that no file holds are null. Columns with fields in several files have no statistics: no single file
+        knows the rows where a struct is null.
 
         Parameters
         ----------
@@ -193,7 +203,7 @@ class FragmentFiles:
 
 
 def _all_null(field: Field, above: Path, num_rows: int) -> dict[Path, ZoneStatistics]:
-    """Return what is known of a column, and of the fields below it, that is null in so many rows; 0 if unknown."""
+    """Return the statistics of an all-null column and the fields below it; 0 rows if their number is unknown."""
     if not num_rows:
         return {}
     path = (*above, field.name)
@@ -220,7 +230,13 @@ def empty_columns_batch(num_rows: int) -> pa.RecordBatch:
 
 
 def in_step(streams: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield from several streams of the same rows pieces of equal length."""
+    """Yield pieces of equal length from several streams of the same rows.
+
+    Raises
+    ------
+    CorruptFileError
+        If the streams differ in their number of rows.
+    """
     if len(streams) == 1:
         for batch in streams[0]:
             yield [batch]

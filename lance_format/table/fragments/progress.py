@@ -12,7 +12,7 @@ class FragmentWriteProgress(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, fragment: FragmentMetadata) -> None:
-        """Be told that a fragment is begun: its data file has a name, and neither fields nor rows yet."""
+        """Handle the beginning of a fragment, whose data file has a name, and neither fields nor rows yet."""
 
     @abc.abstractmethod
     def complete(self, fragment: FragmentMetadata) -> None:

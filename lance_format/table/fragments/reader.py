@@ -1,7 +1,6 @@
-"""Reading one fragment: deleted rows are left out, and columns that no file holds are nulls.
+"""Reading one fragment: deleted rows are skipped, and columns that no file holds are null.
 
-Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are what is left of them once
-deleted rows are skipped.
+Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are those not deleted.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class FragmentReader:
         The path of the table in the store.
     fragment : FragmentMetadata
     schema : Schema
-        The columns, in the order wanted.
+        The columns, in output order.
     cache : SearchCache
         Of the table.
     bases : mapping of int to str
@@ -85,7 +84,7 @@ class FragmentReader:
         return rows
 
     def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
-        """Return the data files, to be opened as they are needed; what is read of them can be counted."""
+        """Return the data files, which are opened on demand; a counter can measure their reads."""
         store = self.store if counter is None else CountedStore(self.store, counter)
         return FragmentFiles(store, self.root, self.fragment, self.cache, self.bases)
 
@@ -119,13 +118,13 @@ class FragmentReader:
         Parameters
         ----------
         files : FragmentFiles
-            Of this fragment.
+            The data files of this fragment.
         schema : Schema
-            The columns, in the order wanted.
+            The columns, in output order.
         start, stop : int
             Half-open; within the physical rows.
         batch_size : int
-            See `read`, and what is yielded.
+            See `read`.
         """
         deleted = self.deleted_rows()
         row = start
@@ -141,7 +140,7 @@ class FragmentReader:
                 yield batch, offsets
 
     def take(self, rows: RowOffsets) -> pa.RecordBatch:
-        """Read live rows by their place, in the order given; places may repeat."""
+        """Read live rows by offset, in the given order; offsets may repeat."""
         return self.take_physical(to_physical(rows, self.deleted_rows()))
 
     def take_physical(self, physical: RowOffsets) -> pa.RecordBatch:
@@ -167,7 +166,7 @@ class FragmentReader:
 
 
 def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
-    """Return which physical rows are the live rows of these places."""
+    """Return the physical rows of live rows, given by offset."""
     # Deleted row number i has deleted[i] - i live rows before it.
     return live + np.searchsorted(deleted - np.arange(deleted.size), live, side="right")
 

@@ -1,12 +1,12 @@
-"""Columns that no file holds: what a table knows of every row besides its values.
+"""Row columns: metadata of every row, which no data file holds.
 
 | name | |
 |---|---|
-| `_rowid` | the row's id: stable where the table has stable row ids, else its address |
-| `_rowaddr` | `fragment id << 32 \\| place in the fragment`, deleted rows counted |
-| `_rowoffset` | the row's place in the table, deleted rows not counted |
-| `_row_created_at_version` | the version that made the row; 1 where the table does not keep it |
-| `_row_last_updated_at_version` | the version that changed it last; 1 where the table does not keep it |
+| `_rowid` | the row's id: stable if the table has stable row ids, else its address |
+| `_rowaddr` | `fragment id << 32 \\| offset in the fragment`, deleted rows included |
+| `_rowoffset` | the row's offset among the live rows of the table |
+| `_row_created_at_version` | the version that created the row; 1 if the table does not record it |
+| `_row_last_updated_at_version` | the version that last updated it; 1 if the table does not record it |
 | `_fragid` | the id of the fragment |
 """
 
@@ -45,9 +45,9 @@ class LiveRows:
     ----------
     scan : FragmentReader
     offsets : int64[num_rows]
-        Their places in the fragment, deleted rows counted.
+        Offsets in the fragment, deleted rows included.
     places : int64[num_rows]
-        Their places in the table, deleted rows not counted.
+        Offsets among the live rows of the table.
     """
 
     scan: FragmentReader
@@ -157,7 +157,7 @@ def _parse_versions(stored: RowSequence, scan: FragmentReader) -> RowVersionSequ
 
 
 def _bytes_of(stored: RowSequence, scan: FragmentReader) -> bytes:
-    """Return a sequence that stands in the manifest or in a file of the table."""
+    """Return a serialized sequence, stored in the manifest or in a file of the table."""
     if isinstance(stored, bytes):
         return stored
     path = f"{scan.root}/{stored.path}"

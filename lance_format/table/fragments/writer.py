@@ -1,4 +1,4 @@
-"""Storing rows in data files, one a fragment, of limited size."""
+"""Storing rows in data files of limited size, one per fragment."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class FragmentWriter:
         return self._fragments
 
     def discard(self) -> None:
-        """Delete all files written so far, as far as the storage lets us."""
+        """Delete all files written so far; failures of the storage are ignored."""
         if self._open is not None:
             _, sink, writer = self._open
             self._open = None
@@ -178,7 +178,16 @@ class FragmentWriter:
 
 
 def list_data_files(store: ObjectStore, root: str, job: str) -> list[str]:
-    """Return the paths of the data files of a write, finished or not."""
+    """Return the paths of the data files of a write, finished or not.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    job : str
+        The uuid of the write.
+    """
     directory = f"{root}/{DATA_DIRECTORY}"
     return [f"{directory}/{name}" for name in sorted(store.list_names(directory)) if is_data_file_of(name, job)]
 

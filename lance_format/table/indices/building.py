@@ -27,11 +27,11 @@ from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, r
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 Divide = Callable[[TableVersion, Sequence[int], Schema], Sequence[tuple[int, ...]]]
-"""Divides fragments, by their places in the list of a version, into those of tasks that read columns of them."""
+"""A function that divides fragments, by position in the list of a version, among tasks that read columns of them."""
 
 
 def _undivided(table: TableVersion, places: Sequence[int], schema: Schema) -> Sequence[tuple[int, ...]]:
-    """Let one task have all fragments."""
+    """Assign all fragments to one task."""
     del table, schema
     return [tuple(places)] if places else []
 
@@ -53,19 +53,19 @@ class TrainedZones:
 
 @dataclass(frozen=True, slots=True)
 class TrainZonesTask(ChangeTask[TrainedZones]):
-    """Finds the zones of a column in some fragments. Writes no file.
+    """Task that finds the zones of a column in some fragments. It writes no file.
 
     Parameters
     ----------
     read_version : int
     number : int
-        Tells the tasks of the plan apart.
+        Number of the task within the plan.
     index : str
         Its name.
     field_id : int
         Of the column.
     places : tuple of int
-        Those of the fragments in the list of the version.
+        Positions of the fragments in the list of the version.
     rows_per_zone : int
     any_seeds : bool
         See `lance_format.table.indices.zone_map_training.train_zones`.
@@ -89,7 +89,7 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
 
 @dataclass(frozen=True, slots=True)
 class PlannedIndexPart:
-    """A part of an index that is to be written.
+    """Planned part of an index.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ class PlannedIndexPart:
         Of the column.
     details : ZoneMapDetails
     replaced : tuple of str
-        The uuids of parts whose place it takes.
+        The uuids of the parts that it replaces.
     keeps_zones : bool
-        Whether it takes over their zones.
+        Whether it keeps their zones.
     known_ids : frozenset of int
         Fragments that the other parts of the index cover.
     """
@@ -114,7 +114,7 @@ class PlannedIndexPart:
     known_ids: frozenset[int] = frozenset()
 
     def write(self, draft: Draft, trained: Sequence[IndexPart]) -> tuple[IndexMetadata, tuple[IndexMetadata, ...]]:
-        """Write the file of the part, and return the part and those whose place it takes."""
+        """Write the file of the part, and return the part and those that it replaces."""
         table = draft.table
         field = path_of(table.manifest.schema.fields, self.field_id)[-1]
         value_type = field.to_arrow_type()
@@ -178,24 +178,24 @@ def plan_scalar_index(
     ----------
     table : TableVersion
     column : str or sequence of str
-        Its name, or the dotted path of a field below structs; one of them.
+        Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
     index_type : str or IndexConfig
-        "ZONEMAP", in either form, or what has the attributes of an `IndexConfig`.
+        "ZONEMAP", in either form, or an object with the attributes of an `IndexConfig`.
     name : str, optional
-        That of the column with `_idx` if not given.
+        Name of the index, by default that of the column with `_idx`.
     replace : bool
-        Whether one of that name makes room.
+        Whether to replace an index of that name.
     train : bool
-        Whether it covers all fragments; else none, until it is updated.
+        Whether the index covers all fragments. Otherwise it covers none until its update.
     divide : callable
-        Divides the fragments into those of tasks.
+        Divides the fragments among tasks.
 
     Raises
     ------
     InvalidInputError
-        If there is no such column, an index of that name is not to be replaced, or a parameter makes no sense.
+        If the column does not exist, the index exists and is not replaced, or a parameter is invalid.
     NotSupportedError
-        If it is to be of another kind, or of a column of which there are no zones.
+        If the index type is another one, or the column cannot have zones.
     """
     names = [column] if isinstance(column, str) else list(column)
     if len(names) != 1 or not isinstance(names[0], str):
@@ -225,7 +225,7 @@ def create_scalar_index(
     replace: bool = True,
     train: bool = True,
 ) -> TableVersion:
-    """Make an index of a column, and commit that; see `plan_scalar_index`."""
+    """Create an index of a column and commit it; see `plan_scalar_index`."""
     return run_change(table, plan_scalar_index(table, column, index_type, name, replace=replace, train=train))[0]
 
 
@@ -237,25 +237,25 @@ def plan_optimize_indices(
     retrain: bool = False,
     divide: Divide = _undivided,
 ) -> IndexPlan:
-    """Plan to let ZONEMAP indices cover all fragments.
+    """Plan an update of ZONEMAP indices to cover all fragments.
 
     Parameters
     ----------
     table : TableVersion
     index_names : collection of str, optional
-        Which; all if not given. Those of other kinds stay as they are.
+        The indices to update, by default all. Those of other kinds are ignored.
     num_indices_to_merge : int, optional
-        How many parts of each index, the last ones, become one with what is new; 1 if not given, and only if there is
-        something new. With 0 there is one part more afterwards.
+        Number of latest parts of each index to merge with the new one, by default 1 if there are new fragments. With 0
+        the index gets one more part.
     retrain : bool
-        Whether to make the indices anew, of one part each.
+        Whether to rebuild the indices, as one part each.
     divide : callable
-        Divides the fragments into those of tasks.
+        Divides the fragments among tasks.
 
     Raises
     ------
     InvalidInputError
-        If there is no such index, or a number makes no sense.
+        If an index does not exist, or a number is invalid.
     """
     if num_indices_to_merge is not None and (isinstance(num_indices_to_merge, bool) or num_indices_to_merge < 0):
         raise InvalidInputError(f"num_indices_to_merge is {num_indices_to_merge!r}; a whole number from 0 on is needed")

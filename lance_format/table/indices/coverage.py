@@ -15,7 +15,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 
 def index_stats(table: TableVersion, name: str) -> dict[str, Any]:
-    """Count what an index covers and what it does not; see `LanceStats.index_stats`."""
+    """Count the fragments and rows that an index covers and does not cover; see `LanceStats.index_stats`."""
     parts = [index for index in table.manifest.indices if index.name == name and not index.is_system]
     if not parts:
         raise IndexNotFoundError(f'Index "{name}" not found in {table.root}, version {table.manifest.version}')
@@ -40,7 +40,7 @@ def index_stats(table: TableVersion, name: str) -> dict[str, Any]:
 
 
 def _describe_part(table: TableVersion, part: IndexMetadata) -> dict[str, Any]:
-    """Return what is known of the content of a part of an index: of zones, how many there are."""
+    """Describe a part of an index: the number of its zones."""
     details = ZoneMapDetails.parse(part)
     path = () if details is None else path_of(table.manifest.schema.fields, part.fields[0])
     if details is None or not path:

@@ -22,17 +22,16 @@ _LARGE_BITS = 64
 @checked_methods
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
-    """A kind of index, and what is asked of it.
+    """A kind of index and its parameters.
 
     Parameters
     ----------
     index_type : str
         "ZONEMAP".
     parameters : mapping of str to object
-        `rows_per_zone`, 8192 if not given: the fewer, the less is read to no avail, and the larger the index.
-        `use_seeds`: whether to update the index by what data files store of their zones, even where that leaves open
-        which rows are null, and whether pylance, too, is to store it in the files that it writes; if not given, where
-        values have more than 8 bytes.
+        `rows_per_zone`, by default 8192: smaller zones skip more rows and make a larger index. `use_seeds`: whether to
+        update the index from statistics in data files, even if these leave open which rows are null, and whether
+        pylance stores them in its files too; by default for values of more than 8 bytes.
     """
 
     index_type: str
@@ -40,14 +39,14 @@ class IndexConfig:
 
 
 def parse_config(asked: str | IndexConfig, field: Field) -> ZoneMapDetails:
-    """Return what is asked for, defaults filled in.
+    """Parse the configuration of an index, with defaults filled in.
 
     Raises
     ------
     InvalidInputError
-        If it makes no sense.
+        If a parameter is invalid.
     NotSupportedError
-        If it is an index of another kind.
+        If the index type is another one.
     """
     kind = asked if isinstance(asked, str) else getattr(asked, "index_type", None)
     parameters = {} if isinstance(asked, str) else dict(getattr(asked, "parameters", None) or {})

@@ -55,7 +55,15 @@ class IndexPart:
 
     @classmethod
     def stored(cls, table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> IndexPart:
-        """Return what can be kept of a part."""
+        """Return the stored zones of a part that can be kept.
+
+        Parameters
+        ----------
+        table : TableVersion
+        index : IndexMetadata
+        value_type : pa.DataType
+            The type of the column.
+        """
         loaded = load_zones(table, index, value_type)
         if loaded is None:
             return cls(frozenset(), Zones.empty(value_type), {})
@@ -92,13 +100,25 @@ def _of_fragments(null_rows: NullRows | None, fragment_ids: Set[int]) -> NullRow
 
 
 def reliable_fragments(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> frozenset[int]:
-    """Return the fragments of which a part of an index has zones that can be relied on."""
+    """Return the fragments with reliable zones in a part of an index; see `IndexPart.stored`."""
     loaded = load_zones(table, index, value_type)
     return frozenset() if loaded is None else frozenset(loaded.of(table, index).fragment_ids.tolist())
 
 
 def write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, part: IndexPart) -> IndexMetadata:
-    """Write the file of a part of an index, which no reader sees before it is committed."""
+    """Write the file of a part of an index, which no reader sees before the commit.
+
+    Parameters
+    ----------
+    draft : Draft
+        The file is added to it.
+    name : str
+        Name of the index.
+    field : Field
+        The column.
+    details : ZoneMapDetails
+    part : IndexPart
+    """
     table, identity = draft.table, uuids.uuid4()
     path = f"{table.root}/{INDICES_DIRECTORY}/{identity}/{ZONE_MAP_FILE}"
     draft.paths.append(path)

@@ -1,4 +1,4 @@
-"""Zone maps: what the values of a column are in stretches of the rows of fragments."""
+"""Zone maps: null counts and bounds of a column in zones of consecutive rows."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ import pyarrow.compute as pc
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 NullRows: TypeAlias = Mapping[int, bytes]
-"""The places of null rows in fragments that have some, by fragment id, as a 32-bit Roaring bitmap each."""
+"""The offsets of null rows, as a 32-bit Roaring bitmap per id of a fragment with nulls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Zones:
-    """Stretches of the rows of fragments, and what their values are.
+    """Zones of consecutive rows of fragments, with their null counts and bounds.
 
     Parameters
     ----------
     fragment_ids, starts, lengths : int64[num_zones]
         The physical rows `start <= row < start + length` of a fragment. Rows that were deleted when the zone was made
-        may be among them, and are not counted by what follows.
+        may be among them; counts and bounds exclude these.
     null_counts, nan_counts : int64[num_zones]
     lower, upper : pa.Array
-        The least and the greatest value of each zone, NaN left out of the least; null where there is none, or none is
-        known.
+        The least and the greatest value of each zone, NaN excluded from the least; null if there is none, or unknown.
     """
 
     fragment_ids: Numbers
@@ -71,7 +70,7 @@ class Zones:
         )
 
     def take(self, places: Numbers) -> Zones:
-        """Return some zones, by their places."""
+        """Return some zones, by index."""
         chosen = pa.array(places)
         return Zones(
             self.fragment_ids[places],
@@ -140,7 +139,16 @@ def comparable(values: pa.Array) -> pa.Array:
 
 
 def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
-    """Let NaN, the greatest of all numbers, be a bound wherever a zone has one; the lower one, if it has no other."""
+    """Make NaN, the greatest of all numbers, the upper bound of zones that contain it.
+
+    It is also the lower bound of a zone without other numbers.
+
+    Parameters
+    ----------
+    lower, upper : pa.Array
+        Bounds of floating-point numbers.
+    nan_counts : int64[num_zones]
+    """
     has_nan = pa.array(nan_counts > 0)
     nan = pa.scalar(np.nan, lower.type)
     return pc.if_else(pc.and_(has_nan, lower.is_null()), nan, lower), pc.if_else(has_nan, nan, upper)

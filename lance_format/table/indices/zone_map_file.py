@@ -1,14 +1,14 @@
-"""The file of a ZONEMAP index: a data file with a row for each zone.
+"""The file of a ZONEMAP index: a data file with a row per zone.
 
 | column | |
 |---|---|
-| `min`, `max` | of the type of the indexed column; null where a zone has no value, and always of types without an order. The maximum is NaN where a zone has one; the minimum is, or is null, where it has nothing else |
+| `min`, `max` | of the type of the indexed column; null if a zone has no value, and always for types without an order. The maximum is NaN if a zone has one; the minimum is NaN or null if it has no other number |
 | `null_count`, `nan_count` | uint32 |
 | `fragment_id`, `zone_start`, `zone_length` | uint64: physical rows of a fragment |
 
-The metadata of its schema say how many rows a zone has at most (`rows_per_zone`) and, unless they are
-unknown of some fragment or the file is one of early releases, which global buffer tells the null rows (`null_bitmap`):
-for each fragment with null rows its id and the size of a Roaring bitmap of their places, which follows.
+The metadata of its schema holds the maximum number of rows per zone (`rows_per_zone`). It also names the global buffer
+of the null rows (`null_bitmap`), unless they are unknown for some fragment, or an early release wrote the file. The
+buffer holds, for each fragment with null rows, its id, and the size and the bytes of a Roaring bitmap of their offsets.
 
     u32 fragments │ u32 fragment id │ u32 size │ bitmap │ u32 fragment id │ …
 
@@ -183,7 +183,7 @@ class ZoneMapFile:
     def _whole_numbers(self, array: pa.Array, name: str) -> Numbers:
         values = array.to_numpy(zero_copy_only=False) if not array.null_count else None
         if values is None or (values > np.uint64(2**62)).any():
-            raise self._corrupt(f"column {name!r} has nulls, or numbers that make no sense")
+            raise self._corrupt(f"column {name!r} has nulls, or invalid numbers")
         whole: Numbers = values.astype(np.int64)
         return whole
 
@@ -273,7 +273,7 @@ def _parse_null_rows(content: bytes) -> dict[int, bytes]:
         bitmap = content[position : position + size]
         if len(bitmap) < size or fragment_id in found:
             raise ValueError(f"fragment {fragment_id} has {len(bitmap)} of {size} bytes, or is named twice")
-        if size:  # No bytes at all stand for all rows.
+        if size:  # An empty bitmap represents all rows.
             pyroaring.BitMap.deserialize(bitmap)
         found[fragment_id] = bitmap
         position += size

@@ -1,7 +1,7 @@
-"""ZONEMAP indices: what a manifest says of them, and their zones once they have been read.
+"""ZONEMAP indices: their metadata in manifests, and their zones.
 
-An index is of one column, and consists of one file or, where it has several parts, of as many. A part covers the
-fragments of its bitmap; zones that its file has of other fragments are left from before these were changed.
+An index covers one column, and consists of one or several parts with a file each. A part covers the fragments of its
+bitmap. Zones of other fragments in its file are obsolete.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def new_index(
     knows_null_rows: bool,
     size_bytes: int,
 ) -> IndexMetadata:
-    """Return what a manifest is to say of an index whose file has been written.
+    """Return the metadata of an index part whose file has been written.
 
     Parameters
     ----------
@@ -97,13 +97,12 @@ def new_index(
     uuid : uuid.UUID
         Names the directory of its file.
     version : int
-        The version of the table that it was made from.
+        The table version that it was made from.
     fragment_ids : iterable of int
-        Which it covers.
+        The fragments that it covers.
     knows_null_rows : bool
-        Whether its file tells which rows are null.
+        Whether its file has the null rows.
     size_bytes : int
-        Of its file.
     """
     message = table_pb2.IndexMetadata(
         uuid=table_pb2.UUID(uuid=uuid.bytes),
@@ -154,14 +153,21 @@ class LoadedZones:
 def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> ZoneMapFile:
     """Open the file of a part of an index.
 
+    Parameters
+    ----------
+    table : TableVersion
+    index : IndexMetadata
+    value_type : pa.DataType
+        The type of the column.
+
     Raises
     ------
     CorruptFileError
-        If it is malformed, or of a column of another type.
+        If the file is malformed, or of a column of another type.
     NotSupportedError
         If its format version cannot be read.
     DatasetNotFoundError
-        If it is gone.
+        If it is missing.
     """
     path = index_path(table, index)
     size = next((file.size_bytes for file in index.message.files if file.path == ZONE_MAP_FILE), 0)
@@ -181,14 +187,14 @@ def index_path(table: TableVersion, index: IndexMetadata) -> str:
 
 
 def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> LoadedZones | None:
-    """Read the zones of a part of an index, unless they are at hand; None if they cannot be used.
+    """Return the zones of a part of an index, cached; None if unusable. See `open_zone_map`.
 
     Raises
     ------
     CorruptFileError
         If its file is malformed, or of a column of another type.
     DatasetNotFoundError
-        If its file is gone.
+        If its file is missing.
     """
     key = (index_path(table, index), "zones")
     found = table.cache.get(key)

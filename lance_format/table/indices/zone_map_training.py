@@ -60,24 +60,23 @@ def train_zones(
 ) -> tuple[Zones, NullRows | None]:
     """Find the zones of a column.
 
-    A zone is of as many live rows that follow each other, as the reference has it, or of the last rows of a fragment;
-    zones of seeds are of physical rows.
+    A zone has `rows_per_zone` consecutive live rows, as in the reference, or the last rows of a fragment. Zones of
+    seeds count physical rows.
 
     Parameters
     ----------
     table : TableVersion
     path : sequence of Field
-        The column, and the fields that lead to a field below it.
+        The fields from a column to the indexed field.
     fragments : iterable of FragmentMetadata
-        Of the table.
     rows_per_zone : int
     any_seeds : bool
-        Whether seeds will do that do not say which rows are null, though some are.
+        Whether to accept seeds of zones with nulls that do not say which rows are null.
 
     Returns
     -------
     Zones
-        In the order of the fragments.
+        The zones in the order of the fragments.
     NullRows or None
         None if it is unknown which rows are null.
     """
@@ -100,7 +99,7 @@ def train_zones(
 
 
 def _harvested(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found | None:
-    """Return what the data file of a column stores for indices; None if that is nothing, or not of such zones."""
+    """Return the seeds in the data file of a column; None if there are none, or their zones differ."""
     held = [(file, part) for file, parts in files.parts(scan.schema).items() for part in parts]
     if len(held) != 1:
         return None
@@ -122,7 +121,7 @@ def _zones_of(seed: Seed, fragment_id: int) -> Zones:
 
 
 def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, Numbers]]:
-    """Read the live rows of a fragment: the values of a column, and the places of these rows."""
+    """Read the live rows of a fragment: the values of a column, and the offsets of these rows."""
     names = [field.name for field in path[1:]]
     for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
         yield _values(batch.column(0), names), offsets
@@ -144,7 +143,7 @@ def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of a fragment: their values, places and zones, which are numbered from the first fragment on."""
+    """Rows of a fragment: their values, offsets and zones, which are numbered from the first fragment on."""
 
     fragment_id: int
     values: pa.Array
@@ -169,7 +168,7 @@ class _Training:
         self._finished = [Zones.empty(value_type)]
 
     def add(self, fragment_id: int, rows: Iterable[tuple[pa.Array, Numbers]]) -> pyroaring.BitMap:
-        """Take the rows of the next fragment, values and places, and return the places of those that are null."""
+        """Add the rows of the next fragment, values and offsets, and return the offsets of null rows."""
         null_rows = pyroaring.BitMap()
         num_rows = 0
         for values, offsets in rows:
@@ -259,9 +258,9 @@ def _joined(bounds: pa.ChunkedArray) -> pa.Array:
 
 
 def _total_order(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
-    """Return bounds of numbers that hold as well for those who tell -0.0 from 0.0, and take NaN for the greatest.
+    """Return bounds that are also valid for readers that distinguish -0.0 from 0.0, and order NaN last.
 
-    The reference gives a zone of nothing but NaN no minimum, and then does not find NaN to exceed a number.
+    The reference gives a zone of only NaN no minimum, and then does not find that NaN exceeds a number.
     """
     zero, negative_zero = (pa.scalar(value, lower.type) for value in (0.0, -0.0))
     lower = pc.if_else(pc.equal(lower, zero), negative_zero, lower)

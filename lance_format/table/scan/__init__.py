@@ -1,1 +1,1 @@
-"""From columns, a filter and a window to record batches; single rows; scan tasks."""
+"""Scans: from columns, a filter, limit and offset to record batches; single rows; scan tasks."""

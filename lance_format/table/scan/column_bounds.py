@@ -1,4 +1,4 @@
-"""Minimum, maximum and number of nulls of whole columns, where what the data files say of them is exact."""
+"""Minimum, maximum and number of nulls of whole columns, from exact statistics of the data files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ColumnBounds:
     ----------
     num_rows, num_nulls : int
     minimum, maximum : pa.Scalar, optional
-        Null if all values are; None if they are not known.
+        Null if all values are null; None if unknown.
     """
 
     num_rows: int
@@ -41,19 +41,19 @@ def _unpickle_bounds(num_rows: int, num_nulls: int, *values: bytes | None) -> Co
 
 
 def column_bounds(table: TableVersion, columns: Sequence[str]) -> dict[str, ColumnBounds]:
-    """Look up bounds in the statistics of the data files, and read no page.
+    """Look up bounds in the statistics of the data files, without reading pages.
 
     Parameters
     ----------
     table : TableVersion
     columns : sequence of str
-        At the top level.
+        Names of top-level columns.
 
     Returns
     -------
     dict of str to ColumnBounds
-        Without the columns of which not everything is known: nothing is of a table with deleted rows. Bounds are not
-        known where NaN or zeros of floating-point numbers may be among them, because statistics keep no sign of a zero.
+        Bounds by column, without columns that have unknown ones. All bounds of a table with deleted rows are unknown.
+        So are floating-point bounds that may be NaN or zero, because statistics do not keep the sign of a zero.
 
     Raises
     ------

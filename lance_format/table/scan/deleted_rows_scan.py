@@ -1,4 +1,4 @@
-"""Scans that return deleted rows as well, so far as files still hold them: their ids and addresses are null."""
+"""Scans that also return the deleted rows that files still hold, with null ids and addresses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from lance_format.table.versions.table_version import TableVersion
 
 @checked_methods
 class DeletedRowsScanner(LanceScanner):
-    """A scanner that returns deleted rows among the others; see `LanceDataset.scanner`.
+    """A scanner that also returns deleted rows; see `LanceDataset.scanner`.
 
-    Rows of fragments of which all rows were deleted are gone.
+    Fragments without live rows no longer exist, so their rows are not returned.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class DeletedRowsScanner(LanceScanner):
     Raises
     ------
     InvalidInputError
-        If the row id is not asked for, which tells the rows apart; or if there is a filter, or the place of rows is
-        asked for, which deleted rows do not have.
+        If the scan lacks the row id, which marks deleted rows; or if it has a filter, or the row offset, which deleted
+        rows lack.
     """
 
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:

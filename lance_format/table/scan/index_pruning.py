@@ -1,8 +1,7 @@
-"""Finding the fragments and rows that a filter has to look at, by the ZONEMAP indices of the table.
+"""Finding the fragments and rows that may match a filter, by the ZONEMAP indices of the table.
 
-All fragments are laid out one after another, so that one look at the zones of each column decides for all of them. An
-index errs on the side of "may match": rows that were deleted since are in its zones, and what it does not cover is
-unknown. No data file is opened.
+All fragments are laid out one after another, so that one evaluation per column decides for all zones. An index errs on
+the side of "may match": its zones include rows deleted since, and uncovered rows are unknown. No data file is opened.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PrunedFragments:
-    """Fragments and rows that indices leave for a filter.
+    """Fragments and rows that indices exclude from a filtered scan.
 
     Parameters
     ----------
     excluded : frozenset of int
         The ids of fragments without a row that may match.
     ranges : mapping of int to RowRanges
-        By fragment id the rows that may match, of fragments of which some may, and others may not.
+        The rows that may match, by fragment id, for fragments where only some of them may.
     num_indices, num_parts, num_zones : int
-        Where the filter was looked up.
+        Numbers of indices, their parts and their zones that were used.
     """
 
     excluded: frozenset[int] = frozenset()
@@ -51,29 +50,29 @@ class PrunedFragments:
 
 
 def usable_indices(table: TableVersion, predicate: BoundExpression | None) -> list[str]:
-    """Return the names of the indices in which a filter can be looked up."""
+    """Return the names of the indices that a filter can use."""
     return list(dict.fromkeys(index.name for found in _usable(table, predicate).values() for index in found.parts))
 
 
 def prune_fragments(
     table: TableVersion, predicate: BoundExpression, fragments: FragmentList | None = None
 ) -> PrunedFragments:
-    """Find the rows that a filter need not look at.
+    """Find the rows that cannot match a filter.
 
     Parameters
     ----------
     table : TableVersion
     predicate : BoundExpression
-        Over stored columns, by their names.
+        A filter over stored columns.
     fragments : FragmentList, optional
-        Of the table; all if not given.
+        Fragments of the table, by default all.
 
     Raises
     ------
     CorruptFileError
         If the file of an index is malformed.
     DatasetNotFoundError
-        If it is gone.
+        If the file of an index is missing.
     """
     usable = _usable(table, predicate)
     if not usable:
@@ -96,14 +95,14 @@ def prune_fragments(
 
 @dataclass(frozen=True, slots=True)
 class _Usable:
-    """A column of a filter, and the parts of indices that know it."""
+    """A column of a filter, and the parts of its indices."""
 
     value_type: pa.DataType
     parts: tuple[IndexMetadata, ...]
 
 
 def _usable(table: TableVersion, predicate: BoundExpression | None) -> dict[Path, _Usable]:
-    """Return what there is to look up, without reading anything."""
+    """Return the usable columns and indices, without reading anything."""
     parts = [
         index
         for index in table.manifest.indices
@@ -127,7 +126,7 @@ class _Layout:
     ids : int64[num_fragments]
         Ascending.
     first_rows : int64[num_fragments + 1]
-        Where each begins, and where the last ends.
+        The first row of each fragment, and the end of the last.
     """
 
     ids: Numbers
@@ -135,7 +134,7 @@ class _Layout:
 
     @classmethod
     def of(cls, fragments: FragmentList) -> _Layout:
-        """Lay out fragments, but for those of early releases that share an id or do not say how large they are."""
+        """Lay out fragments, except those of early releases that share an id or have an unknown size."""
         columns = fragments.columns
         ids, places, counts = np.unique(columns.ids, return_index=True, return_counts=True)
         physical_rows = columns.physical_rows[places]
@@ -148,7 +147,7 @@ class _Layout:
         return int(self.first_rows[-1])
 
     def split(self, verdicts: ZoneVerdicts) -> tuple[frozenset[int], dict[int, RowRanges]]:
-        """Return the fragments of which no rows may match, and those of which some may, with these."""
+        """Return the fragments where no row may match, and the rows of the fragments where some may."""
         if not self.ids.size:
             return frozenset(), {}
         zones = np.searchsorted(verdicts.boundaries, self.first_rows)
@@ -162,14 +161,14 @@ class _Layout:
 
 
 def _ranges(bounds: Numbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
-    """Return the rows of the zones that are chosen; those of neighbours as one range."""
+    """Return the rows of the chosen zones; adjacent zones become one range."""
     edges = np.diff(np.concatenate([[0], chosen.view(np.int8), [0]]))
     starts, stops = bounds[np.flatnonzero(edges == 1)], bounds[np.flatnonzero(edges == -1)]
     return RowRanges(starts, stops, np.zeros(starts.size, np.bool_))
 
 
 def _find(siblings: Sequence[Field], path: Path) -> Field | None:
-    """Return the stored field of a path, if the zones of its index can be used; of JSON the text is compared."""
+    """Return the stored field of a path if its zones are usable; those of JSON are not, since filters compare text."""
     found = next((sibling for sibling in siblings if sibling.name == path[0]), None)
     if found is None or (len(path) > 1 and found.logical_type != "struct"):
         return None
@@ -184,7 +183,7 @@ def _find(siblings: Sequence[Field], path: Path) -> Field | None:
 def _statistics(
     table: TableVersion, column: _Usable, layout: _Layout
 ) -> tuple[ZoneStatistics | None, list[IndexMetadata]]:
-    """Return what the indices of a column know of all rows, and which parts of them do; None if that is nothing."""
+    """Return the statistics of a column for all rows, and the parts they come from; None if there are none."""
     left = np.ones(layout.ids.size, np.bool_)
     parts, used = [], []
     for index in column.parts:
@@ -207,7 +206,7 @@ def _statistics(
 def _laid_out(zones: Zones, layout: _Layout, unknown: npt.NDArray[np.bool_]) -> ZoneStatistics:
     """Return zones as consecutive ones of all rows, with one zone for each unknown fragment.
 
-    Between zones there are only rows that had been deleted when these were made. They become rows of the zone before.
+    Rows between zones were deleted before the zones were made. They become rows of the preceding zone.
     """
     places = np.searchsorted(layout.ids, zones.fragment_ids)
     starts = layout.first_rows[places] + zones.starts

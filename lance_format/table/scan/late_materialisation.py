@@ -1,9 +1,9 @@
-"""Reading the rows of a fragment that pass a filter: its columns first, the others for the rows that are left.
+"""Reading the rows of a fragment that pass a filter: the columns of the filter first, the others for passing rows.
 
-What is left of the rows of several batches is gathered, so that the other columns are read in few requests. How these
-are read, as ranges or row by row, is decided page by page where the pages are known: see
-`lance_format.file.column_reader`. Where most rows pass, all columns are read at once. Fragments of few rows are tested
-together. Groups of rows, and of such fragments, grow from one to the next, so that the first rows come early.
+The passing rows of several batches are gathered, so that the other columns take few requests.
+`lance_format.file.column_reader` decides per page whether to read ranges or single rows. If most rows pass, all columns
+are read at once. Small fragments are tested together. Groups of rows, and of small fragments, grow from one to the
+next, so that the first rows arrive early.
 
 Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
@@ -36,18 +36,18 @@ _FIRST_LIMITED_GROUP_ROWS = 8 * 1024
 _MAX_GROUP_ROWS = 1024 * 1024
 _GROWTH = 4
 _GROUP_BYTES = 16 * 1024 * 1024
-"""What a group may hold of the columns of the filter, as far as they are part of the result."""
+"""Maximum bytes of a group's filter columns that are part of the result."""
 _TESTED_ROWS = 64 * 1024
 _TESTED_BYTES = 8 * 1024 * 1024
-"""How much is tested at once: every call of a kernel costs as much as some thousands of rows."""
+"""Bytes tested at once: every kernel call costs as much as some thousands of rows."""
 _TESTED_PER_CONSTANT = 16
 _SMALL_ROWS = 1024
 _MAX_FILES_TOGETHER = 64
-"""Fragments of so few rows are tested together, as long as they do not have more files, which are all open then."""
+"""Fragments of at most so many rows are tested together, unless they have more files, which are all open then."""
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
-"""From which share of passing rows on all columns are read at once; measured by `benchmarks/scans.py`."""
+"""Minimum share of passing rows for reading all columns at once; measured by `benchmarks/scans.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,12 @@ class Stages:
     Parameters
     ----------
     projection : Projection
-        With a filter.
     kept : Schema
-        What outputs need of the columns that are read for the filter.
+        Columns of the filter that outputs need.
     late : Schema
-        What else they need.
+        Other columns that outputs need.
     are_whole : bool
-        Whether outputs need what is read of their columns as a whole.
+        Whether outputs need their columns without narrowing.
     """
 
     projection: Projection
@@ -73,7 +72,7 @@ class Stages:
 
     @classmethod
     def of(cls, projection: Projection) -> Stages:
-        """Find out what is read when."""
+        """Divide the columns of a projection into stages."""
         outputs, tested = projection.output_source, projection.filter_source
         there = {field.name: field for field in tested.fields}
         rests = (remainder(field, there[field.name]) if field.name in there else field for field in outputs.fields)
@@ -86,12 +85,12 @@ class Stages:
         )
 
     def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> Rows:
-        """Return the rows of a batch that pass the filter and the window, and some columns of these."""
+        """Return the rows of a batch that pass the filter and the window, with the columns `kept`; see `select`."""
         (mask,) = self.masks([(batch, rows)])
         return self.select(batch, rows, mask, kept, window)
 
     def masks(self, tested: Sequence[Rows]) -> list[pa.BooleanArray]:
-        """Return for every row of some batches whether the filter holds, all computed at once if that is possible."""
+        """Return for every row of some batches whether the filter is true, computed at once if possible."""
         batches = [self.projection.tested(batch, rows) for batch, rows in tested]
         found = [self.projection.mask(batch) for batch in _concatenated(batches)]
         if len(found) == len(batches):
@@ -102,7 +101,20 @@ class Stages:
     def select(
         self, batch: pa.RecordBatch, rows: LiveRows, mask: pa.BooleanArray, kept: Schema, window: Window
     ) -> Rows:
-        """Return the rows of a batch for which a mask is true and that pass the window, and some columns of these."""
+        """Return the rows of a batch where a mask is true and that pass the window.
+
+        Parameters
+        ----------
+        batch : pa.RecordBatch
+        rows : LiveRows
+            The rows of the batch.
+        mask : pa.BooleanArray
+            Whether the filter is true for each row.
+        kept : Schema
+            The columns to return.
+        window : Window
+            Moved by the rows where the mask is true.
+        """
         batch = batch.select(kept.names) if kept.fields else empty_columns_batch(batch.num_rows)
         if mask.true_count < batch.num_rows:
             batch, rows = filter_rows(batch, mask), rows.filter(mask)
@@ -130,24 +142,24 @@ class Stages:
 
 @dataclass(slots=True)
 class Pace:
-    """State of a scan that decides how it goes on.
+    """State of a scan that adapts its reads.
 
     Parameters
     ----------
     batch_size : int
-        No batch of the result has more rows.
+        Maximum number of rows per batch of the result.
     group_rows : int
-        How many rows are looked at before the other columns of those that are left are read.
+        Number of rows tested before the other columns of the passing ones are read.
     tested_rows : int
-        How many of them at once.
+        Number of rows tested at once.
     most_tested_rows : int
-        How many at most, as long as their bytes allow for it.
+        Maximum of `tested_rows`, if their bytes allow it.
     together : int
-        How many small fragments are tested together.
+        Number of small fragments tested together.
     at_once : bool
-        Whether so many rows pass that reading all columns at once costs less.
+        Whether enough rows pass that reading all columns at once costs less.
     num_seen : int
-        How many rows have been looked at.
+        Number of rows tested so far.
     """
 
     batch_size: int
@@ -160,13 +172,22 @@ class Pace:
 
     @classmethod
     def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None = None) -> Pace:
-        """Begin with few rows, and with fewer if few are wanted; test many at once against long lists of constants."""
+        """Return the first pace: few rows at once, and fewer with a small limit.
+
+        Filters with long lists of constants test many rows at once.
+
+        Parameters
+        ----------
+        batch_size : int
+        window : Window
+        predicate : BoundExpression, optional
+        """
         first = _FIRST_GROUP_ROWS if window.left is None else _FIRST_LIMITED_GROUP_ROWS
         hashed = 0 if predicate is None else _num_constants(predicate.expression)
         return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed))
 
     def observe(self, seen: Seen) -> None:
-        """Learn from a group of rows."""
+        """Adapt to a group of rows."""
         self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
         self.together = min(self.together * _GROWTH, _MAX_FILES_TOGETHER)
         if not seen.num_rows:
@@ -179,13 +200,13 @@ class Pace:
 
 
 def _num_constants(predicate: Expression) -> int:
-    """Return how many constants there are in lists, which every call of a kernel hashes."""
+    """Count the constants in lists, which every kernel call hashes."""
     return sum(len(node.values) for node in walk(predicate) if isinstance(node, In))
 
 
 @dataclass(slots=True)
 class Seen:
-    """Observations on a group of rows: how many were tested and passed, and the sizes of their columns."""
+    """Observations on a group of rows: numbers tested and passed, and the sizes of their columns."""
 
     num_rows: int = 0
     num_passed: int = 0
@@ -196,7 +217,7 @@ class Seen:
 def materialise(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace
 ) -> Iterator[Rows]:
-    """Return the rows of ranges that pass the filter and the window, with all columns that outputs need.
+    """Yield the rows of ranges that pass the filter and the window, with all columns that outputs need.
 
     Parameters
     ----------
@@ -205,7 +226,6 @@ def materialise(
     ranges : RowRanges
     window : Window
     pace : Pace
-        Of the scan.
     """
     for part in ranges.split_by_certainty():
         if part.certain[0]:
@@ -224,7 +244,7 @@ def materialise(
 
 
 def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[list[FragmentRanges]]:
-    """Yield fragments in order, those of few rows that follow each other together; without those of no rows."""
+    """Yield fragments in order, adjacent small ones as a group, without empty ones."""
     group: list[FragmentRanges] = []
     num_rows = num_files = 0
     for scan, ranges in fragments:
@@ -246,7 +266,7 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
 def materialise_together(
     stages: Stages, group: Sequence[tuple[OpenFragment, RowRanges]], window: Window, pace: Pace
 ) -> Iterator[Rows]:
-    """Do for several small fragments what `materialise` does for one; of none of their rows the filter is certain."""
+    """Materialise several small fragments at once, ignoring the certainty of ranges; see `materialise`."""
     seen = Seen()
     at_once = pace.at_once and stages.are_whole
     read = stages.projection.source if at_once else stages.projection.filter_source
@@ -299,7 +319,7 @@ def _test(
 def _at_once(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
 ) -> Iterator[Rows]:
-    """Read all columns, and drop the rows that do not pass."""
+    """Read all columns, and drop the rows that fail."""
     outputs = stages.projection.output_source
     for batch, rows in fragment.read(stages.projection.source, ranges, batch_size=pace.tested_rows):
         found, left = stages.passing(batch, rows, outputs, window)
@@ -317,7 +337,7 @@ def _at_once(
 def _in_two_stages(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
 ) -> Iterator[Rows]:
-    """Read the columns of the filter, and the others for the rows that pass."""
+    """Read the columns of the filter, and the others for the passing rows."""
     group: list[Rows] = []
     size_bytes = 0
     for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
@@ -339,7 +359,7 @@ def _in_two_stages(
 def _complete(
     stages: Stages, fragment: OpenFragment, group: Sequence[Rows], batch_size: int
 ) -> Generator[Rows, None, int]:
-    """Read the other columns of a group, and cut it into batches; returns the bytes of these columns."""
+    """Read the other columns of a group, and cut it into batches; return the bytes of these columns."""
     if not group:
         return 0
     rows = LiveRows.concatenate([rows for _, rows in group])
@@ -356,7 +376,7 @@ def _complete(
 
 
 def _of_size(batches: Sequence[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
-    """Cut batches into pieces of at most a size, and put small ones together."""
+    """Cut batches into pieces of at most a size, and combine small ones."""
     pending: list[pa.RecordBatch] = []
     num_rows = 0
     for batch in batches:
@@ -371,7 +391,7 @@ def _of_size(batches: Sequence[pa.RecordBatch], batch_size: int) -> Iterator[pa.
 
 
 def _concatenated(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
-    """Return batches as one, if its arrays can hold them."""
+    """Join batches into one if its arrays can hold them."""
     if len(batches) < 2:
         return batches
     num_rows = sum(batch.num_rows for batch in batches)
@@ -380,6 +400,6 @@ def _concatenated(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]
     columns = [[batch.column(index) for batch in batches] for index in range(batches[0].num_columns)]
     try:
         arrays = [concat(parts) for parts in columns]
-    except NotSupportedError:  # Offsets of 32 bits, or the keys of dictionaries, reach only so far.
+    except NotSupportedError:  # 32-bit offsets, or the keys of dictionaries, overflow.
         return batches
     return [pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)]

@@ -1,4 +1,4 @@
-"""Texts and counts about a scan: what it is going to do, and what it has read and skipped."""
+"""Description of a scan's plan, and counts of what it has read and skipped."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class ScanMetrics:
     Parameters
     ----------
     iops, requests : int
-        Ranges of data files that were read, those that lie close together as one.
+        Number of reads of data files; adjacent ranges count as one.
     bytes_read : int
-        Of data files, their footers and payloads of blobs included.
+        Bytes read of data files, footers and payloads of blobs included.
     indices_loaded, parts_loaded, index_comparisons : int
-        The indices that the filter was looked up in, from memory or not, parts of them, and zones. What was read for
-        that is not counted elsewhere.
+        Numbers of indices, their parts and their zones that the filter used, cached or not. Their reads are not counted
+        elsewhere.
     files_opened : int
     fragments, fragments_scanned : int
-        What there was, of the table or of a task, and of how many of these any row was looked at.
+        Number of fragments of the table or task, and of those with a row read.
     rows, rows_scanned : int
-        Physical rows of all these fragments, and how many of them were looked at: the filter was computed over them, or
-        they were read because there is none. Whoever gives up a scan has looked at fewer.
+        Number of physical rows of these fragments, and of rows read: tested by the filter, or read without one. An
+        abandoned scan has read fewer.
     rows_returned : int
     seconds : float
-        On the clock, with what was done with the rows in between.
+        Elapsed time, including the consumer's.
     """
 
     iops: int
@@ -55,17 +55,17 @@ class ScanMetrics:
 
     @property
     def fragments_skipped(self) -> int:
-        """Number of fragments that were not looked at."""
+        """Number of fragments without a row read."""
         return self.fragments - self.fragments_scanned
 
     @property
     def rows_skipped(self) -> int:
-        """Number of rows that were not looked at."""
+        """Number of rows not read."""
         return self.rows - self.rows_scanned
 
     @property
     def all_counts(self) -> dict[str, int]:
-        """The counts that pylance has no attribute for."""
+        """Counts without an attribute in pylance."""
         return {
             "fragments_scanned": self.fragments_scanned,
             "rows_scanned": self.rows_scanned,
@@ -94,16 +94,13 @@ MetricsCallback = Callable[[ScanMetrics], object]
 
 @dataclass(slots=True)
 class ScanMeter:
-    """Counts what a scan does while it goes on.
+    """Meter of a running scan.
 
     Parameters
     ----------
     pace : Pace
-        Of the scan.
     num_fragments, num_rows : int
-        What there is.
     pruned : PrunedFragments
-        What indices said.
     """
 
     pace: Pace
@@ -124,7 +121,7 @@ class ScanMeter:
             yield batch, live
 
     def metrics(self) -> ScanMetrics:
-        """Return what has been done so far."""
+        """Return the counts so far."""
         rows_scanned = self.rows_scanned + self.pace.num_seen
         return ScanMetrics(
             iops=self.reads.num_requests,
@@ -133,7 +130,7 @@ class ScanMeter:
             files_opened=self.reads.num_files,
             fragments=self.num_fragments,
             fragments_scanned=self.fragments_scanned,
-            rows=max(self.num_rows, rows_scanned),  # Tables of early releases do not say how many there are.
+            rows=max(self.num_rows, rows_scanned),  # Tables of early releases lack their number.
             rows_scanned=rows_scanned,
             rows_returned=self.rows_returned,
             seconds=time.perf_counter() - self.started,
@@ -144,17 +141,36 @@ class ScanMeter:
 
 
 def report(uri: str, version: int, metrics: ScanMetrics, callback: MetricsCallback | None) -> None:
-    """Log what a scan has done, and tell it whoever asked for it."""
+    """Log the metrics of a scan, and pass them to a callback, whose exceptions are logged.
+
+    Parameters
+    ----------
+    uri : str
+    version : int
+    metrics : ScanMetrics
+    callback : callable, optional
+    """
     _LOGGER.debug("scan of %s, version %d: %s", uri, version, metrics)
     if callback is not None:
         try:
             callback(metrics)
-        except Exception:  # The rows are right whatever becomes of their numbers; the reference does so too.
+        except Exception:  # A failing callback does not affect the rows; the reference behaves the same.
             _LOGGER.exception("the callback for the statistics of a scan of %s failed", uri)
 
 
 def describe_plan(stages: Stages, filter_text: str, limit: int | None, offset: int, *, verbose: bool) -> list[str]:
-    """Return what a scan reads in which order, line by line."""
+    """Describe the steps of a scan, line by line.
+
+    Parameters
+    ----------
+    stages : Stages
+    filter_text : str
+        The filter as SQL; empty if there is none.
+    limit : int, optional
+    offset : int
+    verbose : bool
+        Whether to add the types of columns.
+    """
     projection = stages.projection
     lines = [f"columns: {', '.join(projection.schema.names) or '(none)'}"]
     if verbose:

@@ -58,7 +58,7 @@ OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 
 
 class ScanKeywords(TypedDict, total=False):
-    """Keyword arguments of a scan of a table or a fragment, beside columns and filter; see `LanceDataset.scanner`."""
+    """Keyword arguments of a scan besides columns and filter; see `LanceDataset.scanner`."""
 
     limit: int | None
     offset: int | None
@@ -94,40 +94,37 @@ class ScanOptions:
     Parameters
     ----------
     columns : sequence of str, mapping of str to str, or pa.Schema, optional
-        Names of columns, of fields below them, and of row columns; or SQL expressions by the names of their results.
-        All columns of the table if not given.
+        Names of columns, of fields below them, and of row columns; or SQL expressions by output name. By default all
+        columns of the table.
     filter : str, pyarrow.compute.Expression or Expression, optional
-        The rows to read, as SQL or as an expression of pyarrow; all if not given.
+        Condition on the rows to read, by default all.
     limit : int, optional
-        The most rows to read; all if not given.
+        Maximum number of rows, by default all.
     offset : int
         Number of rows to skip.
     batch_size : int, optional
-        The most rows of a batch; if not given, the value of the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or
-        8192.
+        Maximum number of rows per batch. By default the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or 8192.
     fragments : sequence of FragmentMetadata, optional
-        Fragments of the table; all if not given.
+        Fragments of the table, by default all.
     with_row_id, with_row_address : bool
         Whether to add the columns `_rowid` and `_rowaddr`.
     blob_handling : str, optional
-        The form in which columns of blobs are read.
+        The form of blob columns.
     order_by : sequence of ColumnOrdering or str
-        The columns that rows are sorted by; none by default.
+        The sort columns, by default none.
     scan_stats_callback : callable, optional
         Called with the `ScanMetrics` of every scan when it ends.
     use_scalar_index : bool
-        Whether to leave out rows that cannot match the filter, as indices say.
+        Whether to skip rows that cannot match the filter according to indices.
     strict_batch_size : bool
-        Whether all batches but the last have `batch_size` rows.
+        Whether all batches except the last have `batch_size` rows.
     include_deleted_rows : bool
-        Whether to return deleted rows among the others.
+        Whether to return deleted rows too.
 
     Raises
     ------
     InvalidInputError
-        If an option makes no sense.
-    NotSupportedError
-        If deleted rows are to be sorted.
+        If an option is invalid. NotSupportedError If deleted rows are to be sorted.
     """
 
     columns: Columns | None = None
@@ -167,15 +164,14 @@ class ScanOptions:
         Parameters
         ----------
         given : mapping of str to object
-            Also the arguments that pylance has for its scanner beyond these options: those that tell it how to read
-            have no effect.
+            Options by name. Tuning arguments of pylance's scanner are ignored.
 
         Raises
         ------
         InvalidInputError
-            If there is no option of a name, or one makes no sense.
+            If an option is unknown or invalid.
         NotSupportedError
-            If vectors or full text are to be searched, or deleted rows sorted.
+            If the options ask for a vector or full-text search, or sort deleted rows.
         """
         chosen: dict[str, Any] = {}
         for name, value in given.items():
@@ -191,7 +187,7 @@ class ScanOptions:
 
     @property
     def batch_rows(self) -> int:
-        """The most rows of a batch, with the default filled in."""
+        """Maximum number of rows per batch, with the default filled in."""
         return min(_default_batch_size() if self.batch_size is None else self.batch_size, _MAX_BATCH_SIZE)
 
 

@@ -1,4 +1,4 @@
-"""Scans whose rows are sorted: the columns that decide are read first, and then the rows in their order."""
+"""Sorted scans: the sort columns are read first, then the rows in their order."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from lance_format.table.versions.table_version import TableVersion
 
 @checked_methods
 class OrderedScanner(LanceScanner):
-    """A scanner that returns rows in an order; see `LanceDataset.scanner`.
+    """A scanner that returns sorted rows; see `LanceDataset.scanner`.
 
-    Of all rows that pass the filter the columns that decide are held in memory, and 16 bytes beside them.
+    The sort columns of all passing rows are held in memory, and 16 bytes more per row.
 
     Parameters
     ----------
     table : TableVersion
     options : ScanOptions
-        The first ordering decides, the others where it leaves rows equal. Rows that are equal in all stay in their
-        order. The window is one of the sorted rows.
+        The first ordering is the most significant. Equal rows keep their order. `limit` and `offset` apply to the
+        sorted rows.
 
     Raises
     ------
     InvalidInputError
-        If an ordering makes no sense.
+        If an ordering is invalid.
     """
 
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:
@@ -58,23 +58,23 @@ class OrderedScanner(LanceScanner):
         self._rows = plan_output(table, dataclasses.replace(options, filter=None))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the rows in the order that was asked for, as a stream."""
+        """Read the sorted rows as a stream."""
         yield from self._sorted(self._keys.to_table(), self._options.offset)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
-        """Divide the scan into parts, each of which is sorted for itself; see `LanceScanner.plan_tasks`.
+        """Divide the scan into parts that are sorted separately; see `LanceScanner.plan_tasks`.
 
         Raises
         ------
         InvalidInputError
-            If an argument makes no sense, or there is an offset: no task can know which rows the others skip.
+            If an argument is invalid, or there is an offset: a task cannot know which rows the others skip.
         """
         if self._options.offset:
             raise InvalidInputError("sorted rows cannot be skipped by tasks; leave the offset out")
         return self._keys.plan_tasks(split_size_bytes, min_tasks=min_tasks)
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Read the first `limit` rows of a task in order; whoever puts tasks together has to sort once more."""
+        """Read the first `limit` rows of a task in order. The caller merges the sorted tasks."""
         batches = self._keys.read_task(task)
         yield from self._sorted(pa.Table.from_batches(batches, self._keys.projected_schema), 0)
 
@@ -93,13 +93,13 @@ class OrderedScanner(LanceScanner):
 def _as_ordering(ordering: Any) -> ColumnOrdering:
     if isinstance(ordering, str):
         return ColumnOrdering(ordering)
-    if not hasattr(ordering, "column_name"):  # That of pylance will do.
+    if not hasattr(ordering, "column_name"):  # That of pylance is accepted too.
         raise InvalidInputError(f"order_by has {ordering!r}; names of columns or ColumnOrdering are needed")
     return ColumnOrdering(ordering.column_name, bool(ordering.ascending), bool(ordering.nulls_first))
 
 
 def _ranks(column: pa.ChunkedArray, ordering: ColumnOrdering) -> npt.NDArray[np.int64]:
-    """Return numbers that are in the order that values are to have. NaN exceeds all other numbers."""
+    """Return numbers that order like the values. NaN exceeds all other numbers."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_float16(column.type):

@@ -1,6 +1,6 @@
-"""Projections: what a read of a table is to return, and what has to be read for it.
+"""Projections: the columns that a scan returns, and the stored fields that it reads for them.
 
-Columns are stored fields, fields below them (`a.b`), SQL expressions over them, and what the table knows of every row
+Columns are stored fields, fields below them (`a.b`), SQL expressions over them, and row columns
 (`lance_format.table.fragments.row_columns`). Filters see the same names.
 """
 
@@ -38,7 +38,7 @@ class Output:
     name : str
     value : BoundExpression
     part : Field, optional
-        The stored column without the fields below structs that are not wanted; None if nothing is left out.
+        The stored column without unselected struct fields; None if all are selected.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Output:
     part: Field | None = None
 
     def stored(self, schema: Schema) -> Field | None:
-        """Return the stored field that it is a copy of; None if it is computed, or a row column."""
+        """Return the stored field of the output; None if it is computed, or a row column."""
         if self.part is not None:
             return self.part
         expression = self.value.expression
@@ -60,13 +60,13 @@ class Output:
 
     @property
     def copied(self) -> str | None:
-        """The top-level column that it is a copy of; None if it is computed."""
+        """The top-level column of the output; None if it is computed."""
         expression = self.value.expression
         return expression.path[0] if isinstance(expression, Column) and len(expression.path) == 1 else None
 
     @property
     def paths(self) -> frozenset[Path]:
-        """The columns, and fields below them, that have to be read."""
+        """The columns, and fields below them, to read."""
         return frozenset(self.value.columns if self.part is None else _leaves(self.part))
 
 
@@ -81,13 +81,12 @@ class Projection:
     source : Schema
         The stored columns that outputs and filter need.
     output_source, filter_source : Schema
-        Those that outputs need, and those that the filter needs; parts of a column may be in both.
+        The stored columns of the outputs, and of the filter. Parts of a column may be in both.
     row_columns : tuple of str
         The row columns that outputs need.
     filter_row_columns : tuple of str
-        Those that the filter needs.
+        The row columns that the filter needs.
     schema : pa.Schema
-        Of the result.
     """
 
     outputs: tuple[Output, ...]
@@ -108,12 +107,12 @@ class Projection:
         return _with_row_columns(batch, self.filter_row_columns, rows)
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Return for rows with all that the filter needs whether it holds; there is one."""
+        """Evaluate the filter over rows with all columns that it needs."""
         assert self.filter is not None
         return filter_mask(self.filter, batch)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what is wanted of a completed batch, as users see it: extension types, and JSON as text."""
+        """Compute the outputs of a completed batch, with extension types, and JSON as text."""
         if not self.outputs:
             return empty_columns_batch(batch.num_rows)
         arrays = []
@@ -128,7 +127,7 @@ class Projection:
 
     @cached_property
     def _origins(self) -> list[tuple[Output, str | None, Field | None, pa.Field]]:
-        """Each output, the column and the stored field that it is a copy of, if it is, and what is returned."""
+        """Each output, the column and the stored field that it copies, if any, and the returned field."""
         return [
             (output, output.copied, output.stored(self.output_source), visible)
             for output, visible in zip(self.outputs, self.schema, strict=True)
@@ -143,7 +142,7 @@ class Projection:
 
 
 def _narrow(array: pa.Array, part: Field) -> pa.Array:
-    """Return an array with only the wanted fields of structs, in their order; a filter may have needed others."""
+    """Return an array with only the selected fields of structs, in their order; a filter may need others."""
     if not _is_struct(part):
         return array
     children = [_narrow(array.field(child.name), child) for child in part.children]
@@ -158,7 +157,7 @@ def _narrow(array: pa.Array, part: Field) -> pa.Array:
 
 
 def as_seen(batch: pa.RecordBatch, stored: Schema) -> pa.RecordBatch:
-    """Return a batch of stored columns as users see it: extension types, and JSON as text."""
+    """Convert a batch of stored columns to public types: extension types, and JSON as text."""
     if not stored.fields:
         return batch
     schema = with_text(stored).to_arrow()
@@ -182,22 +181,21 @@ def plan_projection(
     *,
     extra: Sequence[str] = (),
 ) -> Projection:
-    """Find out what a read has to return and to look at.
+    """Plan the columns that a scan returns and reads.
 
     Parameters
     ----------
     stored : Schema
-        Of the table.
     columns : sequence of str, mapping of str to str, or pa.Schema, optional
-        See `LanceDataset.scanner`; all stored columns if not given.
+        See `LanceDataset.scanner`; by default all stored columns.
     filter : str, pyarrow.compute.Expression or Expression, optional
     extra : sequence of str
-        Columns to add unless they are there.
+        Columns to add unless selected.
 
     Raises
     ------
     InvalidInputError
-        If a column does not exist, or an expression makes no sense.
+        If a column does not exist, or an expression is invalid.
     """
     visible = visible_schema(stored)
     outputs = _bind_outputs(columns, stored, visible)
@@ -253,7 +251,7 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
 
 
 def visible_schema(stored: Schema) -> pa.Schema:
-    """Return all columns of a table that expressions can name, as they are stored."""
+    """Return all stored columns that expressions can name."""
     arrow = stored.to_storage()
     hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
     return pa.schema([*arrow, *hidden], metadata=arrow.metadata)
@@ -267,7 +265,7 @@ def _select(wanted: pa.Field, stored: Schema, visible: pa.Schema) -> Output:
 
 
 def _part(field: Field, wanted: pa.DataType, path: str) -> Field:
-    """Return a stored field without what is below structs and not in a type; types of values do not matter."""
+    """Return a stored field with only the struct fields that a type names; types of values are ignored."""
     if not _is_struct(field) or not pa.types.is_struct(wanted):
         return field
     by_name = {child.name: child for child in field.children}
@@ -292,7 +290,7 @@ def _leaves(field: Field, above: Path = ()) -> Iterator[Path]:
 
 
 def _as_column(name: str, visible: pa.Schema) -> BoundExpression:
-    """Bind the name of a column, or a dotted path to a field below one."""
+    """Bind the name of a column, or the dotted path of a field below one."""
     if name in visible.names:
         return as_expression(Column((name,)), visible)
     try:

@@ -1,8 +1,8 @@
-"""Finding the only rows that a filter can mean: those whose ids, addresses, offsets or fragments it names.
+"""Finding the only rows that can pass a filter, by the ids, addresses, offsets or fragments that it names.
 
-Terms that all must hold and compare one row column with constants (`_rowid = 5`, `_rowaddr IN (…)`, `_fragid = 2`,
-`_rowoffset BETWEEN 10 AND 20`) select rows before anything is read. The filter as a whole is computed over these rows
-all the same, so that a term that is not understood costs time, and never a row.
+Conjunctive terms that compare one row column with constants (`_rowid = 5`, `_rowaddr IN (…)`, `_fragid = 2`,
+`_rowoffset BETWEEN 10 AND 20`) select rows before anything is read. The whole filter is still evaluated over these
+rows, so a term that is not recognised costs time, but never a row.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ U64 = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class _Intervals:
-    """Numbers from each of some lower bounds to its upper one, both included; ascending and disjoint."""
+    """Closed intervals of numbers, ascending and disjoint."""
 
     lows: U64
     highs: U64
 
     @classmethod
     def of_values(cls, values: U64) -> _Intervals:
-        """Return single numbers."""
+        """Return the intervals of single numbers."""
         once = distinct(values)
         return cls(once, once)
 
@@ -54,7 +54,7 @@ class _Intervals:
         return _Intervals(np.maximum(lows, np.uint64(low)), np.minimum(highs, np.uint64(high)))
 
     def meet(self, lows: U64, highs: U64) -> npt.NDArray[np.bool_]:
-        """Return for each of some other intervals whether one of these has a number in it."""
+        """Return for each of some other intervals whether it overlaps one of these."""
         if not self.lows.size:
             return np.zeros(lows.size, np.bool_)
         index = np.searchsorted(self.highs, lows)
@@ -64,12 +64,12 @@ class _Intervals:
 
 @dataclass(frozen=True, slots=True)
 class RowLookup:
-    """Rows that can pass a filter, so far as its terms about row columns say it.
+    """Rows that can pass a filter according to its terms on row columns.
 
     Parameters
     ----------
     addresses, places, fragment_ids : tuple of _Intervals
-        A row has to be in each: by its address, by its place in the table, by its fragment.
+        Intervals of addresses, of offsets in the table, and of fragments. A row must be in all of them.
     """
 
     addresses: tuple[_Intervals, ...] = ()
@@ -84,7 +84,7 @@ class RowLookup:
         ----------
         predicate : BoundExpression, optional
         names : sequence of str
-            The row columns that it reads; a stored column of such a name is not among them.
+            The row columns that it reads, without stored columns of the same names.
         table : TableVersion
         """
         found: dict[str, list[_Intervals]] = {}
@@ -94,7 +94,7 @@ class RowLookup:
                 continue
             if name == ROW_ID and table.manifest.stable_row_ids:
                 if (intervals.lows != intervals.highs).any():
-                    continue  # Ids that follow each other may be anywhere.
+                    continue  # Consecutive ids may be anywhere.
                 fragment_ids, offsets = find_row_ids(table, intervals.lows)
                 there = fragment_ids >= 0
                 intervals = _Intervals.of_values(row_addresses(fragment_ids[there], offsets[there]))
@@ -115,13 +115,13 @@ class RowLookup:
         return [fragments[index] for index in np.flatnonzero(kept).tolist()]
 
     def rows(self, scan: FragmentReader, place: int) -> RowRanges:
-        """Return which rows of a fragment they are.
+        """Return the matching rows of a fragment.
 
         Parameters
         ----------
         scan : FragmentReader
         place : int
-            How many rows of the table come before the fragment.
+            Number of rows of the table before the fragment.
         """
         num_rows = scan.physical_rows()
         found = RowRanges.whole(num_rows)
@@ -141,12 +141,12 @@ class RowLookup:
 
 
 def _ranges(firsts: npt.NDArray[np.integer[Any]], lasts: npt.NDArray[np.integer[Any]]) -> RowRanges:
-    """Return ranges that end with a row rather than before one."""
+    """Return ranges from first and last rows, both included."""
     return RowRanges(firsts.astype(np.int64), lasts.astype(np.int64) + 1, np.zeros(firsts.size, np.bool_))
 
 
 def _intervals_of(term: Expression) -> tuple[str, _Intervals | None]:
-    """Return the column that a term compares with constants, and for which of its values it can hold."""
+    """Return the column that a term compares with constants, and the values for which it can be true."""
     match term:
         case Comparison(operator, Column((name,)), Literal(value)) if pa.types.is_unsigned_integer(value.type):
             return name, _compared(operator, value.as_py())

@@ -1,4 +1,4 @@
-"""Ranges of the physical rows of a fragment: what a scan may have to read of it."""
+"""Ranges of the physical rows of a fragment that a scan may read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class RowRanges:
-    """Half-open ranges that ascend, do not overlap and are not empty.
+    """Half-open ranges, ascending, disjoint and not empty.
 
     Parameters
     ----------
     starts, stops : int64[num_ranges]
     certain : bool[num_ranges]
-        Whether the filter is known to hold for all of their rows.
+        Whether the filter is known to be true for all of their rows.
     """
 
     starts: Bounds
@@ -33,7 +33,7 @@ class RowRanges:
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> RowRanges:
-        """Return ranges of which nothing is known; empty ones are left out."""
+        """Return uncertain ranges, without empty ones."""
         found = np.array([pair for pair in ranges if pair[0] < pair[1]], np.int64).reshape(-1, 2)
         return cls(found[:, 0], found[:, 1], np.zeros(len(found), np.bool_))
 
@@ -45,7 +45,7 @@ class RowRanges:
 
     @classmethod
     def of_rows(cls, rows: Bounds) -> RowRanges:
-        """Return the ranges of single rows, `int64[num_rows]`, in any order, that may repeat."""
+        """Return the ranges of single rows, `int64[num_rows]`, in any order. They may repeat."""
         once = distinct(rows)
         breaks = np.flatnonzero(np.diff(once) != 1) + 1
         firsts, lasts = np.append(0, breaks)[: once.size], np.append(breaks, once.size)[: once.size] - 1
@@ -72,7 +72,7 @@ class RowRanges:
         return self.starts.size == 1 and int(self.starts[0]) == 0 and int(self.stops[0]) == num_rows
 
     def cut(self, num_rows: int) -> tuple[RowRanges, RowRanges]:
-        """Return the first rows, so many at most, and the others."""
+        """Split off the first rows, `num_rows` at most; return both parts."""
         ends = np.cumsum(self.stops - self.starts)
         index = int(np.searchsorted(ends, num_rows, side="right"))
         if index == self.starts.size:
@@ -87,12 +87,12 @@ class RowRanges:
         return RowRanges(head.starts, stops, head.certain), RowRanges(starts, tail.stops, tail.certain)
 
     def split_by_certainty(self) -> list[RowRanges]:
-        """Return the ranges in order, those together that are alike certain."""
+        """Group adjacent ranges of the same certainty, in order."""
         borders = [0, *(np.flatnonzero(self.certain[1:] != self.certain[:-1]) + 1).tolist(), self.starts.size]
         return [self._slice(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
 
     def with_certainty_of(self, num_rows: int) -> RowRanges:
-        """Return the ranges in which fewer certain rows in a row than so many are not, unless all are."""
+        """Return the ranges with short runs of certain rows made uncertain, unless all rows are certain."""
         if self.certain.all() or not self.certain.any():
             return self
         firsts = np.flatnonzero(np.diff(self.certain, prepend=not self.certain[0]))
@@ -101,7 +101,7 @@ class RowRanges:
         return RowRanges(self.starts, self.stops, self.certain & enough)._joined()
 
     def intersect(self, other: RowRanges) -> RowRanges:
-        """Return the rows that are in both; certain if they are so in one."""
+        """Return the rows that are in both; certain if they are certain in one."""
         if not len(self) or not len(other):
             return self._slice(0, 0)
         bounds = distinct(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
@@ -112,14 +112,14 @@ class RowRanges:
         return RowRanges(starts, stops, self.certain[mine] | other.certain[theirs])._joined()
 
     def _covering(self, rows: Bounds) -> Bounds:
-        """Return in which range each row is, -1 for none."""
+        """Return the range of each row, -1 for none."""
         index = np.searchsorted(self.starts, rows, side="right") - 1
         inside = index >= 0
         inside[inside] = rows[inside] < self.stops[index[inside]]
         return np.where(inside, index, -1)
 
     def _joined(self) -> RowRanges:
-        """Join neighbours that are alike certain."""
+        """Join adjacent ranges of the same certainty."""
         if self.starts.size < 2:
             return self
         begins = np.ones(self.starts.size, np.bool_)

@@ -1,4 +1,4 @@
-"""A fragment while it is scanned: its files open, its rows counted among those of the table."""
+"""A fragment in a scan, with open files and its position in the table."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.scan.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
-"""Ranges that are shorter on average, of a fragment that has more, are read together, as single rows are."""
+"""Ranges of a larger fragment that are shorter on average are read together, like single rows."""
 
 Rows = tuple[pa.RecordBatch, LiveRows]
 
 
 @dataclass(slots=True)
 class Window:
-    """Window of the rows that pass: how many to skip, and how many to return. It moves with every row that passes.
+    """Limit and offset of a scan: numbers of rows to skip and to return. They decrease with every passing row.
 
     Parameters
     ----------
     to_skip : int
     left : int, optional
-        All if not given.
+        By default all.
     """
 
     to_skip: int = 0
@@ -37,16 +37,16 @@ class Window:
 
     @property
     def is_over(self) -> bool:
-        """True if no further row is wanted."""
+        """True if no further row is needed."""
         return self.left == 0
 
     @property
     def is_open(self) -> bool:
-        """True if all rows are wanted."""
+        """True if all rows are needed."""
         return self.left is None and not self.to_skip
 
     def pass_rows(self, num_rows: int) -> tuple[int, int]:
-        """Return how many of some rows are to be skipped, and how many of those that follow are wanted."""
+        """Return how many of some passing rows to skip, and how many of the rest to return."""
         skipped = min(self.to_skip, num_rows)
         kept = num_rows - skipped if self.left is None else min(num_rows - skipped, self.left)
         self.to_skip -= skipped
@@ -57,14 +57,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class OpenFragment:
-    """A fragment, and how many rows of the table come before it.
+    """A fragment, and the number of rows of the table before it.
 
     Parameters
     ----------
     scan : FragmentReader
     files : FragmentFiles
     place : int
-        Deleted rows are not counted.
+        Number of live rows before the fragment.
     """
 
     scan: FragmentReader
@@ -72,7 +72,7 @@ class OpenFragment:
     place: int
 
     def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[Rows]:
-        """Read some columns of the live rows of ranges, in batches of at most so many."""
+        """Read some columns of the live rows of ranges, in batches of at most `batch_size` rows; see `take`."""
         if ranges.num_rows < _FEW_ROWS * len(ranges) and not ranges.is_all_of(self.scan.physical_rows()):
             rows = ranges.rows()
             rows = rows[np.isin(rows, self.scan.deleted_rows(), assume_unique=True, invert=True)]
@@ -83,7 +83,16 @@ class OpenFragment:
                 yield batch, self._live(offsets)
 
     def take(self, schema: Schema, rows: LiveRows, *, batch_size: int) -> Iterator[Rows]:
-        """Read some columns of rows, in batches of at most so many."""
+        """Read some columns of rows.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        rows : LiveRows
+        batch_size : int
+            Maximum number of rows per batch.
+        """
         first = 0
         for batch in self.files.take_batches(schema, rows.offsets, batch_size=batch_size):
             yield batch, rows.slice(first, batch.num_rows)
@@ -94,9 +103,16 @@ class OpenFragment:
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:
-    """Return the part of ranges whose live rows are in a window, which all of their rows pass.
+    """Return the part of ranges whose live rows are in a window, if all of their rows pass.
 
-    What a manifest says of a fragment is enough to skip it as a whole.
+    The manifest's entry of a fragment suffices to skip it as a whole.
+
+    Parameters
+    ----------
+    scan : FragmentReader
+    ranges : RowRanges
+    window : Window
+        Moved by the rows.
     """
     if window.is_open:
         return ranges

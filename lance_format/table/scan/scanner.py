@@ -37,7 +37,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 @checked_methods
 class LanceScanner:
-    """Reads some rows and columns of a table; see `LanceDataset.scanner`.
+    """Scanner of some rows and columns of a table; see `LanceDataset.scanner`.
 
     Parameters
     ----------
@@ -72,16 +72,16 @@ class LanceScanner:
 
     @property
     def metrics(self) -> ScanMetrics | None:
-        """Counts of the last scan that ended, or was given up."""
+        """Counts of the last scan that ended or was abandoned."""
         return self._metrics
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Return what is read, and in which order, as text for people.
+        """Describe what is read, and in which order, as text for people.
 
         Parameters
         ----------
         verbose : bool
-            Whether to add the types of the columns, and to look for the fragments and rows that the filter names.
+            Whether to add the types of the columns, and the fragments and rows that the filter selects.
         """
         lines = describe_plan(
             self._stages, self.filter_text, self._options.limit, self._options.offset, verbose=verbose
@@ -97,7 +97,7 @@ class LanceScanner:
         return "\n".join([title, *(f"  {line}" for line in lines)])
 
     def analyze_plan(self) -> str:
-        """Read the rows, drop them, and return `explain_plan` with what that took."""
+        """Read and drop the rows, and return `explain_plan` with the metrics."""
         for _ in self.to_batches():
             pass
         return f"{self.explain_plan(verbose=True)}\n  {self._metrics}"
@@ -108,7 +108,7 @@ class LanceScanner:
         yield from of_equal_size(found, self._batch_size) if self._options.strict_batch_size else found
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Read the rows in order, as a stream that tells its schema."""
+        """Read the rows in order, as a stream with a schema."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
@@ -116,17 +116,23 @@ class LanceScanner:
         return self._projection.to_table(self.to_batches())
 
     def to_pandas(self, **options: Any) -> Any:
-        """Read the rows into a DataFrame of pandas, which has to be installed; options are those of `pa.Table`."""
+        """Read the rows into a DataFrame of pandas, which must be installed; the options are those of `pa.Table`."""
         return self.to_table().to_pandas(**options)
 
     def head(self, num_rows: int) -> pa.Table:
-        """Read the first rows, and no others."""
+        """Read only the first rows.
+
+        Raises
+        ------
+        InvalidInputError
+            If `num_rows` is not a whole number from 0 on.
+        """
         if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 0:
             raise InvalidInputError(f"num_rows is {num_rows!r}; a whole number from 0 on is needed")
         return self._projection.to_table(first_rows(self.to_batches(), min(num_rows, sys.maxsize)))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Offer the rows to whoever takes streams of Arrow, such as DuckDB and polars."""
+        """Export the rows as a stream of Arrow, for consumers such as DuckDB and polars."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def count_rows(self) -> int:
@@ -142,7 +148,7 @@ class LanceScanner:
             yield rows
 
     def matching(self) -> Iterator[Rows]:
-        """Read the rows that pass the filter and the window, with all columns that the result is made of."""
+        """Read the rows that pass the filter and the window, with all columns that outputs need."""
         num_rows = int(self._fragments.columns.physical_rows.sum())
         window = Window(self._options.offset, self._options.limit)
         meter = ScanMeter(Pace.start(self._batch_size, window, self._projection.filter), len(self._fragments), num_rows)
@@ -152,15 +158,15 @@ class LanceScanner:
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
 
-        No data file is opened but those of fragments that have to be divided, one of each kind of which not all
-        columns are read, and, with a filter, those of a few dozen fragments for the statistics of their zones.
+        Data files are opened only for fragments that are divided, for one fragment per kind of partly read files, and,
+        with a filter, for the zone statistics of a few dozen fragments.
 
         Parameters
         ----------
         split_size_bytes : int
-            How much of the files a task reads, about.
+            Approximate number of bytes that a task reads.
         min_tasks : int
-            How many tasks there should be even if they read less, as long as each reads 1 MiB.
+            Minimum number of tasks, as long as each reads 1 MiB.
 
         Returns
         -------
@@ -170,7 +176,7 @@ class LanceScanner:
         Raises
         ------
         InvalidInputError
-            If an argument makes no sense, or the scan has a filter and an offset: no task can know how many rows the
+            If an argument is invalid, or the scan has a filter and an offset: a task cannot know how many rows the
             others skip.
         """
         for name, value in (("split_size_bytes", split_size_bytes), ("min_tasks", min_tasks)):
@@ -189,8 +195,8 @@ class LanceScanner:
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.
 
-        Without a filter, the tasks together return what `to_batches` does. With one each of them stops after `limit`
-        rows, and whoever puts them together has to do so again.
+        Without a filter, the tasks together return the rows of `to_batches`. With one, each task stops after `limit`
+        rows, and the caller applies the limit to all of them.
 
         Raises
         ------
@@ -201,14 +207,14 @@ class LanceScanner:
             yield self._projection.apply(batch)
 
     def matching_in(self, task: ScanTask) -> Iterator[Rows]:
-        """Do what `matching` does for the rows of a task."""
+        """Read the matching rows of a task; see `matching`."""
         window = Window(0, None if self._projection.filter is None else self._options.limit)
         pace = Pace.start(self._batch_size, window, self._projection.filter)
         meter = ScanMeter(pace, len(task.fragment_ids), task.num_rows)
         yield from self._read(self._ranges_of(task), window, meter)
 
     def _whole(self) -> Iterator[FragmentRanges]:
-        """Return the rows that may be wanted of all fragments."""
+        """Return the rows of all fragments that may be needed."""
         pruned = self._pruned
         fragments = self._fragments.changed(removed=pruned.excluded)
         for scan in map(self._scan, self._lookup.fragments(fragments)):
@@ -216,7 +222,7 @@ class LanceScanner:
             yield scan, wanted if known is None else wanted.intersect(known)
 
     def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
-        """Return those among the rows of a task."""
+        """Return the rows of a task that may be needed."""
         for fragment_id, group in itertools.groupby(task.ranges, key=lambda found: found[0]):
             pairs = [(start, stop) for _, start, stop in group]
             bounds = list(itertools.chain.from_iterable(pairs))
@@ -234,7 +240,7 @@ class LanceScanner:
 
     @cached_property
     def _pruned(self) -> PrunedFragments:
-        """Return what indices say of the filter."""
+        """Look up the filter in the indices."""
         if not self._options.use_scalar_index or self._projection.filter is None:
             return PrunedFragments()
         return prune_fragments(self._table, self._projection.filter, self._fragments)
@@ -244,7 +250,7 @@ class LanceScanner:
         return RowLookup.of(self._projection.filter, self._projection.filter_row_columns, self._table)
 
     def _within(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[FragmentRanges]:
-        """Leave out what is not in the window, if there is no filter."""
+        """Drop the rows outside the window, if there is no filter."""
         for scan, ranges in fragments:
             if window.is_over:
                 return
@@ -253,7 +259,7 @@ class LanceScanner:
                 yield scan, wanted
 
     def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
-        """Read ranges of physical rows, and tell in the end what that took."""
+        """Read ranges of physical rows, and report the metrics at the end."""
         try:
             yield from self._read_fragments(fragments, window, meter)
         finally:
@@ -297,7 +303,7 @@ class LanceScanner:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """Return how many rows of the table come before each fragment; nothing if no one asks for it."""
+        """Return the number of rows before each fragment; empty if no output needs it."""
         if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
             return {}
         ids = self._table.manifest.fragments.columns.ids.tolist()
@@ -309,7 +315,7 @@ class LanceScanner:
 
 
 def plan_output(table: TableVersion, options: ScanOptions) -> Projection:
-    """Return what has to be read for the result of a scan, and how the result is made of it."""
+    """Return the projection of a scan."""
     wanted = {ROW_ID: options.with_row_id, ROW_ADDRESS: options.with_row_address}
     stored = read_schema(table.manifest.schema, BlobHandling.parse(options.blob_handling))
     return plan_projection(stored, options.columns, options.filter, extra=[name for name in wanted if wanted[name]])

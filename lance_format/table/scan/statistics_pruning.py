@@ -1,6 +1,6 @@
 """Finding the rows of a fragment that a filter can match, by the statistics of zones in its data files.
 
-Statistics are of physical rows, deleted ones included: these may keep a zone from being left out, and never cause it.
+Statistics include deleted rows. These may keep a zone from being skipped, but never cause it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.tasks import FragmentRanges
 
 _CERTAIN_ROWS = 32 * 1024
-"""So many rows that all match are read apart from others; with fewer that costs more than computing the filter."""
+"""Minimum number of consecutive matching rows to read separately; for fewer, evaluating the filter costs less."""
 _MAX_FRAGMENTS_AHEAD = 32
-"""Looking at one takes about a millisecond, or two requests; with more, that is divided among tasks like the rest."""
+"""Statistics of one fragment take about a millisecond, or two requests; for more fragments tasks share the work."""
 _NUM_SAMPLES = 4
 _WORTHLESS_SHARE = 0.75
 _REQUESTS_AT_ONCE = 16
 
 
 def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_rows: int) -> RowRanges:
-    """Leave out rows that the filter cannot match, and mark those that it must.
+    """Skip rows that cannot match the filter, and mark those that must.
 
     Parameters
     ----------
@@ -33,9 +33,8 @@ def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_r
         With a filter.
     files : FragmentFiles
     ranges : RowRanges
-        Of the fragment.
     num_rows : int
-        Its physical rows.
+        Number of physical rows of the fragment.
 
     Raises
     ------
@@ -43,7 +42,7 @@ def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_r
         If the statistics are malformed, or contradict themselves or their file.
     """
     if projection.filter is None or ranges.num_rows <= ROWS_PER_ZONE:
-        return ranges  # So many rows are looked at rather than reading statistics of them.
+        return ranges  # So few rows are tested without reading statistics.
     found = files.zone_statistics(projection.filter_source)
     if not found:
         return ranges
@@ -54,15 +53,15 @@ def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_r
 
 
 def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> Sequence[FragmentRanges]:
-    """Do that for fragments before their rows are divided into tasks, if they are few and it is of use.
+    """Prune fragments before they are divided into tasks, if they are few and it helps.
 
-    It is taken to be of none if it leaves out little of some of them: where the rows of a table are in no order, all
-    zones have about the same bounds.
+    It stops if it skips little of the first ones: if the rows of a table are in no order, all zones have about the same
+    bounds.
 
     Parameters
     ----------
     projection : Projection
-        Without a filter nothing is left out.
+        Without a filter nothing is skipped.
     fragments : sequence of (FragmentReader, RowRanges)
 
     Raises

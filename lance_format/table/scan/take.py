@@ -1,4 +1,4 @@
-"""Taking single rows of a table: by their place, by their address or by their id."""
+"""Taking single rows of a table by offset, by address or by id."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def take_places(
     blob_handling: str | None = None,
     with_row_address: bool = False,
 ) -> pa.Table:
-    """Read rows by their place.
+    """Read rows by their offset.
 
     Parameters
     ----------
     table : TableVersion
     places : sequence of int, or integer array of numpy or Arrow
-        Places among the rows that are not deleted, from 0; in any order, repeated at will.
+        Offsets among the live rows, from 0, in any order. They may repeat.
     columns : sequence of str, or mapping of str to str, optional
         See `LanceDataset.scanner`.
     fragments : sequence of FragmentMetadata, optional
-        In which places are counted; all of the table if not given.
+        The fragments whose rows are counted, by default all of the table.
     blob_handling : str, optional
         See `LanceDataset.scanner`.
     with_row_address : bool
@@ -69,7 +69,21 @@ def take_places(
 def find_places(
     table: TableVersion, places: Indices, fragments: Sequence[FragmentMetadata] | None = None
 ) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
-    """Return in which fragments rows are, and where there, and their places, all as arrays; see `take_places`."""
+    """Locate rows by their offset.
+
+    Parameters
+    ----------
+    table : TableVersion
+    places : sequence of int, or integer array of numpy or Arrow
+        See `take_places`.
+    fragments : sequence of FragmentMetadata, optional
+        See `take_places`.
+
+    Returns
+    -------
+    tuple of int64[num_rows]
+        The fragment ids, the offsets in the fragments, and the offsets among the live rows.
+    """
     counted = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
     ends = np.concatenate([[0], np.cumsum(table.num_rows(counted))])
     wanted = as_row_numbers(places, int(ends[-1]))
@@ -91,7 +105,7 @@ def take_row_ids(
     ----------
     table : TableVersion
     row_ids : sequence of int, or integer array of numpy or Arrow
-        As the column `_rowid` has them; in any order, repeated at will. Ids of rows that are not there are left out.
+        Row ids, as in the column `_rowid`, in any order. They may repeat. Ids of rows that do not exist are ignored.
     columns : sequence of str, or mapping of str to str, optional
         See `LanceDataset.scanner`.
     blob_handling : str, optional
@@ -110,7 +124,7 @@ def take_row_ids(
 
 
 def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
-    """Return in which fragments rows are, and where there; -1 for ids of rows that are not in the table.
+    """Return the fragment ids of rows and their offsets there; -1 for ids of rows that do not exist.
 
     Parameters
     ----------
@@ -126,13 +140,13 @@ def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[
 
 
 def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
-    """Return in which fragments rows are, and where there; -1 for addresses of rows that are not in the table.
+    """Return the fragment ids of rows and their offsets there; -1 for addresses of rows that do not exist.
 
     Parameters
     ----------
     table : TableVersion
     addresses : uint64[num_rows]
-        `fragment << 32 | place in its files`.
+        `fragment << 32 | offset in its files`.
     """
     fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
     offsets = (addresses & np.uint64(2**32 - 1)).astype(np.int64)
@@ -152,12 +166,12 @@ def _schema_of(table: TableVersion, blob_handling: str | None) -> Schema:
 
 
 def as_row_numbers(indices: Indices, num_rows: int) -> npt.NDArray[np.int64]:
-    """Return places of rows as an array, once they are shown to be below `num_rows`.
+    """Check that offsets of rows are below `num_rows`, and return them as an array.
 
     Raises
     ------
     InvalidInputError
-        If one is not, or they are not whole numbers.
+        If an offset is not, or they are not whole numbers.
     """
     found = _as_integers(indices)
     lowest, highest = (int(found.min()), int(found.max())) if found.size else (0, -1)
@@ -185,7 +199,7 @@ def _as_integers(numbers: Indices) -> npt.NDArray[Any]:
     try:
         found: npt.NDArray[Any] = np.asarray(numbers)
         if found.dtype.kind == "f" and all(isinstance(number, int) for number in numbers):
-            found = np.array(numbers, np.uint64)  # Beside small numbers, numpy takes large ones for floats.
+            found = np.array(numbers, np.uint64)  # numpy converts a mix of small and large numbers to floats.
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(f"indices are not whole numbers: {error}") from error
     if found.size == 0:
@@ -200,15 +214,14 @@ def _as_integers(numbers: Indices) -> npt.NDArray[Any]:
 def take_found(
     table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets, places: RowOffsets
 ) -> pa.Table:
-    """Read rows fragment by fragment, and return them in the order asked for.
+    """Read rows fragment by fragment, and return them in the given order.
 
     Parameters
     ----------
     table : TableVersion
     projection : Projection
-        Without a filter.
     fragment_ids, offsets, places : int64[num_rows]
-        Where they are; see `find_places`.
+        Locations of the rows; see `find_places`.
     """
     if not fragment_ids.size:
         return projection.to_table(iter([]))

@@ -87,7 +87,7 @@ def _addresses(fragment_ids: RowOffsets, offsets: RowOffsets) -> list[int]:
 def _by_fragment(
     table: TableVersion, fragment_ids: RowOffsets, offsets: RowOffsets
 ) -> Iterator[tuple[FragmentMetadata, RowOffsets]]:
-    """Yield each fragment that rows are in, with the places of these rows in the arrays, ascending in the fragment."""
+    """Yield each fragment with the positions of its rows in the arrays, ascending by offset in the fragment."""
     order = np.lexsort((offsets, fragment_ids))
     for group in np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1):
         fragment = table.manifest.fragment(int(fragment_ids[group[0]])) if group.size else None
@@ -98,7 +98,7 @@ def _by_fragment(
 def _find_rows(
     table: TableVersion, column: str, ids: Indices | None, addresses: Indices | None, indices: Indices | None
 ) -> tuple[RowOffsets, RowOffsets]:
-    """Return in which fragments rows of a column of blobs are, and where there."""
+    """Locate rows of a blob column: fragment ids and offsets."""
     given = sum(numbers is not None for numbers in (ids, addresses, indices))
     if given != 1:
         raise InvalidInputError(f"{given} of ids, addresses and indices are given; give exactly one")
@@ -110,7 +110,7 @@ def _find_rows(
 def _find(
     table: TableVersion, ids: Indices | None, addresses: Indices | None, indices: Indices | None
 ) -> tuple[RowOffsets, RowOffsets]:
-    """Return in which fragments rows are, and where there."""
+    """Locate rows: fragment ids and offsets."""
     if indices is not None:
         fragment_ids, offsets, _ = find_places(table, indices)
         return fragment_ids, offsets

@@ -1,9 +1,9 @@
-"""Dividing a scan into tasks of about the same size.
+"""Division of a scan into tasks of about the same size.
 
-A task is a list of ranges of physical rows. Small fragments are packed together; a large one is cut where pages of its
-widest column end, so that no page is decoded twice, and within pages only where these are larger than a task. What a
-fragment costs is the bytes of the columns that are read: those of its pages where it has to be opened, else its share
-of the size that the manifest states.
+A task is a list of ranges of physical rows. Small fragments are packed together. A large one is cut at page boundaries
+of its widest column, so that no page is decoded twice, and within pages only if these are larger than a task. The cost
+of a fragment is the bytes of the columns that are read: those of its pages if it is opened, else a share of the size in
+the manifest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lance_format.table.versions.table_version import TableVersion
 DEFAULT_SPLIT_SIZE_BYTES = 128 * 1024 * 1024
 _SMALLEST_TASK_BYTES = 1024 * 1024
 _OPENING_BYTES = 128 * 1024
-"""What opening a fragment is taken to cost: the end of a file is read, which takes the time of so many bytes."""
+"""Estimated cost of opening a fragment, in bytes that take as long to read as the end of a file."""
 _MAX_EXCESS = 1.5
 _MAX_SAMPLES = 8
 
@@ -45,7 +45,7 @@ class ScanTask:
     Parameters
     ----------
     ranges : tuple of (int, int, int)
-        The id of a fragment and the half-open range of its physical rows, deleted ones counted; in the order of the
+        The id of a fragment and a half-open range of its physical rows, deleted ones included, in the order of the
         table.
     """
 
@@ -53,7 +53,7 @@ class ScanTask:
 
     @property
     def num_rows(self) -> int:
-        """Number of physical rows that the task looks at."""
+        """Number of physical rows of the task."""
         return sum(stop - start for _, start, stop in self.ranges)
 
     @property
@@ -64,7 +64,7 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows that one task reads as a whole."""
+    """Rows that are not divided among tasks."""
 
     fragment_id: int
     start: int
@@ -84,9 +84,9 @@ def plan_tasks(
     schema : Schema
         The columns that are read.
     split_size_bytes : int
-        What a task should read at most, about.
+        Approximate maximum number of bytes that a task reads.
     min_tasks : int
-        How many tasks there should be even if they read less, as long as each reads 1 MiB.
+        Minimum number of tasks, as long as each reads 1 MiB.
     """
     if not ranges:
         return []
@@ -108,28 +108,27 @@ def plan_tasks(
 def divide_fragments(
     table: TableVersion, places: Sequence[int], schema: Schema, split_size_bytes: int | None
 ) -> list[tuple[int, ...]]:
-    """Divide work that takes fragments as a whole.
+    """Divide work on whole fragments.
 
     Parameters
     ----------
     table : TableVersion
     places : sequence of int
-        Those of the fragments in the list of the version, where no other has the same; of early tables two fragments
-        may have the same id.
+        Positions of the fragments in the list of the version. Ids are not unique in some early tables.
     schema : Schema
         The columns that are read.
     split_size_bytes : int, optional
-        How much of the files one part reads, about. Without it there is one part.
+        Approximate number of bytes per part. By default there is one part.
 
     Returns
     -------
     list of tuple of int
-        The places of each part, in the order given. No part is empty.
+        The positions of each part, in the given order. No part is empty.
 
     Raises
     ------
     InvalidInputError
-        If the size makes no sense.
+        If the size is invalid.
     """
     if split_size_bytes is None:
         return [tuple(places)] if places else []
@@ -149,7 +148,7 @@ def divided_by(split_size_bytes: int) -> Callable[[TableVersion, Sequence[int], 
 
 
 def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:
-    """Put pieces into tasks of about the same cost, in order."""
+    """Pack pieces into tasks of about the same cost, in order."""
     tasks = []
     for group in _groups(np.array([piece.cost for piece in pieces]), num_tasks):
         ranges: list[tuple[int, int, int]] = []
@@ -163,7 +162,7 @@ def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:
 
 
 def _groups(costs: _Sizes, num_groups: int) -> list[range]:
-    """Divide what has costs, in order, into groups of about the same cost; fewer than asked for if some were empty."""
+    """Divide costs, in order, into groups of about the same sum; fewer than `num_groups` if some were empty."""
     middles = np.cumsum(costs) - costs / 2
     owners = np.minimum((middles / max(float(costs.sum()) / num_groups, 1)).astype(np.int64), num_groups - 1)
     bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]
@@ -171,7 +170,7 @@ def _groups(costs: _Sizes, num_groups: int) -> list[range]:
 
 
 def _cut(scan: FragmentReader, rows: RowRanges, schema: Schema, task_bytes: float) -> list[_Piece]:
-    """Cut ranges where pages of the widest column end, and pages that are larger than a task."""
+    """Cut ranges at page boundaries of the widest column, and cut pages that are larger than a task."""
     columns = _columns(scan, schema)
     pieces = []
     for start, stop in rows.pairs():
@@ -193,7 +192,7 @@ def _cut(scan: FragmentReader, rows: RowRanges, schema: Schema, task_bytes: floa
 
 
 def _cuts(start: int, stop: int, num_parts: int) -> npt.NDArray[np.int64]:
-    """Return where a page that is too large for one task is cut, at multiples of the rows of a zone if there are."""
+    """Return the cuts of a page that is too large for one task, at multiples of the rows of a zone if possible."""
     cuts = np.linspace(start, stop, num_parts + 1)[1:-1].astype(np.int64)
     aligned = cuts // ROWS_PER_ZONE * ROWS_PER_ZONE
     within = (aligned > start) & (np.diff(aligned, prepend=-1) > 0)
@@ -201,7 +200,7 @@ def _cuts(start: int, stop: int, num_parts: int) -> npt.NDArray[np.int64]:
 
 
 def _bytes_before(columns: Sequence[PageSizes], rows: npt.NDArray[np.int64]) -> _Sizes:
-    """Return the bytes of all rows before each of some, as if those of a page were all of a size."""
+    """Return the bytes of all rows before each of some, assuming equal sizes within a page."""
     before = np.zeros(rows.size)
     for column in columns:
         before += np.interp(rows, column.first_rows, np.append(0, np.cumsum(column.size_bytes)))
@@ -209,17 +208,17 @@ def _bytes_before(columns: Sequence[PageSizes], rows: npt.NDArray[np.int64]) -> 
 
 
 def _estimate(ranges: Sequence[FragmentRanges], schema: Schema, negligible_bytes: int) -> _Sizes:
-    """Return what reading some columns of ranges costs.
+    """Estimate the cost of reading some columns of ranges.
 
-    Data files that hold the same fields are taken to divide their bytes among them alike. Of those that hold more than
-    is read one fragment is opened, if there is enough of the kind to matter.
+    Data files with the same fields are assumed to divide their bytes among them alike. One fragment per kind of partly
+    read files is opened, if the kind is large enough to matter.
 
     Parameters
     ----------
     ranges : sequence of FragmentRanges
     schema : Schema
     negligible_bytes : int
-        Fragments of one kind that have less in all need no exact estimate.
+        Fragments of one kind with fewer bytes in all need no exact estimate.
     """
     layouts: dict[tuple[tuple[int, ...], ...], list[int]] = {}
     for index, (scan, _) in enumerate(ranges):
@@ -247,9 +246,9 @@ class _Kind:
     ranges : sequence of FragmentRanges
     rows : float64[num_ranges]
     sizes : float64[num_ranges]
-        What the files that are read have of these rows, all of their columns; 0 if the table does not say.
+        Bytes of these rows in the files that are read, with all of their columns; 0 if unknown.
     is_partial : bool
-        Whether the files hold more than is read.
+        Whether the files hold columns that are not read.
     """
 
     ranges: Sequence[FragmentRanges]
@@ -259,7 +258,7 @@ class _Kind:
 
     @classmethod
     def of(cls, ranges: Sequence[FragmentRanges], schema: Schema) -> _Kind:
-        """Find out what the first of them has of a schema, as the others have."""
+        """Make a kind from the files of its first fragment."""
         first = ranges[0][0]
         wanted = first.open().parts(schema)
         places = [place for place, file in enumerate(first.fragment.files) if file in wanted]
@@ -271,7 +270,7 @@ class _Kind:
         return cls(ranges, rows, sizes * shares if places else np.full(rows.size, 1.0), not held >= stored)
 
     def sampled(self, schema: Schema) -> _Sizes:
-        """Return what the columns take, as they do in the largest of the fragments."""
+        """Estimate the bytes of the columns by the largest of the fragments."""
         largest = int(np.argmax(np.maximum(self.sizes, self.rows)))
         scan = self.ranges[largest][0]
         found = sum(int(column.size_bytes.sum()) for column in _columns(scan, schema))
@@ -281,13 +280,13 @@ class _Kind:
 
 
 def _stated_size(fragment: FragmentMetadata, places: Sequence[int]) -> float:
-    """Return the size of some files of a fragment; 0 if it is not known of one."""
+    """Return the size of some files of a fragment; 0 if that of one is unknown."""
     sizes = [fragment.files[place].file_size_bytes for place in places]
     return float(sum(sizes)) if all(sizes) else 0.0
 
 
 def _columns(scan: FragmentReader, schema: Schema) -> list[PageSizes]:
-    """Open a fragment and return what the pages of its columns take."""
+    """Open a fragment and return the bytes of the pages of its columns."""
     with scan.open() as files:
         return [
             column for file, parts in files.parts(schema).items() for column in files.reader(file).page_sizes(parts)

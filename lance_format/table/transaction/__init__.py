@@ -1,1 +1,1 @@
-"""Operations as pure values: how they are stored, what they make of a manifest, and what may follow what."""
+"""Operations as pure values: their stored form, their effect on a manifest, and their conflicts."""

@@ -1,15 +1,15 @@
-"""Columns that come with appended rows: rows are added that have columns, or fields of structs, which the table lacks.
+"""Columns of appended rows that the table lacks, or struct fields that it lacks.
 
-What is new is a field, at the top or below one that the table has, which its `parent_id` names.
+A new column is a field at the top level, or below an existing field, which its `parent_id` names.
 
-The rows are written before it is known which version they land on, and other writers may add columns meanwhile, even
-the same ones. So what an append becomes is settled when it lands:
+The rows are written before the version that they land on is known, and other writers may add columns concurrently, even
+the same ones. The form of an append is therefore decided when it lands:
 
-- a merge, which gives the table the columns and the rows in one version; the rows that were there have nulls;
-- an append, where others have added the same columns already.
+- a merge, which adds the columns and the rows in one version; existing rows have nulls;
+- an append, if other writers have added the same columns already.
 
-Data files are found by the ids of the fields that they hold, which stand in the manifest. Ids that someone else has
-taken meanwhile are replaced there; no file is touched.
+The manifest lists the field ids of each data file. Ids that another writer has taken concurrently are replaced there;
+no file is changed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def plan_new_columns(table: Manifest, data: pa.Schema, file_version: FileVersion
 def _find_new(
     known: Sequence[Field], given: Sequence[pa.Field], parent_id: int, path: str
 ) -> Iterator[tuple[int, pa.Field]]:
-    """Yield the new ones among sibling fields and all below them, with the ids of what they are to be below."""
+    """Yield the new fields among siblings and below them, with the ids of their parents."""
     names = {field.name: field for field in known}
     for field in given:
         if field.name in names:
@@ -94,7 +94,7 @@ def _find_new_below(known: Field, given: pa.Field, path: str) -> Iterator[tuple[
 
 
 def _describe_closed(field: Field) -> str:
-    """Say what a field is if all its parts have to be in one file, as they have for the reference; else nothing."""
+    """Describe a field whose parts must all be in one file, as the reference requires; empty for other fields."""
     if field.logical_type == "map":
         return "a map"
     if field.logical_type.startswith("fixed_size_list:"):
@@ -103,18 +103,18 @@ def _describe_closed(field: Field) -> str:
 
 
 def settle(operation: Append, table: Manifest) -> Append | Merge:
-    """Return what an append is on top of a version.
+    """Return the form of an append on top of a version.
 
     Parameters
     ----------
     operation : Append
     table : Manifest
-        A version that it may follow; see `lance_format.table.transaction.conflicts`.
+        A version that the append may follow; see `lance_format.table.transaction.conflicts`.
 
     Raises
     ------
     RetryableCommitConflictError
-        If another writer has added a column of the same name meanwhile that is not the same.
+        If another writer has concurrently added another column of the same name.
     """
     if not operation.new_fields:
         return operation
@@ -137,14 +137,12 @@ def settle(operation: Append, table: Manifest) -> Append | Merge:
 
 
 def _settle_columns(operation: Append, table: Manifest) -> tuple[list[Field], list[Field]]:
-    """Return for each new column the one that others have added meanwhile, or else a field with ids that are free.
+    """Return for each new column the one that another writer has added, or else a field with free ids.
 
     Returns
     -------
-    list of Field
-        One for each.
-    list of Field
-        Those that nobody has added.
+    list of Field list of Field
+        The columns that no other writer has added.
     """
     written = operation.known_field_ids
     free = max([table.next_field_id - 1, *written]) + 1
@@ -158,7 +156,7 @@ def _settle_columns(operation: Append, table: Manifest) -> tuple[list[Field], li
             free += num_fields
         elif not _same_column(planned, column) or not written.isdisjoint(node.id for node in column.walk()):
             raise RetryableCommitConflictError(
-                f"another writer has given the table a column {column.name!r} meanwhile, which is"
+                f"another writer has concurrently given the table a column {column.name!r}, which is"
                 f" {column.to_arrow_type()} and not the new column {planned.name!r} of these rows,"
                 f" {planned.to_arrow_type()}; nothing was changed: run it again on the latest version"
             )
@@ -167,7 +165,7 @@ def _settle_columns(operation: Append, table: Manifest) -> tuple[list[Field], li
 
 
 def _siblings(planned: Field, schema: Schema) -> Sequence[Field]:
-    """Return the fields of a table that a new one is to stand beside."""
+    """Return the siblings of a new field in a table."""
     if planned.parent_id == TOP_LEVEL_PARENT:
         return schema.fields
     parent = next((node for node in schema.walk() if node.id == planned.parent_id), None)

@@ -1,9 +1,9 @@
 """Rules of conflict: whether an operation planned on one version can land after others committed since.
 
-The matrix is data. Its rows are the operations that this library commits, its columns those that any writer may have
-committed meanwhile, under their names in the format. Where the answer depends on what the two changed, the entry is a
-rule. That two operations are compatible does not mean that the later one can be applied as it was planned: deletions in
-one fragment are united by `lance_format.table.versions.rebase`.
+The matrix is data. Its rows are the operations that this library commits, its columns the operations that any writer
+may have committed concurrently, under their names in the format. An entry is a rule if the answer depends on what the
+two changed. A compatible operation may still need changes before it is applied: `lance_format.table.versions.rebase`
+unites deletions in one fragment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Verdict(enum.Enum):
     INCOMPATIBLE = "cannot follow"
 
 
-# Operations have a type each; which one a rule gets is settled by its place in the matrix.
+# Each operation has a type; the position of a rule in the matrix decides the types that it gets.
 Rule = Verdict | Callable[[Any, Any], Verdict]
 
 _YES, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
@@ -99,7 +99,7 @@ def _overwrite_after_overwrite(own: Overwrite, committed: Overwrite) -> Verdict:
 
 
 def _config_after_overwrite(own: UpdateConfig, committed: Overwrite) -> Verdict:
-    """An overwrite brings a schema of its own, whose metadata are not those that were to change."""
+    """An overwrite replaces the schema, whose metadata is not the one planned to change."""
     if own.schema_metadata is not None or own.field_metadata:
         return _NO
     return _same_config_key(own, committed)
@@ -131,7 +131,7 @@ def _index_after_index(own: CreateIndex, committed: CreateIndex) -> Verdict:
 
 
 def _index_on_update(index: CreateIndex, update: Update) -> Verdict:
-    """The values that an index knows may have been replaced in place; of a struct, perhaps, that only it is named."""
+    """Indexed values may have been replaced in place; an update may name only their struct."""
     changed = fragment_ids(update.updated_fragments)
     in_place = bool(update.fields_modified) or not update.rewrites_rows
     return _retry_if(in_place and any(new.covers_any(changed) for new in index.new_indices))
@@ -357,10 +357,10 @@ MATRIX: dict[str, dict[str, Rule]] = {
 
 
 def dropped_fields(own: Transaction, committed: Transaction) -> frozenset[int]:
-    """Return the fields that an append has written and another commit has dropped meanwhile.
+    """Return the fields that an append has written and another commit has dropped.
 
-    The append may still land: nobody sees their values. But a later commit may give one of the ids to a new column,
-    whose values they would then seem to be.
+    The append may still land, since no reader sees their values. But a later commit may give one of the ids to a new
+    column, which would then show these values.
     """
     if not isinstance(own.operation, Append) or not isinstance(committed.operation, Project):
         return frozenset()
@@ -368,7 +368,23 @@ def dropped_fields(own: Transaction, committed: Transaction) -> frozenset[int]:
 
 
 def check_reuse(own: Transaction, committed: Transaction, version: int, dropped: Set[int]) -> None:
-    """Raise `RetryableCommitConflictError` if a commit gave the id of a dropped field to a new one."""
+    """Check that a commit did not give the id of a dropped field to a new one.
+
+    Parameters
+    ----------
+    own : Transaction
+        The append.
+    committed : Transaction
+    version : int
+        The version that `committed` made.
+    dropped : set of int
+        The ids of the fields that were dropped before; see `dropped_fields`.
+
+    Raises
+    ------
+    RetryableCommitConflictError
+        If it did.
+    """
     if isinstance(committed.operation, Merge) and not committed.operation.field_ids.isdisjoint(dropped):
         raise RetryableCommitConflictError(
             f"this {own.operation.name}, planned on version {own.read_version}, has values of a column that was dropped"
@@ -378,7 +394,7 @@ def check_reuse(own: Transaction, committed: Transaction, version: int, dropped:
 
 
 def check_conflict(own: Transaction, committed: Transaction, version: int) -> None:
-    """Raise unless a transaction may land on top of one that is committed.
+    """Check that a transaction may land after another one.
 
     Parameters
     ----------
@@ -393,7 +409,7 @@ def check_conflict(own: Transaction, committed: Transaction, version: int) -> No
     RetryableCommitConflictError
         If the same operation, planned again on the latest version, succeeds.
     CommitConflictError
-        If what was planned no longer makes sense.
+        If the planned change cannot be applied anymore.
     """
     rule = MATRIX[own.operation.name][committed.operation.name]
     verdict = rule if isinstance(rule, Verdict) else rule(own.operation, committed.operation)

@@ -1,8 +1,8 @@
-"""Row ids, and the versions that created and last changed each row, in tables with stable row ids.
+"""Row ids, and the versions that created and last updated each row, in tables with stable row ids.
 
-New rows get the ids that follow the last one given out. A row that an update moves to another fragment keeps its id and
-the version that made it. Ids and versions are settled by the commit, since other writers may have given out ids since
-the operation was planned.
+New rows get the ids after the last assigned one. A row that an update moves to another fragment keeps its id and its
+creating version. The commit assigns ids and versions, since other writers may have assigned ids since the operation was
+planned.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def without_lineage(fragment: FragmentMetadata) -> FragmentMetadata:
 
 
 def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tuple[FragmentMetadata, ...]:
-    """Return fragments, of which those with other data files than in a version are changed throughout by the next."""
+    """Return fragments where the next version counts as the last update of all rows with changed data files."""
     if not previous.stable_row_ids:
         return tuple(fragments)
     before = {fragment.id: fragment.files for fragment in previous.fragments}
@@ -77,19 +77,19 @@ def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tup
 def touch_some_rows(
     previous: Manifest, fragments: Iterable[FragmentMetadata], offsets: Mapping[int, bytes]
 ) -> tuple[FragmentMetadata, ...]:
-    """Return fragments, of which some rows are changed by the next version.
+    """Return fragments where the next version counts as the last update of some rows.
 
     Parameters
     ----------
     previous : Manifest
     fragments : iterable of FragmentMetadata
     offsets : mapping of int to bytes
-        Places of rows in the files, by the ids of their fragments, as portable Roaring bitmaps.
+        Offsets of the rows in the files, as a portable Roaring bitmap per fragment id.
 
     Raises
     ------
     InvalidInputError
-        If there are no such rows.
+        If a row does not exist.
     """
     if not previous.stable_row_ids:
         return tuple(fragments)
@@ -139,5 +139,5 @@ def _with_lineage(
 
 def _inline(sequence: RowSequence) -> bytes:
     if not isinstance(sequence, bytes):
-        raise InvalidInputError("the ids and versions of the rows of a fragment have to be part of the transaction")
+        raise InvalidInputError("the ids and versions of the rows of a fragment must be part of the transaction")
     return sequence

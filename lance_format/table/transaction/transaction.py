@@ -1,4 +1,4 @@
-"""Transactions: what a commit is to change, independent of the version it lands on."""
+"""Transactions: planned changes, independent of the version they land on."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Transaction:
     read_version : int
         0 if the table did not exist.
     operation : Operation
-        Or `OtherOperation`, if another library made it and this one cannot.
+        `OtherOperation` for operations that only other libraries commit.
     uuid : str
-        Made once; a commit that is tried again keeps it.
+        Assigned once; retries of the commit keep it.
     transaction_properties : mapping of str to str
-        Whatever the writer notes about it.
+        Notes of the writer.
     """
 
     read_version: int
@@ -54,7 +54,13 @@ class Transaction:
 
 
 def serialize_transaction(transaction: Transaction) -> bytes:
-    """Return the content of the transaction file."""
+    """Return the content of the transaction file.
+
+    Raises
+    ------
+    TypeError
+        If the operation cannot be serialized.
+    """
     operation = transaction.operation
     if isinstance(operation, OtherOperation):
         raise TypeError(f"a transaction of the operation {operation.name} cannot be written")

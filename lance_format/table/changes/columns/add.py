@@ -38,9 +38,8 @@ class WidenedFragments:
     Parameters
     ----------
     number : int
-        Of the task.
     fragments : mapping of int to FragmentMetadata
-        Each with one more data file, by their places in the list of the version.
+        The fragments with their new data files, by position in the list of the version.
     """
 
     number: int
@@ -49,23 +48,23 @@ class WidenedFragments:
 
 @dataclass(frozen=True, slots=True)
 class AddColumnsTask(ChangeTask[WidenedFragments]):
-    """Writes the new columns of some fragments.
+    """Task that writes the new columns of some fragments.
 
     Parameters
     ----------
     read_version : int
     number : int
-        Tells the tasks of the plan apart.
+        Number of the task within the plan.
     uuid : str
-        Of the plan; the data files that are written carry it.
+        The uuid of the plan, which the names of its data files carry.
     source : ColumnSource
-        Can be pickled if the function for the columns can, or if they have none.
+        Picklable if the function for the columns is, or if there is none.
     added : Schema
-        The new columns, with the ids of their fields.
+        The new columns with field ids.
     places : tuple of int
-        Those of the fragments in the list of the version.
+        Positions of the fragments in the list of the version.
     batch_size : int
-        The most rows that are computed at once.
+        Maximum number of rows to compute at once.
     """
 
     read_version: int
@@ -111,7 +110,7 @@ class AddColumnsPlan(ChangePlan[WidenedFragments, None]):
     tasks: tuple[AddColumnsTask, ...]
 
     def operation(self, draft: Draft, results: Sequence[WidenedFragments]) -> Merge:
-        """Put the new files beside those that were there."""
+        """Add the new files to the existing ones."""
         made = {place: fragment for result in results for place, fragment in result.fragments.items()}
         fragments = tuple(made.get(place, old) for place, old in enumerate(draft.table.manifest.fragments))
         return Merge(fragments, self.schema, preserves_nullability=self.nullable)
@@ -135,23 +134,22 @@ def plan_add_columns(
     ----------
     table : TableVersion
     new, read_columns, output_schema, batch_size
-        See `add_columns`. A function is called on the first rows if it is unknown what it returns.
+        See `add_columns`. A function of unknown schema is called on the first rows.
     split_size_bytes : int, optional
-        How much of the files a task reads, about; a fragment belongs to one task as a whole. One task has all fragments
-        if not given.
+        Approximate number of bytes that a task reads. Fragments are not divided. By default there is one task.
 
     Raises
     ------
     InvalidInputError
-        If a column exists already, or an expression makes no sense. If there is a size, also for rows of an iterator,
-        and for a checkpoint: one process has to compute those, in the order of the table.
+        If a column exists already, or an expression is invalid. With a size also for rows of an iterator, and for a
+        checkpoint: one process must compute those, in the order of the table.
     SchemaMismatchError
-        If a function returns something else than it should.
+        If a function returns other rows or columns than expected.
     """
     table.manifest.file_version.require_writable()
     if split_size_bytes is not None and isinstance(new, Iterator | pa.RecordBatchReader):
         raise InvalidInputError(
-            "the rows of an iterator go to one process, in the order of the table: use add_columns, or merge for rows"
+            "the rows of an iterator are for one process, in the order of the table: use add_columns, or merge for rows"
             " that have a key"
         )
     if split_size_bytes is not None and isinstance(new, BatchUDF) and new.checkpoint_file is not None:
@@ -184,29 +182,30 @@ def add_columns(
     output_schema: pa.Schema | None = None,
     batch_size: int | None = None,
 ) -> TableVersion:
-    """Add columns to a table, and commit that.
+    """Add columns to a table and commit them.
 
     Parameters
     ----------
     table : TableVersion
     new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterable of pa.RecordBatch
-        SQL expressions by the names of the new columns; or fields, whose values become null, and a struct that is there
-        gets those of its fields that it lacks; or a function from record batches to record batches, or DataFrames of
-        pandas, of as many rows; or these rows themselves, in the order of the table.
+        SQL expressions by the names of the new columns. Or fields, whose values become null; an existing struct gets
+        the fields that it lacks. Or a function from record batches to record batches, or DataFrames of pandas, of as
+        many rows. Or the new rows, in the order of the table.
     read_columns : sequence of str, optional
-        The columns that a function gets, `_rowid` and `_rowaddr` among them if they are named; all of the table if not
-        given.
+        The columns that a function gets, which may include `_rowid` and `_rowaddr`. By default all columns of the
+        table.
     output_schema : pa.Schema, optional
-        What a function returns, found out by calling it on the first rows if not given; or the schema of rows.
+        The schema of the batches that a function returns, or of the rows. By default a function is called on the first
+        rows to find it out.
     batch_size : int, optional
-        The most rows that are computed at once.
+        Maximum number of rows to compute at once.
 
     Raises
     ------
     InvalidInputError
-        If a column exists already, or an expression makes no sense.
+        If a column exists already, or an expression is invalid.
     SchemaMismatchError
-        If a function returns something else than it should.
+        If a function returns other rows or columns than expected.
     """
     plan = plan_add_columns(table, new, read_columns=read_columns, output_schema=output_schema, batch_size=batch_size)
     made, _ = run_change(table, plan)
@@ -248,7 +247,7 @@ def merge_fragment_columns(
 
 
 def _merged_schema(table: TableVersion, source: ColumnSource) -> tuple[Schema, Schema]:
-    """Return the new columns with ids for their fields, and the schema that the table gets."""
+    """Return the new columns with field ids, and the new schema of the table."""
     schema = table.manifest.schema
     makes = source.makes.remove_metadata()
     taken = [name for name in makes.names if name in schema.names]
@@ -284,7 +283,7 @@ def add_data_file(
     source : ColumnSource
         With a function.
     schema : Schema
-        The new columns, with the ids of their fields.
+        The new columns with field ids.
     batch_size : int
     file_version : FileVersion, optional
         Of the data file; that of the table if not given.

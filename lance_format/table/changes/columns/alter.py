@@ -55,21 +55,21 @@ def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
 
 
 def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]]) -> TableVersion:
-    """Change columns, and commit that.
+    """Change columns and commit them.
 
     Parameters
     ----------
     table : TableVersion
     alterations : sequence of mapping
-        Each with the `path` of a column (its name, or a dotted path of a field below structs), and what is to change:
-        `name`, `nullable`, `data_type`.
+        Each with the `path` of a column (its name, or a dotted path of a field below structs), and its new `name`,
+        `nullable` or `data_type`.
 
     Raises
     ------
     InvalidInputError
-        If there is no such column, or an alteration makes no sense.
+        If a column does not exist, or an alteration is invalid.
     SchemaMismatchError
-        If a value does not fit the new type, or a column that is to hold no nulls does.
+        If a value does not fit the new type, or a column made non-nullable has nulls.
     """
     if not alterations:
         raise InvalidInputError("there is nothing to alter: give a path and what is to change")
@@ -164,7 +164,7 @@ def _without(siblings: Sequence[Field], dropped: set[int]) -> tuple[Field, ...]:
 def _cast(
     table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType], *, preserves_nullability: bool
 ) -> TableVersion:
-    """Write the columns of other types anew, under new field ids."""
+    """Rewrite the columns that change their types, under new field ids."""
     ids = itertools.count(table.manifest.next_field_id)
     fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
     stored = {node.id for node in table.manifest.schema.walk()}
@@ -191,7 +191,7 @@ def _cast(
 def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int]) -> Field:
     """Give the fields that are cast their new types, and new ids."""
     if field.id in casts:
-        # An extension type goes with its storage; readers would refuse another one.
+        # The extension type is dropped with its storage type; readers would refuse another storage.
         metadata = {key: value for key, value in field.metadata.items() if key not in EXTENSION_KEYS}
         arrow = pa.field(field.name, casts[field.id], field.nullable, metadata=metadata)
         return Field.from_arrow(arrow).with_ids(ids, field.parent_id)

@@ -1,9 +1,8 @@
-"""Functions that compute new columns batch by batch, and the file that keeps what they have computed.
+"""Functions that compute new columns batch by batch, and the file that keeps their results.
 
-The results of a function that takes long are kept until the version that has them is committed, so that a run which
-breaks off is continued by the next. They are kept by what they were computed of: the files of the fragment with its
-deleted rows, the columns that were read, and the size of a batch. Of what the function did nothing is known: whoever
-changes it removes the file.
+A checkpoint keeps the results of a slow function until they are committed, so that the next run continues an
+interrupted one. The key of a result is its input: the files of the fragment with its deleted rows, the columns, and the
+batch size. The function itself is not part of the key: delete the file if it changes.
 """
 
 from __future__ import annotations
@@ -73,10 +72,10 @@ def batch_udf(
     Parameters
     ----------
     output_schema : pa.Schema, optional
-        The new columns; found out by calling the function on the first rows if not given.
+        The new columns. By default the function is called on the first rows to find them out.
     checkpoint_file : str or path, optional
         A local file that keeps the results until they are committed, and is deleted then. `add_columns` with the same
-        file goes on where the last run broke off. It must go if the function changes.
+        file continues an interrupted run. Delete the file if the function changes.
     """
     return lambda func: BatchUDF(func, output_schema, checkpoint_file)
 
@@ -108,9 +107,14 @@ class Checkpoint:
         Parameters
         ----------
         part : bytes
-            Stands for all that its batches were computed of.
+            Key of the inputs of a fragment.
         place : int
-            Which of the batches.
+            Index of the batch in the fragment.
+
+        Raises
+        ------
+        CorruptFileError
+            If the stored result is malformed.
         """
         with self._connect() as connection:
             row = connection.execute(
@@ -135,7 +139,7 @@ class Checkpoint:
             )
 
     def remove(self) -> None:
-        """Delete the file; if that fails, what it keeps is of fragments that are no more."""
+        """Delete the file. If that fails, its results belong to fragments that no longer exist."""
         with contextlib.suppress(OSError):
             Path(self._path).unlink()
 

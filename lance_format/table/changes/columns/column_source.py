@@ -1,7 +1,6 @@
-"""Sources of new columns: SQL expressions, functions, rows that are given; and their values for a fragment.
+"""Sources of new columns: SQL expressions, functions, given rows; and their values for a fragment.
 
-A data file holds deleted rows as well. Values are only ever computed for the others; what stands in their place does
-not matter, and repeats the row before.
+A data file holds deleted rows too. Values are computed only for live rows. Deleted ones repeat the preceding row.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ NewColumns: TypeAlias = (
 )
 
 BATCH_ROWS = 8192
-"""The most rows that are computed at once, unless something else is asked for."""
+"""Default of the maximum number of rows to compute at once."""
 
 
 def _finish_nothing() -> None:
@@ -68,7 +67,7 @@ class ColumnSource:
     checkpoint: Checkpoint | None = None
 
     def read(self, scan: FragmentReader, num_rows: int, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
-        """Yield what `compute` takes of the first rows of a fragment, and where in its files these are."""
+        """Yield the inputs of `compute` for the first rows of a fragment, and their offsets; see `compute_columns`."""
         for batch, offsets in scan.read(0, num_rows, batch_size=batch_size):
             if self.row_columns:
                 rows = LiveRows(scan, offsets, offsets)
@@ -84,9 +83,9 @@ def plan_source(
     output_schema: pa.Schema | None,
     batch_size: int,
 ) -> ColumnSource:
-    """Fit what is to be added to a table; see `lance_format.table.changes.columns.add.add_columns`.
+    """Fit new columns to a table; see `lance_format.table.changes.columns.add.add_columns`.
 
-    A function is called on the first rows of the table if it is unknown what it returns.
+    A function of unknown schema is called on the first rows of the table.
     """
     schema = table.manifest.schema
     if isinstance(new, Mapping):
@@ -213,7 +212,7 @@ def _compute(source: ColumnSource, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _identify(scan: FragmentReader, source: ColumnSource, schema: Schema, batch_size: int) -> bytes:
-    """Return what stands for all that new columns of a fragment are computed of, but for the function."""
+    """Return a key of all inputs of the new columns of a fragment, except the function."""
     columns = [str(source.reads.to_storage()), *source.row_columns, str(schema.to_storage())]
     return hashlib.sha256(repr((scan.fragment.to_json(), columns, batch_size)).encode()).digest()
 
@@ -232,7 +231,22 @@ def _compute_once(source: ColumnSource, batch: pa.RecordBatch, part: bytes, plac
 def compute_columns(
     scan: FragmentReader, source: ColumnSource, schema: Schema, batch_size: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the new columns of all physical rows of a fragment."""
+    """Yield the new columns of all physical rows of a fragment.
+
+    Parameters
+    ----------
+    scan : FragmentReader
+    source : ColumnSource
+    schema : Schema
+        The new columns.
+    batch_size : int
+        Maximum number of rows to compute at once.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a function returns other columns than expected.
+    """
     arrow = schema.to_storage()
     row = 0
     last: pa.RecordBatch | None = None
@@ -253,7 +267,7 @@ def compute_columns(
 
 
 def _filled(made: pa.RecordBatch, places: RowOffsets, num_rows: int) -> pa.RecordBatch:
-    """Put rows in their places, and copies of them into the gaps between."""
+    """Put rows at their offsets, and copies of them into the gaps between."""
     if places.size == num_rows:
         return made
     is_live = np.zeros(num_rows, np.int64)

@@ -22,15 +22,14 @@ _MIN_BATCH_ROWS = 8192
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """A function that finds the new columns of rows by their key, and how it is to be called.
+    """A function that finds the new columns of rows by their key.
 
     Parameters
     ----------
     compute : callable
     makes : pa.Schema
-        What it returns.
     batch_rows : int
-        How many rows it should be given at once.
+        Preferred number of rows per call.
     """
 
     compute: BatchFunction
@@ -118,5 +117,5 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
         arrays = [column.take(places).combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=makes)
 
-    batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # what keys are looked up in is hashed anew for every batch
+    batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # the index of keys is hashed again for every batch
     return _LookUp(look_up, makes, batch_rows)

@@ -1,4 +1,4 @@
-"""Changing what a table says of itself: configuration, and the metadata of table, schema and fields."""
+"""Changes of the configuration, and of the metadata of table, schema and fields."""
 
 from __future__ import annotations
 
@@ -17,28 +17,51 @@ Values = Mapping[str, str | None]
 
 
 def update_config(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
-    """Change entries of the configuration, and commit that; all others go if `replace`."""
+    """Change entries of the configuration, and commit them.
+
+    Parameters
+    ----------
+    table : TableVersion
+    values : mapping of str to (str or None)
+        Entries by key. None removes an entry.
+    replace : bool
+        Whether to remove all other entries.
+    """
     return table.commit(UpdateConfig(config=as_update(values, replace)))
 
 
 def update_table_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
-    """Change entries of the table's metadata, and commit that; all others go if `replace`."""
+    """Change entries of the table's metadata, and commit them; see `update_config`."""
     return table.commit(UpdateConfig(table_metadata=as_update(values, replace)))
 
 
 def update_schema_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
-    """Change entries of the schema's metadata, and commit that; all others go if `replace`.
+    """Change entries of the schema's metadata, and commit them; see `update_config`.
 
     Raises
     ------
     InvalidInputError
-        If a key is one of those by which files tell where their statistics are, which writers might then copy.
+        If a key locates the statistics of a file, since writers might copy it.
     """
     return table.commit(UpdateConfig(schema_metadata=check_schema_metadata(as_update(values, replace))))
 
 
 def update_field_metadata(table: TableVersion, values: Mapping[str, Values], *, replace: bool = False) -> TableVersion:
-    """Change entries of the metadata of fields, given by their paths, and commit that; all others go if `replace`."""
+    """Change entries of the metadata of fields, and commit them.
+
+    Parameters
+    ----------
+    table : TableVersion
+    values : mapping of str to mapping
+        Entries by field path; see `update_config`.
+    replace : bool
+        Whether to remove all other entries of these fields.
+
+    Raises
+    ------
+    InvalidInputError
+        If no field is given, or there is no such field.
+    """
     schema = table.manifest.schema
     updates = {find_field(schema, path)[-1].id: as_update(update, replace) for path, update in values.items()}
     if not updates:
@@ -47,7 +70,13 @@ def update_field_metadata(table: TableVersion, values: Mapping[str, Values], *, 
 
 
 def check_schema_metadata(update: MapUpdate | None) -> MapUpdate | None:
-    """Return a change of the schema's metadata, once it is shown to be none of a file's; see above."""
+    """Check that a change of the schema's metadata has no key of a file's statistics, and return it.
+
+    Raises
+    ------
+    InvalidInputError
+        If it has.
+    """
     for key in sorted(update.upserted if update is not None else ()):
         if names_zones(key.encode()):
             raise InvalidInputError(f"the metadata {key!r} says where statistics of a file are, and is no table's")
@@ -55,11 +84,17 @@ def check_schema_metadata(update: MapUpdate | None) -> MapUpdate | None:
 
 
 def as_update(values: Any, replace: bool) -> MapUpdate:
-    """Return a change of a mapping, once it is shown to be one of strings."""
+    """Check and return a change of a mapping.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not a mapping of strings to strings or None.
+    """
     if not isinstance(values, Mapping) or not all(
         isinstance(key, str) and isinstance(value, str | None) for key, value in values.items()
     ):
         raise InvalidInputError(f"{values!r} is no mapping of strings to strings, or to None for what is to go")
-    if replace:  # What is to go goes anyway.
+    if replace:  # All entries are removed anyway.
         values = {key: value for key, value in values.items() if value is not None}
     return MapUpdate(dict(values), replace)

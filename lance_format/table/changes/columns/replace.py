@@ -1,4 +1,4 @@
-"""Replacing values of some rows of a fragment: their columns are written anew, and take the place of what was there."""
+"""Replacing values of some rows of a fragment: their columns are rewritten and replace the existing ones."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def replace_values(
     partial: Mapping[str, pa.StructType] | None = None,
     file_version: FileVersion | None = None,
 ) -> FragmentMetadata:
-    """Write some columns of a fragment anew, with other values in some rows.
+    """Rewrite some columns of a fragment with new values in some rows.
 
     Parameters
     ----------
     draft : Draft
     fragment : FragmentMetadata
     columns : Schema
-        Of the table, with the ids of their fields.
+        Columns of the table with field ids.
     values : pa.Table
-        These columns, of the same types.
+        The new values of these columns, of the same types.
     rows : int64[num_rows]
-        For each row of the fragment that is not deleted that of `values` which replaces it, or -1.
+        For each live row of the fragment, the index of the row of `values` that replaces it, or -1.
     partial : mapping of str to pa.StructType, optional
-        The columns whose structs lack fields, which stay as they are; see `lance_format.table.batches.partial_structs`.
+        Columns whose structs lack fields, which keep their values; see `lance_format.table.batches.partial_structs`.
     file_version : FileVersion, optional
-        Of the data file; that of the table if not given.
+        Version of the data file, by default that of the table.
 
     Returns
     -------
     FragmentMetadata
-        With one more data file, the last one, and without those that hold nothing anymore.
+        The fragment with one more data file, the last one, and without data files that hold no column anymore.
     """
     place = 0
 
@@ -82,5 +82,5 @@ def replace_values(
 
 
 def serialize_offsets(offsets: Rows) -> bytes:
-    """Return places of rows in the files of a fragment, `int64[n]`, as a portable Roaring bitmap."""
+    """Return offsets of rows in the files of a fragment, `int64[n]`, as a portable Roaring bitmap."""
     return to_bitmap(offsets).serialize()

@@ -1,4 +1,4 @@
-"""Replacing values of one fragment by key: the columns that change are written anew, and the others stay."""
+"""Replacing values of one fragment by key: only the changed columns are rewritten."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from lance_format.table.versions.table_version import Draft, TableVersion
 def update_columns(
     table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str
 ) -> tuple[FragmentMetadata, list[int], bytes]:
-    """Write columns of one fragment anew, with other values in some rows, and commit nothing.
+    """Rewrite columns of one fragment with new values in some rows, without committing them.
 
     Parameters
     ----------
     table : TableVersion
     fragment : FragmentMetadata
     data : pa.Table
-        Of rows with one key the last one counts. Null is a key like others.
+        The new values. The last row wins if a key repeats. Null is a key like any other.
     left_on : str
         The key of the fragment: a column, `_rowid` or `_rowaddr`.
     right_on : str
-        The key of the data; all its other columns take the place of those of the fragment. Rows whose key the data
-        lacks stay as they are.
+        The key of the data. All other columns of the data replace those of the fragment. Rows whose key the data lacks
+        keep their values.
 
     Returns
     -------
     FragmentMetadata
         For `LanceOperation.Update`, with one more data file.
     list of int
-        The fields that this file holds, for the same: `fields_modified`.
+        The ids of the fields in this file, for its `fields_modified`.
     bytes
-        The places in the files of the rows that matched, as a portable Roaring bitmap, for `updated_fragment_offsets`.
+        The offsets of the matched rows in the files, as a portable Roaring bitmap, for `updated_fragment_offsets`.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def update_columns(
 
 
 def _fit_values(schema: Schema, data: pa.Table, right_on: str) -> tuple[Schema, pa.Table]:
-    """Return the stored columns that are replaced, and the values that are put there."""
+    """Return the stored columns to replace, and their new values."""
     if right_on not in data.schema.names:
         raise InvalidInputError(f"the data has no column {right_on!r} to match rows by")
     if reserved := sorted(set(ROW_COLUMNS) & set(data.schema.names) - {right_on}):
@@ -82,7 +82,7 @@ def _fit_values(schema: Schema, data: pa.Table, right_on: str) -> tuple[Schema, 
 
 
 def _match(table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str) -> Rows:
-    """Return for each row of the fragment that is not deleted which row of the data has its key, or -1."""
+    """For each live row of the fragment, return the index of the row of the data with its key, or -1."""
     kind = pa.uint64() if left_on in (ROW_ID, ROW_ADDRESS) else table.manifest.schema.field(left_on).to_arrow_type()
     found = data.schema.field(right_on)
     if Field.from_arrow(found).logical_type != Field.from_arrow(pa.field(left_on, kind)).logical_type:

@@ -1,7 +1,7 @@
 """Absence of the keys that a merge inserts, checked before each attempt to create the new version.
 
-Of two merges that insert the same new key at the same time, the one that commits last has to be planned again, and then
-finds the key: the rows that others have added are searched for it.
+If two merges insert the same new key concurrently, the one that commits last must be planned again, and then finds the
+key: the check searches the rows that other writers have added.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lance_format.table.versions.table_version import TableVersion
 
 
 def absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np.bool_]) -> Precondition | None:
-    """Return the check that nobody has added the keys that are to be inserted; None if there are none.
+    """Return a check that no other writer has added the inserted keys; None if the merge inserts none.
 
     Parameters
     ----------
     table : TableVersion
-        What the merge was planned on.
+        The version that the merge was planned on.
     source : MergeSource
     is_new : bool[num_rows]
-        Whether a row of the source is to be inserted.
+        Whether a source row is inserted.
     """
     is_inserted = np.zeros(source.keys.num_keys, np.bool_)
     is_inserted[source.numbers[is_new & (source.numbers >= 0)]] = True
@@ -40,8 +40,8 @@ def absence_of(table: TableVersion, source: MergeSource, is_new: npt.NDArray[np.
     def check(latest: Manifest) -> None:
         if not all(key in latest.schema.fields for key in keys):
             raise RetryableCommitConflictError(
-                f"another writer changed the columns {', '.join(source.keys.names)} of {table.root} meanwhile, by which"
-                " this merge matches rows; nothing was changed: run it again on the latest version"
+                f"another writer changed the columns {', '.join(source.keys.names)} of {table.root} concurrently, by"
+                " which this merge matches rows; nothing was changed: run it again on the latest version"
             )
         for fragment in latest.fragments.beyond(table.manifest.fragments):
             before = table.manifest.fragment(fragment.id)
@@ -67,5 +67,5 @@ def _check_absence(
         if clashing.any():
             raise RetryableCommitConflictError(
                 f"another writer added a row with {describe_key(rows, int(clashing.argmax()))} to {table.root}"
-                " meanwhile, which this merge was to insert; nothing was changed: run it again on the latest version"
+                " concurrently, which this merge inserts too; nothing was changed: run it again on the latest version"
             )

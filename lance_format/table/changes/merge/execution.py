@@ -1,10 +1,10 @@
-"""Merging rows into a table by key: those that are there are replaced or deleted, those that are not are inserted.
+"""Merging by key: matched target rows are updated or deleted, other source rows are inserted.
 
-`lance_format.table.changes.merge.matching` finds what becomes of which row. Replaced rows are marked as deleted, and
-their new forms written to other fragments. Columns that the data lacks are read for replaced rows only.
+`lance_format.table.changes.merge.matching` decides the action for each row. Updated rows are marked as deleted, and
+their new forms written to other fragments. Columns that the data lacks are read only for updated rows.
 
-A task searches a part of the target, and has the whole source. Which rows are new is known once all tasks have ended:
-a task that searches all of the target inserts them itself, else the commit does.
+A task searches a part of the target, and holds the whole source. The new rows are known after all tasks have ended: a
+task that searches all of the target inserts them itself, otherwise the commit does.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class MergeChanges(RowChanges):
     Parameters
     ----------
     num_updated : int
-        Rows that were replaced.
+        Number of updated rows.
     matched : pyroaring.BitMap
-        Numbers of the keys of the source that rows have; empty if the merge inserts none.
+        Numbers of the source keys that matched; empty if the merge inserts no rows.
     rewritten : tuple of FragmentMetadata
-        Fragments whose columns were written anew where they are.
+        Fragments whose columns were rewritten in place.
     offsets : mapping of int to bytes
-        Rows of these that were replaced, by fragment id.
+        Updated rows of these, by fragment id.
     reads : ScanMetrics, optional
-        What was read of the target to find rows that match.
+        Metrics of the search for matches.
     """
 
     num_updated: int = 0
@@ -178,7 +178,7 @@ class MergePlan(ChangePlan[MergeChanges, MergeResult]):
         return Update(marked.emptied, marked.updated, written, fields_rewritten=fields)
 
     def precondition(self, table: TableVersion, results: Sequence[MergeChanges]) -> Precondition | None:
-        """Return the check that nobody has added the keys that are inserted."""
+        """Return a check that no other writer has added the inserted keys; see `ChangePlan.precondition`."""
         return absence_of(table, self.source, self._is_new(results))
 
     def outcome(self, results: Sequence[MergeChanges]) -> MergeResult:
@@ -235,7 +235,7 @@ def plan_merge(
 
 
 def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tuple[TableVersion, MergeResult]:
-    """Merge rows into a table, and commit that.
+    """Merge rows into a table and commit them.
 
     Parameters
     ----------
@@ -246,18 +246,18 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
     Returns
     -------
     TableVersion
-        The version that it made, even if no row changed.
+        The new version, even if no row changed.
     MergeResult
 
     Raises
     ------
     RetryableCommitConflictError
-        If another writer changed the same rows meanwhile, or inserted the same keys.
+        If another writer changed the same rows, or inserted the same keys, concurrently.
     SchemaMismatchError
         If the source does not fit the table.
     InvalidInputError
-        If several rows of the source match the same row of the target, if a row matches that must not, if an
-        expression does not fit, or if the merge cannot be written in the mode that is wanted.
+        If several source rows match one target row, if a row matches that must not, if an expression does not fit, or
+        if the write mode does not allow the merge.
     """
     return run_change(table, plan_merge(table, merging, source))
 
@@ -265,7 +265,7 @@ def merge_insert(table: TableVersion, merging: Merging, source: pa.Table) -> tup
 def _divide(
     table: TableVersion, merging: Merging, source: MergeSource, split_size_bytes: int | None
 ) -> Sequence[ScanTask | None]:
-    """Return the parts of the target that tasks search; fragments stay whole if their columns are written anew."""
+    """Return the parts of the target that tasks search; fragments whose columns are rewritten are not divided."""
     if split_size_bytes is None:
         return [None]
     schema = table.manifest.schema

@@ -1,4 +1,4 @@
-"""Texts for people: what a merge by key is going to do, and what it has cost."""
+"""Descriptions of a merge by key and of its cost, as text for people."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lance_format.table.versions.table_version import Draft, TableVersion
 
 
 def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | None, *, verbose: bool) -> str:
-    """Say what a merge does with rows, and which columns it reads for that.
+    """Describe the actions of a merge, and the columns that it reads.
 
     Parameters
     ----------
     table : TableVersion
     merging : Merging
     source : pa.Schema, optional
-        Of the data; that of the table if not given.
+        Schema of the data, by default that of the table.
     verbose : bool
         Whether to add the types of the columns of the data.
 
@@ -67,7 +67,19 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
 
 
 def analyze_merge(table: TableVersion, merging: Merging, source: pa.Table) -> str:
-    """Run a merge, delete the files that it has written, and return `describe_merge` with what that took."""
+    """Run a merge, delete the files that it has written, and return `describe_merge` with its metrics.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging : Merging
+    source : pa.Table
+
+    Raises
+    ------
+    SchemaMismatchError, InvalidInputError
+        See `lance_format.table.changes.merge.execution.merge_insert`.
+    """
     start = time.perf_counter()
     plan = plan_merge(table, merging, source)
     with Draft(table, plan.uuid) as draft:

@@ -1,8 +1,7 @@
-"""Merging by key in place: columns that the data has are written anew where they are, and no row moves.
+"""Merging by key in place: the columns of the data are rewritten in their fragments, and no row moves.
 
-What that costs depends on the rows of the fragments that have a match, and on the columns of the data; the other
-columns are neither read nor written. So it pays where many rows of a fragment change, in columns that are small beside
-the others.
+The cost depends on the rows of the fragments with a match, and on the columns of the data; other columns are neither
+read nor written. It pays if many rows of a fragment change, in columns that are small relative to the others.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ def check_in_place(schema: Schema, merging: Merging, given: Schema) -> None:
     Parameters
     ----------
     schema : Schema
-        Of the table.
     merging : Merging
     given : Schema
         The columns of the table that the data has.
@@ -36,7 +34,7 @@ def check_in_place(schema: Schema, merging: Merging, given: Schema) -> None:
     Raises
     ------
     InvalidInputError
-        If it cannot, which names the reason.
+        If it cannot; the message names the reason.
     """
     blobs = [field.name for field in given.fields if has_blobs(field)]
     reasons = {
@@ -90,7 +88,7 @@ def rewriting(
     updated: Sequence[FragmentMetadata],
     offsets: Mapping[int, bytes],
 ) -> Update:
-    """Return the operation that puts rewritten columns in the place of those that were there; see `rewrite_columns`."""
+    """Return the operation that replaces columns by rewritten ones; see `rewrite_columns`."""
     columns = _columns(table, merging, source)
     fields = frozenset(node.id for column in columns.fields for node in column.walk() if updated)
     return Update(
@@ -109,7 +107,7 @@ def _columns(table: TableVersion, merging: Merging, source: MergeSource) -> Sche
 
 
 def _source_rows(update: FragmentUpdate) -> Rows:
-    """Return for each row of a fragment that is not deleted by which of the data it is replaced, or -1."""
+    """For each live row of a fragment, return the index of the source row that replaces it, or -1."""
     rows, replaced_by = update.all()
     found = np.full(update.scan.physical_rows(), -1, np.int64)
     found[rows.offsets] = replaced_by

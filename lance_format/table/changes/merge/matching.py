@@ -45,17 +45,17 @@ _MAX_PAIRS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MergeSource:
-    """The rows that are merged into a table.
+    """The source rows of a merge.
 
     Parameters
     ----------
     table : pa.Table
     keys : KeyIndex
     numbers : int64[num_rows]
-        The key of every row; -1 if a column of it is null.
+        The key number of each row; -1 if a key column is null.
     by_key : RowsByKey
     partial : mapping of str to pa.StructType
-        The columns whose structs lack fields, with those that they have; in rows that are updated the others stay.
+        Columns whose structs lack fields, with the fields that they have. Updated rows keep the others.
     """
 
     table: pa.Table
@@ -66,7 +66,7 @@ class MergeSource:
 
     @property
     def rows_to_search(self) -> int:
-        """About how many rows to look up at once: what they are looked up in is hashed anew every time."""
+        """Approximate number of rows to look up at once: every lookup hashes the index again."""
         return max(_SEARCHED_PER_ROW * self.numbers.size, _MIN_SEARCHED_ROWS)
 
     def find(self, rows: pa.Table) -> Numbers:
@@ -195,7 +195,16 @@ class Matches:
     reads: ScanMetrics | None = None
 
     def add(self, rows: LiveRows, replaced_by: Numbers, is_deleted: npt.NDArray[np.bool_]) -> None:
-        """Add rows of a fragment: by which of the source they are replaced, -1 for none, and whether they go."""
+        """Add rows of a fragment.
+
+        Parameters
+        ----------
+        rows : LiveRows
+        replaced_by : int64[num_rows]
+            For each row, the index of the source row that replaces it, or -1.
+        is_deleted : bool[num_rows]
+            Whether the row is deleted.
+        """
         is_updated = replaced_by >= 0
         going = is_updated | is_deleted
         if going.any():
@@ -207,21 +216,18 @@ class Matches:
 
 
 def find_matches(table: TableVersion, merging: Merging, source: MergeSource, part: ScanTask | None = None) -> Matches:
-    """Read the target, and say what becomes of its rows.
+    """Read the target, and decide the action for each of its rows.
 
     Parameters
     ----------
     table : TableVersion
     merging : Merging
     source : MergeSource
-    part : ScanTask, optional
-        The rows to read; all if not given.
 
     Raises
     ------
     InvalidInputError
-        If several rows of the source match the same row of the target, if a row matches that must not, or if an
-        expression does not fit.
+        If several source rows match one target row, or a row matches that must not.
     """
     found = Matches(np.zeros(source.keys.num_keys, np.bool_))
     terms = bind_terms(table.manifest.schema, merging, with_given_fields(source.table.schema, source.partial))
@@ -267,12 +273,12 @@ def _gathered(
 def _act_on_matched(
     merging: Merging, condition: BoundExpression | None, source: MergeSource, target: pa.Table, numbers: Numbers
 ) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """Return by which rows of the source rows of the target are replaced, -1 for none, and which of them are deleted.
+    """For each target row, return the index of the source row that replaces it, or -1, and whether it is deleted.
 
     Parameters
     ----------
     numbers : int64[num_rows]
-        The keys of the rows of the target.
+        The key numbers of the target rows.
     """
     replaced_by = np.full(numbers.size, -1, np.int64)
     is_deleted = np.zeros(numbers.size, np.bool_)
@@ -306,12 +312,25 @@ def _holds(predicate: BoundExpression | None, batches: Sequence[pa.RecordBatch])
 
 
 def bind_terms(schema: Schema, merging: Merging, source: pa.Schema) -> MergeTerms:
-    """Fit the expressions of a merge to a table and a source, and tell which columns of all rows are read for them.
+    """Fit the expressions of a merge to a table and a source.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns of the table.
+    merging : Merging
+    source : pa.Schema
+        The columns of the source.
+
+    Returns
+    -------
+    tuple
+        The bound expressions, and the columns that are read of all rows for them.
 
     Raises
     ------
     InvalidInputError
-        If one of them does not fit.
+        If an expression does not fit.
     """
     condition = _bind_condition(schema, source, merging.condition)
     others = plan_projection(schema, [], merging.others).filter
@@ -324,7 +343,7 @@ def bind_terms(schema: Schema, merging: Merging, source: pa.Schema) -> MergeTerm
 
 
 def _bind_condition(schema: Schema, source: pa.Schema, condition: str | None) -> BoundExpression | None:
-    """Fit a condition to pairs of a row of the source and one of the target."""
+    """Fit a condition to pairs of a source row and a target row."""
     if condition is None:
         return None
     sides = {"source": source, "target": visible_schema(schema)}
@@ -340,7 +359,7 @@ def _bind_condition(schema: Schema, source: pa.Schema, condition: str | None) ->
 def _beside(
     condition: BoundExpression, source: pa.Table, source_rows: Numbers, target: pa.Table, target_rows: Numbers
 ) -> pa.RecordBatch:
-    """Return pairs of rows, as far as a condition looks at them."""
+    """Return pairs of rows with the columns of a condition."""
     sides = {}
     for name, rows, taken in (("source", source, source_rows), ("target", target, target_rows)):
         columns = list(dict.fromkeys(path[1] for path in condition.columns if path[0] == name))

@@ -1,4 +1,4 @@
-"""Rows that a merge writes: new forms of those that it replaces, and those that it inserts."""
+"""Rows that a merge writes: updated and inserted ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def replaced_rows(
 
 
 def inserted_rows(table: TableVersion, source: MergeSource, inserted: Numbers) -> Iterator[pa.RecordBatch]:
-    """Yield rows of the source, by their places there, as rows of the table; columns that it lacks are null."""
+    """Yield source rows, by index, as rows of the table; columns that the source lacks are null."""
     for row in range(0, inserted.size, _BATCH_ROWS):
         values = source.table.take(pa.array(inserted[row : row + _BATCH_ROWS]))
         yield from _assemble(table.manifest.schema, values, None)

@@ -1,4 +1,4 @@
-"""Deleting rows: those that match a predicate are marked in deletion files; nothing is rewritten."""
+"""Deletion of rows: matching rows are marked in deletion files; nothing is rewritten."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class DeleteResult(ChangeResult):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTask(ChangeTask[RowChanges]):
-    """Finds the rows of a part of the table that are to be deleted. Writes no file.
+    """Task that finds the rows to delete in a part of the table. It writes no file.
 
     Parameters
     ----------
     read_version : int
     number : int
-        Tells the tasks of the plan apart.
+        Number of the task within the plan.
     predicate : str, pyarrow.compute.Expression or Expression
     part : ScanTask, optional
-        The rows to search; all if not given.
+        The rows to search, by default all.
     """
 
     read_version: int
@@ -111,19 +111,19 @@ def plan_delete(table: TableVersion, predicate: Filter, split_size_bytes: int | 
 def scan_deleted(
     table: TableVersion, predicate: Filter, fragments: Sequence[FragmentMetadata] | None = None
 ) -> LanceScanner:
-    """Return the scan that finds the rows that a predicate deletes.
+    """Return a scan of the rows that a predicate deletes.
 
     Parameters
     ----------
     table : TableVersion
     predicate : str, pyarrow.compute.Expression or Expression
     fragments : sequence of FragmentMetadata, optional
-        All if not given.
+        The fragments to search, by default all.
 
     Raises
     ------
     InvalidInputError
-        If it is no predicate, or does not fit the table. A missing one never stands for all rows.
+        If it is not a predicate, or does not fit the table. A missing one never means all rows.
     """
     if predicate is None:
         raise InvalidInputError(

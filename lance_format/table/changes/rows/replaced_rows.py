@@ -30,14 +30,14 @@ class RowSet:
         known |= to_bitmap(rows.offsets)
 
     def add_offsets(self, fragment_id: int, offsets: pyroaring.BitMap) -> int:
-        """Add the rows at some places of a fragment, and return how many were not there yet."""
+        """Add rows of a fragment by offset, and return the number of new ones."""
         known = self._offsets.setdefault(fragment_id, pyroaring.BitMap())
         before = len(known)
         known |= offsets
         return len(known) - before
 
     def bitmaps(self) -> Iterator[tuple[int, pyroaring.BitMap]]:
-        """Yield the fragments that rows are in, and the places of the rows there."""
+        """Yield the fragments of the rows, and the offsets of the rows there."""
         yield from self._offsets.items()
 
     def update(self, other: RowSet) -> None:
@@ -50,7 +50,7 @@ class RowSet:
         return sum(len(offsets) for offsets in self._offsets.values())
 
     def offsets(self, fragment_id: int) -> RowOffsets:
-        """Return the places of the rows in a fragment, ascending."""
+        """Return the offsets of the rows in a fragment, ascending."""
         return from_bitmap(self._offsets.get(fragment_id, pyroaring.BitMap()))
 
     def fragment_ids(self) -> Iterator[int]:
@@ -65,9 +65,9 @@ class MarkedRows:
     Parameters
     ----------
     updated : tuple of FragmentMetadata
-        With another deletion file than before.
+        Fragments with new deletion files.
     emptied : frozenset of int
-        The ids of fragments of which no row is left.
+        The ids of fragments without live rows.
     """
 
     updated: tuple[FragmentMetadata, ...]
@@ -80,7 +80,7 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
     Parameters
     ----------
     draft : Draft
-        It is told the files.
+        The deletion files are added to it.
     rows : RowSet
     """
     table = draft.table
@@ -122,12 +122,12 @@ class MovedRows:
         self._created_at.append(created_at)
 
     def name(self, fragments: Sequence[FragmentMetadata]) -> list[FragmentMetadata]:
-        """Return the fragments that were written, with the ids of the rows that were moved there.
+        """Return the written fragments with the ids of the rows that moved there.
 
         Parameters
         ----------
         fragments : sequence of FragmentMetadata
-            The moved rows stand in them first, in the order in which they were added.
+            The moved rows come first in them, in the order in which they were added.
         """
         ids, made = RowIdSequence.concatenate(self._ids), RowVersionSequence.concatenate(self._created_at)
         named = []

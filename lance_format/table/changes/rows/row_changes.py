@@ -42,7 +42,7 @@ def unite(results: Sequence[RowChanges]) -> tuple[RowSet, tuple[FragmentMetadata
 
 
 def divide(scanner: LanceScanner, split_size_bytes: int | None) -> Sequence[ScanTask | None]:
-    """Return the parts of a scan that tasks search; None stands for all of it, if tasks are of no limited size."""
+    """Return the parts of a scan that tasks search; None for the whole scan if the size of tasks is not limited."""
     return [None] if split_size_bytes is None else scanner.plan_tasks(split_size_bytes)
 
 

@@ -1,4 +1,4 @@
-"""Updating rows: those that match are written anew with other values, and marked as deleted where they were."""
+"""Update of rows: matching rows are rewritten with new values, and marked as deleted in their old fragments."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ class UpdateResult(ChangeResult):
 
 @dataclass(frozen=True, slots=True)
 class UpdateTask(ChangeTask[RowChanges]):
-    """Writes the new forms of the rows of a part of the table that are to be changed.
+    """Task that writes the new forms of the matching rows of a part of the table.
 
     Parameters
     ----------
     read_version : int
     number : int
-        Tells the tasks of the plan apart.
+        Number of the task within the plan.
     uuid : str
-        Of the plan; the data files that are written carry it.
+        The uuid of the plan, which the names of its data files carry.
     updates : mapping of str to str
-        SQL expressions over the old values of a row, by the columns that they replace.
+        SQL expressions over the old values of a row, by column.
     predicate : str, pyarrow.compute.Expression or Expression, optional
-        The rows to change; all if not given.
+        The rows to change, by default all.
     file_version : FileVersion, optional
-        Of the files that are written; that of the table if not given.
+        Version of the new files, by default that of the table.
     part : ScanTask, optional
-        The rows to search; all if not given.
+        The rows to search, by default all.
     """
 
     read_version: int
@@ -134,11 +134,11 @@ def plan_update(
     ----------
     table : TableVersion
     updates : mapping of str to str
-        SQL expressions over the old values of a row, by the columns that they replace.
+        SQL expressions over the old values of a row, by column.
     predicate : str, pyarrow.compute.Expression or Expression, optional
-        The rows to change; all if not given.
+        The rows to change, by default all.
     file_version : FileVersion, optional
-        Of the files that are written; that of the table if not given.
+        Version of the new files, by default that of the table.
     split_size_bytes : int, optional
         How much of the files a task reads, about. One task reads all if not given.
 
@@ -171,7 +171,7 @@ def _bind_values(schema: Schema, updates: Mapping[str, str]) -> dict[str, BoundE
 
 
 def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:
-    """Fit an expression to the column that it is to replace."""
+    """Fit an expression to the column that it replaces."""
     if name not in schema.names:
         close = difflib.get_close_matches(name, schema.names, 1)
         raise InvalidInputError(
@@ -188,7 +188,7 @@ def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:
 
 
 def _bind_json(schema: Schema, name: str, value: BoundExpression) -> BoundExpression:
-    """Let a column of JSON take texts, which become JSON as they are written, and other columns of JSON."""
+    """Check that the value of a JSON column is text, which becomes JSON on writing, or another JSON column."""
     if value.type in (pa.string(), pa.large_string()):
         return value
     if pa.types.is_null(value.type):

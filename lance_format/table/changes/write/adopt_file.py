@@ -58,7 +58,7 @@ def describe_file(table: TableVersion, name: str, base_id: int | None = None) ->
 
 
 def _describe(table: TableVersion, name: str, base_id: int | None) -> tuple[DataFile, Schema, int]:
-    """Return the description of a file, what it says of its columns, and how many rows it has."""
+    """Return the description of a file, its columns, and its number of rows."""
     check_segment(name, f"a data file of {table.root}")
     bases = table.manifest.bases
     if base_id is not None and base_id not in bases:
@@ -86,7 +86,7 @@ def _describe(table: TableVersion, name: str, base_id: int | None) -> tuple[Data
 
 
 def _ids(stored: Field, known: Field, path: str) -> dict[int, int]:
-    """Return the ids that a field of a file, and those below it, have in the table."""
+    """Return the ids of a field of a file, and of the fields below it, in the table."""
     pairs = list(zip(stored.walk(), known.walk(), strict=False))
     same = len(pairs) == len(list(stored.walk())) == len(list(known.walk())) and all(
         (mine.name, mine.logical_type) == (theirs.name, theirs.logical_type)

@@ -129,15 +129,14 @@ class WriteOptions:
         ----------
         mode : str
         **given
-            Also the arguments that pylance has for its writes beyond these options: those that tell it how to write
-            have no effect.
+            Options by name. Tuning arguments of pylance's writes are ignored.
 
         Raises
         ------
         InvalidInputError
-            If there is no option of a name, or one makes no sense.
+            If an option is unknown or invalid.
         NotSupportedError
-            If one asks for something that is not supported.
+            If an option is not supported.
         """
         chosen: dict[str, Any] = {name: value for name, value in given.items() if name in cls.__slots__}
         check_tuning({name: value for name, value in given.items() if name not in chosen})
@@ -145,7 +144,7 @@ class WriteOptions:
 
     @property
     def file_version(self) -> FileVersion | None:
-        """The version of the data files; None if it is to be the table's own."""
+        """The version of the data files; None for the table's own."""
         return None if self.data_storage_version is None else FileVersion.parse(self.data_storage_version)
 
     @property

@@ -94,28 +94,28 @@ class TableWrite:
         fragment_id: int = 0,
         progress: FragmentWriteProgress | None = None,
     ) -> list[FragmentMetadata]:
-        """Write rows into data files, one a fragment, which no reader sees before they are committed.
+        """Write rows into data files, one per fragment, which no reader sees before the commit.
 
         Parameters
         ----------
         batches : iterable of pa.RecordBatch
             Consumed one by one.
         fragment_id : int
-            What the fragments have for an id until the commit gives them others.
+            Id of the fragments until the commit assigns others.
         progress : FragmentWriteProgress, optional
-            Told of each fragment that is begun and completed.
+            Notified of each fragment that is begun and completed.
 
         Returns
         -------
         list of FragmentMetadata
-            What to commit; empty if there was no row.
+            The fragments to commit; empty if there is no row.
 
         Raises
         ------
         SchemaMismatchError
             If a batch does not fit.
         StorageError
-            If the storage refuses. After this or any other exception none of the files is left.
+            If the storage fails. After this or any other exception none of the files is left.
         """
         store, root = resolve(self.uri, self.options.storage_options)
         writer = FragmentWriter(
@@ -148,15 +148,15 @@ class TableWrite:
         InvalidInputError
             If a data file is named twice, or holds other columns than planned.
         CommitError
-            If a data file is missing or incomplete, or another writer came first; see `lance_format.errors`. Unless it
-            is `CommitStateUnknownError`, the fragments are not part of the table.
+            If a data file is missing or incomplete, or another writer committed first; see `lance_format.errors`. The
+            fragments are not part of the table, except possibly after a `CommitStateUnknownError`.
         DatasetExistsError
-            If the table was to be created, and someone else has created it meanwhile.
+            If another writer has created the table concurrently.
         """
         return self.land(fragments).version
 
     def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
-        """Do what `commit` does, and return what it made."""
+        """Commit fragments, and return the manifest of the version; see `commit`."""
         store, root = resolve(self.uri, self.options.storage_options)
         self._check_fragments(store, root, fragments)
         try:
@@ -167,10 +167,10 @@ class TableWrite:
             raise DatasetExistsError(f"{root} was created by another writer meanwhile: {error}") from error
 
     def abort(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
-        """Delete the files of this write, if it is certain that they are not part of the table.
+        """Delete the files of this write if they are certainly not part of the table.
 
-        These are the files of the fragments given, and those that writers which died left behind. All are left alone
-        if this write has been committed, or if that cannot be told.
+        These are the files of the given fragments, and those left by writers that died. All files are kept if this
+        write has been committed, or if that is undecidable.
 
         Returns
         -------
@@ -187,9 +187,10 @@ class TableWrite:
         return []
 
     def discard(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
-        """Delete the files of this write, of which the caller knows that they are not part of the table; see `abort`.
+        """Delete the files of this write, which the caller knows are not part of the table; see `abort`.
 
-        An error of `commit` tells so, except `CommitStateUnknownError`, as long as nobody else commits the same write.
+        An error of `commit` implies that, except `CommitStateUnknownError`, unless other processes commit the same
+        write.
         """
         store, root = resolve(self.uri, self.options.storage_options)
         paths = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
@@ -228,14 +229,22 @@ class TableWrite:
 
 
 def check_data_files(store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
-    """Check that the data files of fragments that are to be committed are there, whole, and each named once.
+    """Check that the data files of fragments exist, are complete, and are named once each.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the table in the store.
+    fragments : sequence of FragmentMetadata
+        The fragments to commit.
 
     Raises
     ------
     InvalidInputError
-        If one is named twice.
+        If a file is named twice.
     CommitError
-        If one is missing or incomplete.
+        If a file is missing or incomplete.
     """
     seen: set[str] = set()
     for data_file in (file for fragment in fragments for file in fragment.files):
@@ -243,7 +252,7 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
             raise InvalidInputError(f"data file {data_file.path} is named twice; commit every fragment once")
         seen.add(data_file.path)
         if data_file.base_id is not None:
-            raise InvalidInputError(f"data file {data_file.path} is said to lie outside of the table")
+            raise InvalidInputError(f"data file {data_file.path} has a path outside of the table")
         path = f"{root}/{data_file.relative_path}"
         try:
             size = store.size(path)
@@ -258,20 +267,21 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
 
 @checked
 def plan_write(uri: str, schema: pa.Schema, *, mode: str = "create", **options: Unpack[WriteKeywords]) -> TableWrite:
-    """Check that data of a schema can be written to a table, and plan it. Nothing is written.
+    """Check that data of a schema can be written to a table, and plan the write. Nothing is written.
 
     Parameters
     ----------
     uri : str
     schema : pa.Schema
-        Of the data. On append columns and fields of structs match the table's by name; those it lacks become null.
+        Schema of the data. On append, columns and struct fields match those of the table by name; missing ones become
+        null.
     mode, **options
-        See `WriteOptions`. Arguments that tell pylance how to write (`max_rows_per_group` …) have no effect.
+        See `WriteOptions`. Tuning arguments of pylance (`max_rows_per_group` …) are ignored.
 
     Raises
     ------
     InvalidInputError
-        If an argument makes no sense.
+        If an argument is invalid.
     DatasetExistsError
         If a table to be created exists.
     SchemaMismatchError
@@ -285,7 +295,7 @@ def plan_write(uri: str, schema: pa.Schema, *, mode: str = "create", **options: 
 
 
 def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
-    """Do what `plan_write` does, with options as a value."""
+    """Plan a write with options as a value; see `plan_write`."""
     store, root = resolve(uri, options.storage_options)
     history = load_history(store, root)
     if history.names and options.mode == "create":
@@ -380,7 +390,7 @@ def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOption
 
 
 def _check_storable(schema: Schema, version: FileVersion, options: WriteOptions) -> None:
-    """Let the writer of data files refuse what it cannot store before anything is written."""
+    """Raise the errors of the data file writer for columns that it cannot store, before anything is written."""
     _file_options(version, options).open_writer(NullSink(), schema).abort()
 
 

@@ -21,7 +21,7 @@ def write_data(
     options: WriteOptions,
     progress: FragmentWriteProgress | None = None,
 ) -> Manifest:
-    """Write data to a table, and return what it made.
+    """Write data to a table, and return the manifest of the new version.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def write_data(
     uri : str
     options : WriteOptions
     progress : FragmentWriteProgress, optional
-        Told of each fragment that is begun and completed.
+        Notified of each fragment that is begun and completed.
 
     Raises
     ------

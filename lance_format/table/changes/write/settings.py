@@ -1,4 +1,4 @@
-"""Arguments of writes that say nothing about rows: what is noted about a version, and what a new table is set to."""
+"""Arguments of writes that do not concern rows: properties of a version, and settings of a new table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from lance_format.errors import InvalidInputError, NotSupportedError
 
 COMMIT_MESSAGE_KEY = "__lance_commit_message"
-"""The property of a transaction that says what it was for."""
+"""The property of a transaction that holds its commit message."""
 
 _TUNING = {"max_rows_per_group", "max_page_bytes", "data_cache_bytes", "session"}
 _OPENING = {
@@ -33,7 +33,7 @@ _UNSUPPORTED = {
 _AUTO_CLEANUP = ("interval", "older_than_seconds", "retain_versions")
 _AUTO_CLEANUP_PREFIX = "lance.auto_cleanup."
 AUTO_CLEANUP_KEYS = tuple(f"{_AUTO_CLEANUP_PREFIX}{name}" for name in ("interval", "older_than", "retain_versions"))
-"""What a table's configuration may have to say about cleaning up by itself."""
+"""Entries of a table's configuration that control automatic cleanups."""
 
 
 def check_tuning(arguments: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ def check_tuning(arguments: Mapping[str, Any]) -> None:
 
 
 def check_opening(arguments: Mapping[str, Any]) -> None:
-    """Check arguments of opening a table that pylance has and this library does not; see `check_tuning`."""
+    """Check pylance's arguments of opening a table that this library lacks; see `check_tuning`."""
     for name, value in arguments.items():
         if name in _UNSUPPORTED and value is not None:
             raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
@@ -69,12 +69,12 @@ def check_opening(arguments: Mapping[str, Any]) -> None:
 
 
 def merge_properties(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
-    """Return what is noted about a transaction.
+    """Return the properties of a transaction, its message included.
 
     Raises
     ------
     InvalidInputError
-        If it is not text.
+        If a property is not text.
     """
     noted = {**(properties or {}), **({} if message is None else {COMMIT_MESSAGE_KEY: message})}
     for name, value in noted.items():

@@ -1,4 +1,4 @@
-"""The operations of transactions, one a file: what each holds, how it is stored, and what it makes of a table.
+"""The operations of transactions, one per file: content, stored form, and effect on a table.
 
 `OPERATIONS` maps the member of the protobuf oneof to the class; every class follows `Operation`.
 """

@@ -19,9 +19,9 @@ class CreateIndex(FragmentDefaults):
     Parameters
     ----------
     new_indices : tuple of IndexMetadata
-        Parts of one index, old and new ones, have the same name.
+        New parts. All parts of one index have the same name.
     removed_indices : tuple of IndexMetadata
-        What the new ones take the place of, or what is dropped.
+        Parts that the new ones replace, or that are dropped.
     """
 
     name: ClassVar[str] = "create_index"

@@ -1,4 +1,4 @@
-"""Data replacement: data files take the place of others that hold the same columns of the same rows."""
+"""Data replacement: data files replace others with the same columns of the same rows."""
 
 from __future__ import annotations
 

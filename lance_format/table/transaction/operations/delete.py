@@ -1,4 +1,4 @@
-"""Delete: rows are marked as deleted, and fragments of which none is left go."""
+"""Delete: rows are marked as deleted, and fragments without live rows are removed."""
 
 from __future__ import annotations
 

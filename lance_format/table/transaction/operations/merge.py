@@ -25,12 +25,12 @@ class Merge:
     Parameters
     ----------
     fragments : tuple of FragmentMetadata
-        All of the table.
+        All fragments of the table.
     schema : Schema
     preserves_nullability : bool
-        Whether no column became required, so that rows appended meanwhile still fit.
+        Whether no column became required, so that concurrently appended rows still fit.
     new_fragments : tuple of FragmentMetadata
-        Appended to the table. What is parsed has them among `fragments`, where they are stored.
+        Fragments to append. A parsed operation has them among `fragments`, where they are stored.
     """
 
     name: ClassVar[str] = "merge"

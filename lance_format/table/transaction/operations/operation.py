@@ -41,12 +41,12 @@ class Operation(Protocol):
         """Put it into a transaction."""
 
     def apply(self, current: Manifest) -> Manifest:
-        """Return what it makes of a version.
+        """Apply the operation to a version.
 
         Raises
         ------
         InvalidInputError
-            If it makes no sense there.
+            If it does not fit the version.
         """
 
 

@@ -1,4 +1,4 @@
-"""Overwrite: other fragments and another schema take the place of all; on nothing, it creates the table."""
+"""Overwrite: replaces all fragments and the schema, or creates the table."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Overwrite(FragmentDefaults):
     fragments : tuple of FragmentMetadata
     schema : Schema
     file_version : FileVersion, optional
-        What the table's data files are to be from now on. Not part of the stored transaction.
+        The new default version of data files. Not part of the stored transaction.
     config_upserts : mapping of str to str
         Entries of the table's configuration to set.
     stable_row_ids : bool, optional
-        Whether a new table keeps the ids of rows that move. Not part of the stored transaction, and not of use to a
-        table that exists.
+        Whether moved rows of a new table keep their ids. Not part of the stored transaction, and ignored for existing
+        tables.
     """
 
     name: ClassVar[str] = "overwrite"

@@ -1,4 +1,4 @@
-"""Reserve fragments: ids are set aside for fragments whose rows are to be addressed before they are committed."""
+"""Reserve fragments: reserves ids for fragments whose rows are addressed before their commit."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from lance_format.table.transaction.operations.operation import FragmentDefaults
 
 @dataclass(frozen=True, slots=True)
 class Restore(FragmentDefaults):
-    """Makes the table what it was in a version.
+    """Restores the table to an earlier version.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Restore(FragmentDefaults):
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`; ids that were given out since are not given out again."""
         if self.restored is None:
-            raise TypeError("a version has to be loaded before it is restored")
+            raise TypeError("a version must be loaded before it is restored")
         return dataclasses.replace(
             self.restored,
             max_fragment_id=max(self.restored.max_fragment_id, current.max_fragment_id),

@@ -15,12 +15,12 @@ from lance_format.table.format.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class RewriteGroup:
-    """Fragments and those that take their place.
+    """Fragments and their replacements.
 
     Parameters
     ----------
     old_fragments, new_fragments : tuple of FragmentMetadata
-        The new ones have ids of their own, reserved before; 0 asks the commit for one.
+        The new ones have reserved ids; the commit assigns an id to those of id 0.
     """
 
     old_fragments: tuple[FragmentMetadata, ...]
@@ -96,7 +96,7 @@ class Rewrite:
         return dataclasses.replace(state, indices=indices)
 
     def _shrunk(self, index: IndexMetadata) -> IndexMetadata:
-        """Let an index no longer cover the old fragments: it knows rows by their places, stable ids or not."""
+        """Remove the old fragments from an index: it refers to rows by address, even with stable ids."""
         covered = index.fragment_ids
         if covered is None or index.is_system or not index.covers_any(self.changed_fragment_ids):
             return index

@@ -1,4 +1,4 @@
-"""Update: rows are deleted where they are, and their new form, or rows that are new, added as fragments."""
+"""Update: rows are deleted in their fragments, and their new forms, and new rows, are added as fragments."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ class Update:
     ----------
     removed_fragment_ids : frozenset of int
     updated_fragments : tuple of FragmentMetadata
-        They have another deletion file than before, or other data files.
+        Fragments with new deletion files or new data files.
     new_fragments : tuple of FragmentMetadata
-        In a table with stable row ids their `row_ids` and `created_at` are those of the rows that were replaced; rows
-        beyond them are new.
+        Fragments with updated and new rows. In a table with stable row ids their `row_ids` and `created_at` are those
+        of the updated rows, which come first.
     fields_modified : frozenset of int
         Fields whose values in `updated_fragments` changed in place.
     fields_rewritten : frozenset of int
-        Fields whose values in `new_fragments` may differ from those of the rows that were replaced. Indices on other
-        fields do not cover the new fragments either: some know rows by their place.
+        Fields whose values in `new_fragments` may differ from those of the replaced rows. Indices on other fields do
+        not cover the new fragments either: some refer to rows by address.
     rewrites_rows : bool
-        Whether replaced rows stand in new fragments, rather than columns in new files of the same.
+        Whether updated rows are in new fragments. Otherwise updated columns are in new files of the same fragments.
     updated_fragment_offsets : mapping of int to bytes
-        The rows of `updated_fragments` whose values changed in place, by fragment: their places in the files, as
-        portable Roaring bitmaps. In a table with stable row ids these rows have been changed by the version that this
-        makes.
+        Offsets of the rows of `updated_fragments` whose values changed in place, as a portable Roaring bitmap per
+        fragment id. In a table with stable row ids the new version counts as the last update of these rows.
     """
 
     name: ClassVar[str] = "update"
@@ -96,7 +95,7 @@ class Update:
         return retain_indices(add_rows(state, self.new_fragments))
 
     def _uncover(self, index: IndexMetadata, modified: Set[int]) -> IndexMetadata:
-        """Take the fragments whose values changed in place out of an index on these values."""
+        """Remove the fragments whose values changed in place from an index on these values."""
         if index.fragment_ids is None or modified.isdisjoint(index.fields):
             return index
         return index.with_fragments(set(index.fragment_ids) - fragment_ids(self.updated_fragments))

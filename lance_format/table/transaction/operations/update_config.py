@@ -141,7 +141,7 @@ class UpdateConfig(FragmentDefaults):
 
 
 def _check_layout_stays(node: Field, metadata: Mapping[bytes, bytes]) -> None:
-    """Refuse what would have readers look for the column's pages where its files do not have them."""
+    """Refuse metadata with which readers would expect another layout than the column's files have."""
     for what, says in (("packed", asks_to_pack), ("blob", is_marked)):
         if says(node.metadata) != says(metadata):
             raise InvalidInputError(
