@@ -149,7 +149,15 @@ def _is_instance(value: Any, hint: Any) -> bool:
         return isinstance(value, str) and _is_text(value)
     if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
         return True
-    return isinstance(value, hint)
+    return isinstance(value, hint) or _resembles(value, hint)
+
+
+def _resembles(value: Any, hint: type) -> bool:
+    """Tell whether a value has all that a class of this library has, as pylance's class of the same name does."""
+    if hint.__module__.partition(".")[0] != _LIBRARY:
+        return False
+    wanted = [name for name in (*vars(hint), *getattr(hint, "__dataclass_fields__", ())) if not name.startswith("_")]
+    return bool(wanted) and all(hasattr(value, name) for name in wanted)
 
 
 def _is_text(value: str) -> bool:
@@ -191,7 +199,7 @@ def _fits_tuple(value: Any, hint: Any) -> bool:
 def _fits_iterable(value: Any, hint: Any) -> bool:
     """Check an iterable, and its elements if it can be gone through again; numbers are checked where they are used."""
     origin = typing.get_origin(hint)
-    if isinstance(value, str | bytes) or not isinstance(value, origin):
+    if isinstance(value, str | bytes) or not (isinstance(value, origin) or (_is_array(value) and origin in _ANY_ORDER)):
         return False
     (element,) = typing.get_args(hint) or (Any,)
     if element in (int, Any) or not hasattr(value, "__len__"):
@@ -199,11 +207,17 @@ def _fits_iterable(value: Any, hint: Any) -> bool:
     return all(_fits(found, element) for found in value)
 
 
+def _is_array(value: Any) -> bool:
+    """Tell whether a value is an array, of NumPy or Arrow, which is a sequence in all but name."""
+    return hasattr(value, "__array__") and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1
+
+
 def _fits_origin(value: Any, hint: Any) -> bool:
     origin = typing.get_origin(hint)
     return not isinstance(origin, type) or isinstance(value, origin)
 
 
+_ANY_ORDER = (collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
 _ORIGINS: dict[Any, Callable[[Any, Any], bool]] = {
     typing.Union: _fits_union,
     types.UnionType: _fits_union,

@@ -64,7 +64,7 @@ def blob_field(name: str, *, nullable: bool = True) -> pa.Field:
 
 
 @checked
-def blob_array(values: Iterable[bytes | bytearray | memoryview | None]) -> pa.LargeBinaryArray:
+def blob_array(values: Iterable[object]) -> pa.LargeBinaryArray:
     """Return the values of a column of blobs; see `blob_field`.
 
     Raises

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from lance_format.arguments import checked_methods
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.file.blobs import BlobLocation
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 
 @checked_methods
@@ -65,7 +62,7 @@ class BlobFile(io.RawIOBase):
         self._position = position
         return position
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Fill a buffer with the next bytes; returns how many there were."""
         view = memoryview(buffer).cast("B")
         data = self._read(min(len(view), max(self.size() - self._position, 0)))

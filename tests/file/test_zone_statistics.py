@@ -418,17 +418,6 @@ def test_damaged_statistics_are_an_error_that_names_them(
     assert "a.lance" in str(caught.value)
 
 
-def test_strings_that_are_none_are_no_bounds(tmp_path: Path) -> None:
-    broken = pa.Array.from_buffers(
-        pa.string(), 4, [None, pa.py_buffer(np.array([0, 1, 2, 3, 4], np.int32)), pa.py_buffer(b"a\xff\xfeb")]
-    )
-    file = CountedFile(write(tmp_path / "a.lance", pa.table({"s": broken}), 2))
-    found = file.reader.zone_statistics(file.columns())["s",]
-    assert not found.exact
-    assert found.lower.to_pylist() == ["a", "b"]
-    assert found.upper.to_pylist() == [None, None]
-
-
 def test_keys_that_name_statistics() -> None:
     assert [names_zones(key) for key in (b"lance.seed.x", b"lance.statistics", b"lance.seed", b"mine")] == [
         *(True, True, False, False)

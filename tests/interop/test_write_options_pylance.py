@@ -147,7 +147,7 @@ def test_options_that_only_pylance_heeds(tmp_path: Path) -> None:
         ({"enable_v2_manifest_paths": False}, NotSupportedError, "early releases"),
         ({"target_bases": ["x"]}, NotSupportedError, "below its directory"),
         ({"commit_message": 7}, InvalidInputError, "text is needed"),
-        ({"transaction_properties": {"a": None}}, InvalidInputError, "'a' of a transaction is None"),
+        ({"transaction_properties": {"a": None}}, InvalidInputError, "a mapping of text to text is needed"),
         ({"auto_cleanup_options": {"older_than_seconds": 3}}, InvalidInputError, "needs an interval"),
         ({"auto_cleanup_options": {"interval": 0}}, InvalidInputError, "interval of auto_cleanup_options is 0"),
         ({"auto_cleanup_options": {"interval": 1, "x": 1}}, InvalidInputError, "has 'x'"),
