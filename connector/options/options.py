@@ -78,6 +78,8 @@ class LanceOptions:
         Whether a new table keeps the ids of rows that move; None is what the table has, and no for a new one.
     merge_schema : bool
         Whether an append adds the columns that the table lacks.
+    allow_unportable_names : bool
+        Whether new columns may have names that pylance cannot read.
     column_options : tuple of ColumnOption
         How single columns are stored.
     blob_handling : str
@@ -99,6 +101,7 @@ class LanceOptions:
     max_bytes_per_file: int | None = None
     enable_stable_row_ids: bool | None = None
     merge_schema: bool = False
+    allow_unportable_names: bool = False
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
 
@@ -276,6 +279,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "max_bytes_per_file": _parse_count(_MAX_INT64),
     "enable_stable_row_ids": _parse_flag,
     "mergeSchema": _parse_flag,
+    "allow_unportable_names": _parse_flag,
 }
 _SPELLINGS = {spelling.lower(): spelling for spelling in _PARSERS}
 _ATTRIBUTES = {"mergeSchema": "merge_schema"}

@@ -21,6 +21,7 @@ option                    for   value
 `max_bytes_per_file`      write the size from which on a task starts another data file
 `enable_stable_row_ids`   write whether the rows of a new table keep their ids when they move
 `mergeSchema`             write whether an append adds the columns that the table lacks
+`allow_unportable_names`  write whether new columns may have names that pylance cannot read, as `a.b`
 `<column>.…`              write how a column of a new table is stored, see below
 ========================= ===== ==================================================================================
 

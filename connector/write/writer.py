@@ -98,6 +98,7 @@ class LanceWriter(DataSourceArrowWriter):
             enable_stable_row_ids=bool(options.enable_stable_row_ids),
             merge_schema=options.merge_schema,
             config=config,
+            allow_unportable_names=options.allow_unportable_names,
             **given,
         )
 

@@ -75,7 +75,7 @@ def _prune_field(field: Field, paths: Sequence[Path]) -> Field:
 def _find(schema: Schema, name: str) -> Path:
     if any(field.name == name for field in schema.fields):
         return (name,)
-    path = _parse(name)
+    path = field_path(name)
     fields: Sequence[Field] = schema.fields
     for part in path:
         found = next((field for field in fields if field.name == part), None)
@@ -85,7 +85,7 @@ def _find(schema: Schema, name: str) -> Path:
     return path
 
 
-def _parse(name: str) -> Path:
+def field_path(name: str) -> Path:
     """Split a path into names.
 
     Raises

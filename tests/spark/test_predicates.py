@@ -288,7 +288,7 @@ def test_pushed_unpushed_and_parquet_agree(spark: SparkSession, path: str, tmp_p
     df = make(spark, chosen, made)
     df.write.parquet(str(tmp_path / "parquet"))
     parquet = spark.read.parquet(str(tmp_path / "parquet"))
-    append(parquet, path)
+    append(parquet, path, allow_unportable_names=True)
     predicates = Predicates(chosen, made)
     texts = [predicates.make() for _ in range(NUM_PREDICATES)]
     texts += [shape() for shape in predicates.shapes for _ in range(2)]

@@ -20,6 +20,7 @@ from lance_format.object_store import absolute_uri, resolve
 from lance_format.table.changes.columns.metadata import as_update, check_schema_metadata
 from lance_format.table.changes.write.plan import check_data_files
 from lance_format.table.dataset.schema import LanceSchema, schema_of
+from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.transaction import operations
@@ -297,4 +298,8 @@ def join_appends(transactions: Sequence[Transaction]) -> Transaction:
 
 
 def _as_schema(schema: Any) -> Schema:
-    return schema_of(schema) if isinstance(schema, LanceSchema) else Schema.from_arrow(schema)
+    if isinstance(schema, LanceSchema):
+        return schema_of(schema)
+    made = Schema.from_arrow(schema)
+    check_portable(made.fields, remedy=", or give a LanceSchema")
+    return made

@@ -30,6 +30,7 @@ def write_dataset(
     data_storage_version: str | None = None,
     enable_stable_row_ids: bool = False,
     merge_schema: bool = False,
+    allow_unportable_names: bool = False,
     storage_options: Mapping[str, str] | None = None,
     encoding: Mapping[str, Any] | None = None,
     column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
@@ -50,7 +51,8 @@ lists or list of dicts
     schema : pa.Schema, optional
         Required with an iterable of batches.
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
-storage_options, encoding, column_encoding, commit_message, transaction_properties, auto_cleanup_options, **tuning
+allow_unportable_names, storage_options, encoding, column_encoding, commit_message, transaction_properties, \
+auto_cleanup_options, **tuning
         See `WriteOptions`. Tuning arguments of pylance (`max_rows_per_group` …) are ignored.
     progress : FragmentWriteProgress, optional
         Notified of each fragment that is begun and completed.
@@ -81,6 +83,7 @@ storage_options, encoding, column_encoding, commit_message, transaction_properti
             data_storage_version=data_storage_version,
             enable_stable_row_ids=enable_stable_row_ids,
             merge_schema=merge_schema,
+            allow_unportable_names=allow_unportable_names,
             storage_options=storage_options,
             encoding=encoding,
             column_encoding=column_encoding,

@@ -1,9 +1,10 @@
-"""Finding a field of a schema by its dotted path."""
+"""Finding a field of a schema by its dotted path, in which names with dots stand between backticks."""
 
 from __future__ import annotations
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
+from lance_format.file.projection import field_path
 
 
 def find_field(schema: Schema, path: str) -> tuple[Field, ...]:
@@ -18,7 +19,7 @@ def find_field(schema: Schema, path: str) -> tuple[Field, ...]:
         return (schema.field(path),)
     found: list[Field] = []
     siblings = schema.fields
-    for name in path.split("."):
+    for name in field_path(path):
         match = next((field for field in siblings if field.name == name), None)
         if match is None:
             known = ", ".join(field.name for field in siblings)

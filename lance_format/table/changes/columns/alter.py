@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.expressions.nodes import Column, IsNull
 from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.file.json_columns import has_json
 from lance_format.table.changes.columns.add import add_data_file
 from lance_format.table.changes.columns.column_source import ColumnSource
+from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import without_dropped_files
 from lance_format.table.scan.options import ScanOptions
@@ -86,8 +88,10 @@ def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]])
             field, name=alteration.get("name", field.name), nullable=alteration.get("nullable", field.nullable)
         )
         if field.nullable and not changed.nullable:
-            _check_no_nulls(table, alteration["path"])
+            _check_no_nulls(table, tuple(node.name for node in path))
             tightened = True
+        if changed.name != field.name:
+            check_portable([changed])
         schema = Schema(_replaced(schema.fields, changed), schema.metadata)
     _check_names(schema.fields)
     if not casts:
@@ -130,10 +134,10 @@ def _check_cast(table: TableVersion, path: Sequence[Field], wanted: pa.DataType)
         raise InvalidInputError(f"column {field.name!r} has the index {indexed[0]!r}; drop it before changing the type")
 
 
-def _check_no_nulls(table: TableVersion, path: str) -> None:
-    num_nulls = LanceScanner(table, ScanOptions(columns=[], filter=f"{path} IS NULL")).count_rows()
+def _check_no_nulls(table: TableVersion, path: tuple[str, ...]) -> None:
+    num_nulls = LanceScanner(table, ScanOptions(columns=[], filter=IsNull(Column(path)))).count_rows()
     if num_nulls:
-        raise SchemaMismatchError(f"column {path!r} has {num_nulls} nulls, and cannot be made to hold none")
+        raise SchemaMismatchError(f"column {'.'.join(path)!r} has {num_nulls} nulls, and cannot be made to hold none")
 
 
 def _check_names(siblings: Sequence[Field]) -> None:

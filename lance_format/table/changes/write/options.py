@@ -24,6 +24,7 @@ class WriteKeywords(TypedDict, total=False):
     max_bytes_per_file: int
     enable_stable_row_ids: bool
     merge_schema: bool
+    allow_unportable_names: bool
     storage_options: Mapping[str, str] | None
     encoding: Mapping[str, Any] | None
     column_encoding: Mapping[str, Mapping[str, Any]] | None
@@ -67,6 +68,9 @@ class WriteOptions:
     merge_schema : bool
         Whether an append adds the columns and struct fields that the table lacks, in the same version. They are null in
         the existing rows. A column that several writers add concurrently is added once.
+    allow_unportable_names : bool
+        Whether new columns may have names that pylance cannot read: with a dot, a backtick or a NUL character, or
+        empty.
     storage_options : mapping of str to str
     encoding, column_encoding : mapping
         Compression of this write's files, unless a field of the table overrides it; see `FileWriter`. The table does
@@ -93,6 +97,7 @@ class WriteOptions:
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
     enable_stable_row_ids: bool = False
     merge_schema: bool = False
+    allow_unportable_names: bool = False
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -106,7 +111,7 @@ class WriteOptions:
             raise InvalidInputError(f"mode {self.mode!r} is unknown; use one of {', '.join(MODES)}")
         _check_limit("max_rows_per_file", self.max_rows_per_file, _MAX_ROWS_PER_FILE)
         _check_limit("max_bytes_per_file", self.max_bytes_per_file, _MAX_BYTES_PER_FILE)
-        for name in ("enable_stable_row_ids", "merge_schema"):
+        for name in ("enable_stable_row_ids", "merge_schema", "allow_unportable_names"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInputError(f"{name} is {getattr(self, name)!r}; True or False is needed")
         if self.merge_schema and self.mode != "append":

@@ -30,6 +30,7 @@ from lance_format.file import check_requests, without_zones
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
+from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.key_rules import check_primary_key
 from lance_format.table.format.layout import DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY
@@ -308,10 +309,12 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
         _check_names(lance_schema.fields)
         check_requests(lance_schema.fields)
+        _check_portable(lance_schema.fields, options, current)
     else:
         new_fields = plan_new_columns(current, schema, file_version) if options.merge_schema else ()
         _check_names(field for field in new_fields if field.parent_id == TOP_LEVEL_PARENT)
         check_requests(new_fields)
+        _check_portable(new_fields, options, None)
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
@@ -377,6 +380,15 @@ def _check_names(fields: Iterable[Field]) -> None:
             f"a table cannot have a column {reserved[0]!r}: by this name it tells what it knows of its rows; rename the"
             " column, or leave it out"
         )
+
+
+_REMEDY = ", by data.rename_columns or by df.withColumnRenamed in Spark; the option allow_unportable_names keeps it"
+
+
+def _check_portable(fields: Iterable[Field], options: WriteOptions, current: Manifest | None) -> None:
+    if not options.allow_unportable_names:
+        known = () if current is None else current.schema.names
+        check_portable(fields, known, remedy=_REMEDY)
 
 
 def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOptions:
