@@ -56,6 +56,8 @@ class LegacyMetadata(FileMetadata):
         The lowest id of a field.
     dictionaries : mapping of int to ByteRange
         Of dictionaries, by the id of their field: where the items, or the starts of them, are, and how many they are.
+    statistics : LegacyMetadata or None
+        Of the file's statistics, as if they were a file of a single batch, with a row for each batch of this one.
     """
 
     file_size: int
@@ -63,6 +65,7 @@ class LegacyMetadata(FileMetadata):
     page_table: Counts
     first_field: int
     dictionaries: Mapping[int, ByteRange]
+    statistics: LegacyMetadata | None
 
     @property
     def memory_bytes(self) -> int:
@@ -196,7 +199,26 @@ def read_legacy_metadata(tail: TailReader, version: FileVersion) -> LegacyMetada
         field.id: _locate_items(field, size) for field in manifest.fields if field.logical_type.startswith("dict:")
     }
     num_rows = int(bounds[-1])
-    return LegacyMetadata(version, schema, num_rows, RangeTable(b""), (), {}, size, rows, table, first, dictionaries)
+    statistics = None
+    if metadata.HasField("statistics") and rows.size:
+        statistics = _read_statistics(tail, version, metadata.statistics, rows.size)
+    return LegacyMetadata(
+        version, schema, num_rows, RangeTable(b""), (), {}, size, rows, table, first, dictionaries, statistics
+    )
+
+
+def _read_statistics(
+    tail: TailReader, version: FileVersion, message: file_pb2.LegacyMetadata.StatisticsMetadata, num_batches: int
+) -> LegacyMetadata:
+    """Read what is needed to read statistics, whose page table starts with field 0."""
+    schema = parse_schema(message.schema, {})
+    count = max(message.fields, default=-1) + 1
+    if not 0 <= count <= _MAX_FIELDS:
+        raise CorruptFileError(f"statistics have fields up to {count - 1}")
+    table = _read_page_table(tail, message.page_table_position, count, 1)
+    rows = np.array([num_batches], np.int64)
+    size = tail.source.size_bytes
+    return LegacyMetadata(version, schema, num_batches, RangeTable(b""), (), {}, size, rows, table, 0, {}, None)
 
 
 def _locate_items(field: file_pb2.Field, file_size: int) -> ByteRange:

@@ -26,6 +26,7 @@ from lance_format.file.cpu_threads import cpu_threads
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import MAX_TAIL_BYTES, FileMetadata, TailReader, read_metadata, read_version
 from lance_format.file.legacy_metadata import LegacyMetadata, read_legacy_metadata
+from lance_format.file.legacy_zones import LegacyZoneReader
 from lance_format.file.nesting import Leaf, merge
 from lance_format.file.scheduler import locate, run_plans
 from lance_format.file.search_cache import Key, SearchCache
@@ -65,6 +66,8 @@ class FileReader:
         Where else than in the file payloads of blobs may be.
     tail_bytes : int
         How much of the end of the file to read at first. What is needed and lies before takes further requests.
+    metadata : FileMetadata, optional
+        What to read, if it is not what the end of the file says: the statistics of a file of format 0.1.
 
     Attributes
     ----------
@@ -88,20 +91,26 @@ class FileReader:
         cache: SearchCache | None = None,
         blobs: BlobSource | None = None,
         tail_bytes: int = MAX_TAIL_BYTES,
+        metadata: FileMetadata | None = None,
     ) -> None:
         self._source = source
         self._blobs = BlobReader(source, blobs)
         self._cache = SearchCache() if cache is None else cache
         self._file: Key = (source.path, source.size_bytes)
         try:
-            self.metadata = self._read_metadata(tail_bytes)
+            self.metadata = self._read_metadata(tail_bytes) if metadata is None else metadata
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, source.path) from error
         self.schema: Schema = self.metadata.schema
         self.version: FileVersion = self.metadata.version
         self.num_rows: int = self.metadata.num_rows
         self.num_columns: int = self.metadata.num_columns
-        self._zones = ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader)
+        self._zones = self._open_zones()
+
+    def _open_zones(self) -> ZoneReader | LegacyZoneReader:
+        if isinstance(self.metadata, LegacyMetadata):
+            return LegacyZoneReader(self.metadata, lambda metadata: FileReader(self._source, metadata=metadata))
+        return ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader)
 
     def _read_metadata(self, tail_bytes: int) -> FileMetadata:
         known = self._cache.get((*self._file, "end"))
@@ -350,8 +359,11 @@ class FileReader:
         """Return which leaves of a column may have zones."""
         requests = []
         with self._locating(column.field.name):
-            for leaf, number in column.leaves:
-                if 0 <= number < self.num_columns and has_order(leaf):
+            for leaf, column_index in column.leaves:
+                if not has_order(leaf):
+                    continue
+                number = self._columns_of(leaf, column_index, column)[-1]
+                if 0 <= number < self.num_columns:
                     path = tuple(part.name for part in leaf.path)
                     requests.append(ZoneRequest(path, number, leaf.arrow_type))
         return requests

@@ -170,7 +170,7 @@ class ZoneReader:
         with _naming(f"the seed of column {name!r}"):
             seed = parse_seed(data, request.arrow_type)
             if seed is not None:
-                self._checked(seed.statistics)
+                check_statistics(seed.statistics, self._metadata.num_rows)
             return seed
 
     def _locate(self, value: bytes) -> tuple[ZonesPlace, ByteRange]:
@@ -192,25 +192,15 @@ class ZoneReader:
             file = self._open_file(_Part(self._tail, part), self._cache)
             if file.num_rows != num_zones or num_zones > _MOST_ZONES:
                 raise CorruptFileError(f"there are {file.num_rows} zones of {num_zones}")
-            columns = _structs_of(file, {str(field.id) for field in fields.values()})
+            columns = structs_of(file, {str(field.id) for field in fields.values()})
             found: dict[ZoneRequest, ZoneStatistics] = {}
             for request, field in fields.items():
                 struct = columns.get(str(field.id))
                 if struct is not None:
-                    found[request] = self._checked(_statistics(struct, request.arrow_type, num_rows))
+                    found[request] = check_statistics(
+                        statistics_of(struct, request.arrow_type, num_rows), self._metadata.num_rows
+                    )
             return found
-
-    def _checked(self, found: ZoneStatistics) -> ZoneStatistics:
-        """Refuse what cannot be: zones of other rows, more nulls than rows, bounds that are none."""
-        if found.num_rows.sum() != self._metadata.num_rows or (found.num_rows < 0).any():
-            raise CorruptFileError(f"zones have {found.num_rows.sum()} rows; the file has {self._metadata.num_rows}")
-        if (found.num_nulls > found.num_rows).any() or (found.num_nulls < -1).any():
-            raise CorruptFileError("a zone has more nulls than rows, or fewer than none")
-        has_values = pa.array(found.num_nulls < found.num_rows)
-        lower, upper = (_comparable(bound) for bound in (found.lower, found.upper))
-        if pc.any(pc.and_kleene(compare(">", lower, upper), has_values)).as_py():
-            raise CorruptFileError("the lower bound of a zone exceeds the upper one")
-        return found
 
 
 class _Part:
@@ -258,7 +248,25 @@ def _stored_fields(metadata: FileMetadata) -> dict[int, tuple[Field, ...]]:
     return found
 
 
-def _structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.StructArray]:
+def check_statistics(found: ZoneStatistics, num_rows: int) -> ZoneStatistics:
+    """Refuse what cannot be: zones of other rows, more nulls than rows, bounds that are none.
+
+    Raises
+    ------
+    CorruptFileError
+    """
+    if found.num_rows.sum() != num_rows or (found.num_rows < 0).any():
+        raise CorruptFileError(f"zones have {found.num_rows.sum()} rows; the file has {num_rows}")
+    if (found.num_nulls > found.num_rows).any() or (found.num_nulls < -1).any():
+        raise CorruptFileError("a zone has more nulls than rows, or fewer than none")
+    has_values = pa.array(found.num_nulls < found.num_rows)
+    lower, upper = (_comparable(bound) for bound in (found.lower, found.upper))
+    if pc.any(pc.and_kleene(compare(">", lower, upper), has_values)).as_py():
+        raise CorruptFileError("the lower bound of a zone exceeds the upper one")
+    return found
+
+
+def structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.StructArray]:
     """Read those columns of the embedded file that are called so, and of them what is known here."""
     indices = column_indices(file.schema, file.version)
     projections = []
@@ -275,7 +283,7 @@ def _structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.Struc
     }
 
 
-def _statistics(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt.NDArray[np.int64]) -> ZoneStatistics:
+def statistics_of(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt.NDArray[np.int64]) -> ZoneStatistics:
     """Return what the embedded file says of a column; whatever is missing, or of another type, is not known."""
     fields = dict(zip((field.name for field in struct.type), struct.flatten(), strict=True))
     nulls = fields.get(NULL_COUNT)

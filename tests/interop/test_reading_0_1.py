@@ -11,10 +11,12 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_format
 from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array
+from tests.file.counting import CountedFile
 from tests.nested_arrays import RandomValues, random_type
 
 
@@ -139,3 +141,63 @@ def test_damaged_ends_are_refused(tmp_path: Path) -> None:
         file.write_bytes(damaged)
         with contextlib.suppress(lance_format.LanceError):
             lance_format.dataset(path).to_table().validate(full=True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_statistics_leave_out_nothing_that_matches(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    path = str(tmp_path / "t")
+    num_rows = rng.choice([1, 50, 400])
+    types = rng.sample([pa.int64(), pa.int8(), pa.float64(), pa.string(), pa.bool_(), pa.date32(), pa.binary()], 3)
+    columns = {f"c{place}": _ascending(rng, kind, num_rows) for place, kind in enumerate(types)}
+    inner = pa.StructArray.from_arrays([_ascending(rng, pa.int32(), num_rows)], ["x"])
+    data = pa.table(columns | {"s": inner})
+    lance.write_dataset(data, path, data_storage_version="legacy", max_rows_per_group=rng.choice([7, 64]))
+    ours = lance_format.dataset(path)
+    rows = ours.to_table()
+    for name, values in {**{name: rows[name] for name in columns}, "s.x": pc.struct_field(rows["s"], "x")}.items():
+        constant = rng.choice(values.to_pylist() or [None])
+        for operator, compare in (("=", pc.equal), ("<", pc.less), (">=", pc.greater_equal)):
+            if constant is not None:
+                mask = compare(values, pa.scalar(constant, values.type))
+                field = pc.field(*name.split("."))
+                condition = {"=": field == constant, "<": field < constant, ">=": field >= constant}[operator]
+                assert ours.to_table(filter=condition).equals(rows.filter(mask)), (name, operator, constant)
+        assert ours.to_table(filter=f"{name} is null").num_rows == values.null_count
+
+
+def _ascending(rng: random.Random, arrow_type: pa.DataType, num_rows: int) -> pa.Array:
+    """Return values that ascend, more or less, so that batches differ; some may be null, or empty strings."""
+    numbers = [row // 10 + rng.randint(0, 3) for row in range(num_rows)]
+    values = pa.array(numbers, pa.int64())
+    if pa.types.is_binary(arrow_type) or pa.types.is_string(arrow_type):
+        texts = [("" if rng.random() < 0.02 else f"{number:03}") for number in numbers]
+        values = pa.array(texts).cast(arrow_type)
+    elif pa.types.is_boolean(arrow_type):
+        values = pc.greater(values, 20)
+    elif arrow_type == pa.int8():
+        values = pc.min_element_wise(values, 100).cast(arrow_type)
+    else:
+        values = values.cast(pa.int32()).cast(arrow_type)
+    if rng.random() < 0.5:
+        mask = pa.array([rng.random() < 0.05 for _ in range(num_rows)])
+        values = pc.if_else(mask, pa.scalar(None, arrow_type), values)
+    return values
+
+
+def test_statistics_prune(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    data = pa.table(
+        {"id": range(1000), "s": [f"{row:04}" for row in range(1000)], "f": [row / 7 for row in range(1000)]}
+    )
+    lance.write_dataset(data, path, data_storage_version="legacy", max_rows_per_group=100)
+    ours = lance_format.dataset(path)
+    file = next(iter((tmp_path / "t" / "data").iterdir()))
+    counted = CountedFile(file)
+    zones = counted.reader.zone_statistics(counted.columns())
+    assert zones["id",].lower.to_pylist() == list(range(0, 1000, 100))
+    assert zones["id",].upper.to_pylist() == list(range(99, 1000, 100))
+    assert zones["s",].upper.to_pylist()[:2] == ["0099", "0199"]
+    assert set(zones) == {("id",), ("s",), ("f",)}
+    for where, found in (("id = 555", 1), ("s = '0555'", 1), ("id > 990 and f < 200", 9)):
+        assert ours.count_rows(where) == found
