@@ -8,6 +8,7 @@ from typing import TypeAlias
 from lance_format.compression import (
     bitpacking,
     byte_stream_split,
+    constant,
     fixed_size_list,
     flat,
     fsst,
@@ -68,6 +69,7 @@ DECOMPRESSORS: dict[tuple[str, Context], Parser] = {
     ("inline_bitpacking", Context.MINI_BLOCK): bitpacking.parse_inline,
     ("inline_bitpacking", Context.BLOCK): bitpacking.parse_inline,
     ("out_of_line_bitpacking", Context.BLOCK): bitpacking.parse_out_of_line,
+    ("constant", Context.BLOCK): constant.parse,
     ("fsst", Context.MINI_BLOCK): _fsst,
     ("rle", Context.MINI_BLOCK): rle.parse,
     ("rle", Context.BLOCK): rle.parse_block,
@@ -119,7 +121,8 @@ COMPRESSORS: frozenset[tuple[str, Context]] = frozenset(
 """What is written."""
 
 UNSUPPORTED: dict[tuple[str, Context], str] = {
-    **{("constant", context): "no known writer uses it" for context in Context},
+    ("constant", Context.MINI_BLOCK): "no known writer uses it",
+    ("constant", Context.PER_VALUE): "no known writer uses it",
     ("out_of_line_bitpacking", Context.MINI_BLOCK): _NEVER_THERE,
     ("out_of_line_bitpacking", Context.PER_VALUE): _NEVER_THERE,
     ("inline_bitpacking", Context.PER_VALUE): _NEVER_THERE,

@@ -89,8 +89,11 @@ class ConstantPage:
         if len(level_buffers) not in (0, 2):
             raise CorruptFileError(f"a constant page has {len(page.buffers)} buffers")
         self._value_range = page.buffers[0] if has_value_buffer else None
-        self._repetition_range = level_buffers[0] if level_buffers and level_buffers[0].size else None
-        self._definition_range = level_buffers[1] if level_buffers and level_buffers[1].size else None
+        ranges: list[ByteRange | None] = [
+            buffer if buffer.size or getattr(layout, name).HasField("constant") else None
+            for buffer, name in zip(level_buffers, ("rep_compression", "def_compression"), strict=False)
+        ]
+        self._repetition_range, self._definition_range = ranges or [None, None]
         self._repetition = _LevelReader.of(layout, "rep_compression", layout.num_rep_values)
         self._definition = _LevelReader.of(layout, "def_compression", layout.num_def_values)
         if self._stack.lists and self._repetition_range is None:
