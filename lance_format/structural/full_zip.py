@@ -267,7 +267,7 @@ def encode(
         if levels.repetition is not None:
             rows = np.flatnonzero(levels.repetition == stack.max_repetition)
         offsets = np.append(positions[rows], data.size)
-        width = next(width for width in _OFFSET_WIDTHS[1:] if data.size < 1 << (8 * width))
+        width = next(width for width in _OFFSET_WIDTHS if data.size < 1 << (8 * width))
         buffers.append(offsets.astype(f"<u{width}").view(np.uint8))
     layout = encodings_pb2.FullZipLayout(
         bits_rep=repetition_bits,
