@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 
@@ -18,6 +19,7 @@ class _Profile:
     manifest: tuple[int, int]
     readable: bool = False
     writable: bool = False
+    obstacle: str = ""
     array_encodings: bool = False
     page_table: bool = False
     large_chunks: bool = False
@@ -29,7 +31,11 @@ class _Profile:
     run_length_levels: bool = False
 
 
-_SINCE_2_2 = {
+_UNSTABLE = (
+    "the reference implementation declares it unstable and may change it without notice, and its pages are messages of"
+    " their own ('PlanarLayout') that no document describes"
+)
+_SINCE_2_2: dict[str, Any] = {
     "large_chunks": True,
     "inline_constants": True,
     "maps": True,
@@ -47,7 +53,7 @@ class FileVersion(enum.Enum):
     V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, writable=True, array_encodings=True)
     V2_1 = _Profile("2.1", (2, 1), (2, 1), readable=True, writable=True)
     V2_2 = _Profile("2.2", (2, 2), (2, 2), readable=True, writable=True, **_SINCE_2_2)
-    V2_3 = _Profile("2.3", (2, 3), (2, 3), **_SINCE_2_2)
+    V2_3 = _Profile("2.3", (2, 3), (2, 3), obstacle=_UNSTABLE, **_SINCE_2_2)
 
     def __str__(self) -> str:
         return self.value.name
@@ -139,17 +145,19 @@ class FileVersion(enum.Enum):
     def require_readable(self, what: str) -> None:
         """Raise `NotSupportedError` unless files of this version can be read."""
         if not self.value.readable:
-            raise NotSupportedError(f"{what} has file format version {self}, which cannot be read yet")
+            reason = self.value.obstacle and f": {self.value.obstacle}"
+            raise NotSupportedError(f"{what} has file format version {self}, which cannot be read{reason or ' yet'}")
 
     def require_writable(self) -> None:
         """Raise `NotSupportedError` unless files of this version can be written."""
         if not self.value.writable:
             supported = ", ".join(str(version) for version in FileVersion if version.value.writable)
+            reason = self.value.obstacle and f": {self.value.obstacle}"
             way_out = ""
             if self.has_page_table:
                 way_out = '; a table of it gets a newer one when it is overwritten with data_storage_version="2.2"'
             raise NotSupportedError(
-                f"writing file format version {self} is not supported; use one of {supported}{way_out}"
+                f"writing file format version {self} is not supported{reason}; use one of {supported}{way_out}"
             )
 
 

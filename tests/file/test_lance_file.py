@@ -129,6 +129,9 @@ def test_versions(tmp_path: Path) -> None:
     for version in ("next", "2.3", "legacy", "0.1"):
         with pytest.raises(NotSupportedError, match="not supported"):
             LanceFileWriter(tmp_path / "new.lance", _TABLE.schema, version=version)
+    for version in ("next", "2.3"):
+        with pytest.raises(NotSupportedError, match=r"version 2\.3 .* unstable .*'PlanarLayout'.* use one of 2\.0"):
+            LanceFileWriter(tmp_path / "new.lance", _TABLE.schema, version=version)
     for version in ("2", "0.2", "2.4", "", "newest"):
         with pytest.raises(InvalidInputError, match="unknown file format version"):
             LanceFileWriter(tmp_path / "new.lance", _TABLE.schema, version=version)
