@@ -1,14 +1,14 @@
-"""Bit packing: the high bits that no value of a block needs are left out.
+"""Bit packing: omits the high bits that no value of a block needs.
 
 Encoding strategy document, "Bitpacking"; `kernels/bitpacking.py` has the paper and the order of bits. Values are words
-of T = 8, 16, 32 or 64 bits, a block is 1,024 of them, W is the bits that are kept.
+of T = 8, 16, 32 or 64 bits, a block is 1,024 of them, W is the number of bits kept.
 
 Inline, for mini-block values and levels; one block a chunk, padded with zeros:
 
     │ W as a word of T bits │ 1024 * W / T words │
 
-Out of line, for levels; W stands in the encoding as the width of the inner flat values. The tail is plain words where
-the size of the buffer says so, else a padded block:
+Out of line, for levels; the encoding holds W as the width of the inner flat values. The tail is plain words if the size
+of the buffer says so, else a padded block:
 
     │ block 0: 1024 * W / T words │ block 1 │ … │ tail │
 """
@@ -89,7 +89,7 @@ class OutOfLineBitpackingDecompressor:
 
 
 def parse_inline(encoding: encodings_pb2.CompressiveEncoding) -> InlineBitpackingDecompressor:
-    """Build the decompressor that an inline encoding describes."""
+    """Build the decompressor that an inline encoding describes; see `parse_decompressor`."""
     inline = encoding.inline_bitpacking
     if inline.HasField("values") and inline.values.scheme:
         raise NotSupportedError("bit-packed values whose buffer is compressed are not supported")
@@ -97,7 +97,7 @@ def parse_inline(encoding: encodings_pb2.CompressiveEncoding) -> InlineBitpackin
 
 
 def parse_out_of_line(encoding: encodings_pb2.CompressiveEncoding) -> OutOfLineBitpackingDecompressor:
-    """Build the decompressor that an out-of-line encoding describes."""
+    """Build the decompressor that an out-of-line encoding describes; see `parse_decompressor`."""
     outer = encoding.out_of_line_bitpacking
     if outer.values.WhichOneof("compression") != "flat":
         raise NotSupportedError("out-of-line bit packing is supported over flat values only")
@@ -140,14 +140,39 @@ def compress_inline(block: FixedWidthBlock, widths: Counts) -> CompressedChunks:
 
 
 def out_of_line_sizes(num_values: Counts, word_bits: int, packed_bits: int) -> Counts:
-    """Return the bytes of chunks that `compress_out_of_line` packs."""
+    """Return the sizes of chunks that `compress_out_of_line` packs.
+
+    Parameters
+    ----------
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    word_bits : int
+        Bits per value.
+    packed_bits : int
+        Bits per packed value.
+
+    Returns
+    -------
+    int64[num_chunks]
+        Bytes of each chunk.
+    """
     packed_bytes = packed_bits * BLOCK_VALUES // 8
     tails = num_values % BLOCK_VALUES * (word_bits // 8)
     return np.asarray(num_values // BLOCK_VALUES * packed_bytes + np.minimum(tails, packed_bytes))
 
 
 def compress_out_of_line(block: FixedWidthBlock, num_values: Counts, packed_bits: int) -> CompressedChunks:
-    """Pack chunks of any number of values with one bit width, which every value fits."""
+    """Pack chunks of any number of values with one bit width.
+
+    Parameters
+    ----------
+    block : FixedWidthBlock
+        The values of all chunks.
+    num_values : int64[num_chunks]
+        Number of values of each chunk.
+    packed_bits : int
+        Bits per packed value, which every value fits.
+    """
     bits = block.bits_per_value
     sizes = np.empty(len(num_values), np.int64)
     out = np.empty(block.size_bytes + len(num_values) * packed_bits * BLOCK_VALUES // 8, np.uint8)

@@ -39,7 +39,7 @@ _ZSTD_DEFAULT_LEVEL = 3
 _UNKNOWN = -1
 _READ_BYTES = 1 << 20
 _MAX_TRUSTED_BYTES = 16 << 20
-"""What is allocated because a frame says that it has so much; more is read as far as it is there."""
+"""Limit of the allocation for the size that a frame states; more is decompressed incrementally."""
 
 
 def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
@@ -162,7 +162,7 @@ def _expand_frame(decompressor: zstandard.ZstdDecompressor, data: memoryview, li
 
 
 def _read_frame(decompressor: zstandard.ZstdDecompressor, frame: memoryview, most: int) -> bytes:
-    """Decompress a frame that does not say its size, or one that is not to be believed."""
+    """Decompress a frame without a size, or with an implausible one."""
     pieces = []
     size = 0
     with decompressor.stream_reader(frame) as reader:
@@ -175,9 +175,21 @@ def _read_frame(decompressor: zstandard.ZstdDecompressor, frame: memoryview, mos
 
 
 def shrink(scheme: int, level: int | None, slices: BufferSlices) -> tuple[Bytes, Counts]:
-    """Compress each slice; returns the results, one after the other, and the bytes of each.
+    """Compress each slice.
 
-    `level` is zstd's, None for its default; LZ4 has none. Slices have less than 4 GiB.
+    Parameters
+    ----------
+    scheme : int
+        zstd or LZ4, as in the protobuf.
+    level : int or None
+        Level of zstd, None for its default; LZ4 has none.
+    slices : BufferSlices
+        Of less than 4 GiB each.
+
+    Returns
+    -------
+    tuple
+        The results, one after the other, and the bytes of each.
     """
     if scheme == LZ4:
         compress: Callable[[memoryview], bytes] = partial(lz4.block.compress, store_size=False)

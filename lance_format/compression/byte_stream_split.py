@@ -1,7 +1,7 @@
 """Byte stream split: the first bytes of all values, then the second bytes, and so on.
 
-Encoding strategy document, "Byte Stream Split (BSS)". It saves nothing by itself; general compression finds more
-repetition in the result. Values have 32 or 64 bits. Legal for mini-block values; of a chunk of n values:
+Encoding strategy document, "Byte Stream Split (BSS)". It saves nothing alone; general compression finds more repetition
+in the result. Values have 32 or 64 bits. Legal for mini-block values; of a chunk of n values:
 
     │ byte 0 of value 0 … n-1 │ byte 1 of value 0 … n-1 │ …
 """
@@ -55,7 +55,7 @@ class ByteStreamSplitDecompressor:
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> ByteStreamSplitDecompressor:
-    """Build the decompressor that an encoding describes."""
+    """Build the decompressor that an encoding describes; see `parse_decompressor`."""
     values = encoding.byte_stream_split.values
     if values.WhichOneof("compression") != "flat":
         raise NotSupportedError("byte stream split ('byte_stream_split') is supported over flat values only")

@@ -43,7 +43,7 @@ class Decompressor(Protocol):
 
 
 class PerValueDecompressor(Protocol):
-    """Turns full-zip values, each compressed by itself, into plain ones."""
+    """Decompressor of full-zip values, each compressed separately."""
 
     def decompress_values(self, values: DataBlock) -> ValueBlock:
         """Decompress each value of a block.

@@ -1,7 +1,7 @@
-"""Compression that a writer is asked for, of all columns or single ones; metadata of fields overrides it.
+"""Compression options of a writer, for all columns or single ones; metadata of fields overrides them.
 
-The metadata of a field, and of those it stands in, goes before what a writer is asked for that column, which goes
-before what it is asked for all. Names are those of `options.py`, without their prefix.
+Metadata of a field and of its parents overrides the writer's options for the column, which override its options for all
+columns. Names are those of `options.py`, without their prefix.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EncodingDefaults:
         return merged
 
     def named(self, path: Sequence[str]) -> dict[bytes, bytes]:
-        """Return the options of a column that were asked for by its name, or that of one it stands in."""
+        """Return the options of a column, given by its name, or that of a parent."""
         merged: dict[bytes, bytes] = {}
         for depth in range(len(path)):
             overlay(merged, _as_metadata(self.columns.get(".".join(path[: depth + 1]), {})))
@@ -82,12 +82,11 @@ class EncodingDefaults:
 
 
 def overlay(options: dict[bytes, bytes], closer: Mapping[bytes, bytes]) -> None:
-    """Let options that are closer to a column take the place of others; a level goes with the scheme it was given for.
+    """Override options by those closer to a column; overriding a scheme also drops its level.
 
     Parameters
     ----------
     options : dict
-        Changed.
     closer : mapping
     """
     if _SCHEME in closer:

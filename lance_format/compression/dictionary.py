@@ -1,7 +1,7 @@
-"""Dictionaries: every distinct value once, and for each value of the page the number of its item.
+"""Dictionaries: every distinct value once, and for each value of the page the index of its item.
 
-Encoding strategy document, "Dictionary Encoding". The layout of a mini-block page has a place for the items, a block of
-their own, which readers keep; what the page then holds are the indices, unsigned integers of 8, 16 or 32 bits:
+Encoding strategy document, "Dictionary Encoding". The layout of a mini-block page has a separate block for the items,
+which readers cache. The values of the page are the indices, unsigned integers of 8, 16 or 32 bits:
 
     │ items, compressed as a block │        │ index of value 0 │ index of value 1 │ …
 
@@ -30,7 +30,7 @@ MIN_VALUES = 100
 _SAMPLED_VALUES = 4096
 _ESTIMATION_STEPS = 30
 _MIN_COMPRESSED_BYTES = 128
-# What bit packing leaves of items that zstd, which is slow, is not tried on without being asked for.
+# Share of the items left by bit packing at which zstd, which is slow, is not tried by default.
 _WELL_PACKED = 0.75
 
 
@@ -117,7 +117,15 @@ def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uin
 
 
 def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_general: bool) -> CompressedDictionary:
-    """Compress the items of a page as a block."""
+    """Compress the items of a page as a block.
+
+    Parameters
+    ----------
+    items : DataBlock
+    options : CompressionOptions
+    may_use_general : bool
+        Whether the file's version allows general compression here.
+    """
     if isinstance(items, VariableWidthBlock):
         buffer = variable.compress_block(items)
         encoding = variable.describe(items.bits_per_offset)

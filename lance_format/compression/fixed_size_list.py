@@ -61,7 +61,7 @@ class FixedSizeListDecompressor:
     def _rows(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         parts = self.shape.parts
         for bits, buffer in zip(parts, buffers, strict=True):
-            # what is left is divided, so that no product overflows
+            # the rest is divided, so that no product overflows
             if (num_values > buffer.sizes * 8 // bits).any():
                 raise CorruptFileError("a chunk of fixed-size lists is shorter than its number of values says")
         if len(parts) == 1 and parts[0] % 8 == 0:
@@ -156,7 +156,7 @@ def split_rows(rows: FixedWidthBlock, shape: ListShape) -> tuple[list[Bytes], Fi
 
 
 def join_rows(validities: Sequence[Bytes], items: FixedWidthBlock, shape: ListShape) -> FixedWidthBlock:
-    """Put rows together from what `split_rows` returns."""
+    """Join the results of `split_rows` to rows; see `split_rows`."""
     num_values = items.num_values // shape.items_per_value
     if not validities and shape.parts[0] % 8 == 0:
         return FixedWidthBlock(items.data[: items.size_bytes], shape.bits_per_value, num_values)

@@ -85,14 +85,14 @@ def is_width(bits: int) -> bool:
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> FlatDecompressor:
-    """Build the decompressor that an encoding describes."""
+    """Build the decompressor that an encoding describes; see `parse_decompressor`."""
     flat = encoding.flat
     if flat.HasField("data") and flat.data.scheme:
         raise NotSupportedError("flat values whose buffer is compressed are not supported")
     bits = flat.bits_per_value
     if bits == 0:
         raise NotSupportedError(
-            "values without a bit are read from constant pages alone, by pylance too; write them anew"
+            "values without a bit are read from constant pages alone, by pylance too; write them again"
         )
     if not is_width(bits):
         raise CorruptFileError(f"flat values of {bits} bits; expected 1 or a multiple of 8")
@@ -120,7 +120,7 @@ def compress(block: FixedWidthBlock) -> CompressedChunks:
 
 
 def chunk_counts(num_values: int, per_chunk: int) -> Counts:
-    """Return the values of each chunk: `per_chunk`, and what is left in the last."""
+    """Return the number of values of each chunk: `per_chunk`, and the rest in the last."""
     counts = np.full(-(-num_values // per_chunk), per_chunk, np.int64)
     counts[-1] = num_values - per_chunk * (len(counts) - 1)
     return counts

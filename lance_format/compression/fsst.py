@@ -1,13 +1,13 @@
 """FSST: byte strings whose frequent pieces are replaced by one byte each.
 
 Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", VLDB 2020; encoding strategy document, "Fsst".
-Each value is compressed by itself, so that this is legal both for mini-block and for full-zip values. The compressed
-values are byte strings again, and stored as such by an inner compression. The symbol table stands in the encoding:
+Each value is compressed separately, so this is legal both for mini-block and for full-zip values. The compressed values
+are byte strings again, which an inner compression stores. The symbol table is part of the encoding:
 
     │ symbols: u8 │ terminator: u8 │ suffix limit: u8 │ switch: u8 │ "TSSF" │
     │ symbol 0: 8 bytes │ symbol 1 │ … │ length of symbol 0: u8 │ length of symbol 1 │ … │ zeros up to 2,312 bytes │
 
-Terminator and suffix limit help some encoders only. A switch of 0 says that the values are not compressed after all.
+Terminator and suffix limit help some encoders only. A switch of 0 means that the values are not compressed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""General: another compression, whose bytes are compressed once more by zstd or LZ4.
+"""General: the bytes of another compression, compressed again by zstd or LZ4.
 
 Encoding strategy document, "General"; `byte_codecs.py` has the bytes. Legal for mini-block values, where it applies to
 the first value buffer of each chunk and to no other; for blocks; and for full-zip byte strings, where it applies to
-each value by itself:
+each value separately:
 
     │ expanded size │ compressed bytes of the inner compression │
 """
@@ -63,7 +63,7 @@ class GeneralDecompressor:
 
 @dataclass(frozen=True, slots=True)
 class GeneralPerValueDecompressor:
-    """Expands each byte string by itself, then lets another decompressor read it."""
+    """Decompressor that expands each byte string, then passes it to another decompressor."""
 
     scheme: int
     inner: PerValueDecompressor
@@ -82,7 +82,13 @@ class GeneralPerValueDecompressor:
 
 
 def parse_scheme(encoding: encodings_pb2.CompressiveEncoding) -> int:
-    """Return the scheme of a general encoding; what it was applied to is another encoding."""
+    """Return the scheme of a general encoding; the inner encoding is parsed separately.
+
+    Raises
+    ------
+    CorruptFileError
+        If the scheme or the inner encoding is missing.
+    """
     general = encoding.general
     scheme: int = general.compression.scheme
     if scheme not in (LZ4, ZSTD):
@@ -117,13 +123,27 @@ def max_bits_per_value(encoding: encodings_pb2.CompressiveEncoding) -> int | Non
 def describe(
     inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
 ) -> encodings_pb2.CompressiveEncoding:
-    """Return the encoding of values that were compressed twice."""
+    """Return the encoding of values that were compressed twice; see `compress`."""
     compression = encodings_pb2.BufferCompression(scheme=scheme, level=level)  # type: ignore[arg-type]
     return encodings_pb2.CompressiveEncoding(general=encodings_pb2.General(compression=compression, values=inner))
 
 
 def compress(chunks: CompressedChunks, scheme: int, level: int | None) -> CompressedChunks:
-    """Compress the first buffer of every chunk once more; returns `chunks` where that saves nothing."""
+    """Compress the first buffer of every chunk again.
+
+    Parameters
+    ----------
+    chunks : CompressedChunks
+    scheme : int
+        zstd or LZ4, as in the protobuf.
+    level : int or None
+        Level of zstd, None for its default.
+
+    Returns
+    -------
+    CompressedChunks
+        The smaller chunks; `chunks` if that saves nothing.
+    """
     first = chunks.buffers[0]
     if first.size < _MIN_BUFFER_BYTES:
         return chunks
@@ -144,7 +164,7 @@ def compress_planes(chunks: CompressedChunks, planes: Counts) -> CompressedChunk
 def compress_block(
     data: Bytes, inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
 ) -> tuple[Bytes, encodings_pb2.CompressiveEncoding]:
-    """Compress a block once more; returns it as it is where that saves nothing."""
+    """Compress a block again; return it unchanged if that saves nothing. See `compress`."""
     small, _ = byte_codecs.shrink(scheme, level, BufferSlices.whole(data))
     if small.size >= data.size:
         return data, inner
@@ -154,7 +174,7 @@ def compress_block(
 def compress_values(
     block: VariableWidthBlock, inner: encodings_pb2.CompressiveEncoding, scheme: int, level: int | None
 ) -> tuple[VariableWidthBlock, encodings_pb2.CompressiveEncoding]:
-    """Compress each byte string by itself."""
+    """Compress each byte string separately; see `compress`."""
     starts = block.offsets[:-1].astype(np.int64)
     slices = BufferSlices(block.data, starts, np.diff(block.offsets).astype(np.int64))
     data, sizes = byte_codecs.shrink(scheme, level, slices)

@@ -14,9 +14,9 @@
     │ lance-encoding:structural-encoding       │ miniblock, fullzip      │ the layout of pages                         │
     └──────────────────────────────────────────┴─────────────────────────┴─────────────────────────────────────────────┘
 
-Where options come from several places, their mappings are merged before they are parsed (`defaults.py`). Values are
-spelled exactly as the reference takes them: a table keeps them, and it has to write to that table too. What it would
-ignore is refused of new columns, and ignored with a warning where a table has it already (`understood`).
+Options from several sources are merged as mappings before they are parsed (`defaults.py`). Values are spelled exactly
+as the reference accepts them: a table keeps them, and the reference must be able to write to it. An option that the
+reference would ignore is refused for new columns, and ignored with a warning for existing ones (`understood`).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ NAMES = (
 """The names that are known, without their prefix."""
 
 NAMES_OF_FIELDS = ("packed", "blob")
-"""Those that say what a column is; any other with the prefix is no option."""
+"""Keys that define the column; any other key with the prefix is no option."""
 
 _NOT_DONE = dict.fromkeys(
     ("blob-inline-size-threshold", "blob-dedicated-size-threshold", "blob-pack-file-size-threshold"),
     "blobs of any size are written into the data file",
 )
-"""Options of pylance that are not followed, and what is done instead."""
+"""Options of pylance that are not supported, and the behaviour instead."""
 
 _MIN_LEVEL, _MAX_LEVEL = -131_072, 22
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
@@ -101,7 +101,6 @@ class CompressionOptions:
     scheme : Scheme or None
         None leaves the choice to the statistics of each page.
     level : int or None
-        Of zstd; None and 0 are its default.
     rle_threshold : float
         Runs are encoded if there are fewer of them than this share of the values.
     byte_stream_split : ByteStreamSplitMode
@@ -110,13 +109,13 @@ class CompressionOptions:
     dict_size_ratio : float
         A dictionary and its indices are at most this share of what the page is without one.
     dict_max_size : int or None
-        The bytes that the items of a dictionary have at most.
+        Maximum bytes of the items of a dictionary.
     dict_values_scheme : Scheme or None
-        What the dictionary itself is compressed with; None is `scheme`, else zstd.
+        Scheme of the dictionary itself; None is `scheme`, else zstd.
     dict_values_level : int or None
         Of zstd; None is `level`.
     minichunk_size : int or None
-        The bytes of a chunk of byte strings; one larger than the file's version allows is as if there were none.
+        Bytes per chunk of byte strings; ignored if larger than the file's version allows.
     structural_encoding : StructuralEncoding or None
         None leaves the choice to the size of the values.
     """
@@ -135,7 +134,7 @@ class CompressionOptions:
 
     @property
     def general_scheme(self) -> int | None:
-        """The general compression that is asked for, if any."""
+        """The requested general compression, if any."""
         return None if self.scheme is None else self.scheme.general
 
     @classmethod
@@ -176,7 +175,7 @@ class CompressionOptions:
 def understood(
     metadata: Mapping[bytes, bytes], column: str
 ) -> tuple[dict[bytes, bytes], tuple[InvalidInputError, ...]]:
-    """Return the options in the metadata of a field that can be followed, and for each other one what is wrong."""
+    """Return the supported options in the metadata of a field, and a message for each other one."""
     followed: dict[bytes, bytes] = {}
     wrong = []
     for key, value in metadata.items():
@@ -201,7 +200,7 @@ def understood(
 
 
 class _OptionReader:
-    """Reads single options, and names them and their column where they make no sense."""
+    """Reader of single options, whose errors name the option and its column."""
 
     def __init__(self, metadata: Mapping[bytes, bytes], column: str) -> None:
         self._metadata = metadata
@@ -228,7 +227,15 @@ class _OptionReader:
             raise self.error(name, f"one of {', '.join(choice.value for choice in choices)}") from None
 
     def integer(self, name: str, least: int, most: int | None) -> int | None:
-        """Return an option that is an integer between two others."""
+        """Return an option that is an integer; see `CompressionOptions`.
+
+        Parameters
+        ----------
+        name : str
+        least : int
+        most : int or None
+            The limits, both included.
+        """
         text = self._text(name)
         if text is None:
             return None

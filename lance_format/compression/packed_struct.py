@@ -58,7 +58,7 @@ class PackedStructDecompressor:
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> PackedStructDecompressor:
-    """Build the decompressor that an encoding describes."""
+    """Build the decompressor that an encoding describes; see `parse_decompressor`."""
     packed = encoding.packed_struct
     if packed.values.WhichOneof("compression") != "flat":
         raise NotSupportedError("packed structs ('packed_struct') are supported over flat values only")

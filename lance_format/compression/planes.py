@@ -1,9 +1,8 @@
-"""Byte planes under LZ4: what is written of integers of both signs, and of values that differ in their low bytes only.
+"""Byte planes under LZ4, for integers of both signs, and for values that differ only in their low bytes.
 
-Of values whose high bytes are alike, as those above the highest bit of integers of either sign are, byte stream split
-makes planes that repeat: one byte over and over, or the plane before. LZ4 stores a repeated plane as one sequence of a
-few bytes, which expands at the speed of copying. This takes no more than two compressions that the format has, byte
-stream split and general; `kernels/lz4.py` looks for these repetitions alone.
+The high bytes of such values are alike, so byte stream split makes planes that repeat one byte, or the preceding plane.
+LZ4 stores a repeated plane as one sequence of a few bytes, which expands at the speed of copying. The format needs only
+two existing compressions for that, byte stream split and general; `kernels/lz4.py` searches only these repetitions.
 
 A chunk holds 4 KiB of values, as chunks of flat values do, so that a single value costs as little to read.
 """
@@ -31,7 +30,7 @@ _SAMPLED_CHUNKS = 16
 
 @dataclass(frozen=True, slots=True)
 class PlanesDecompressor:
-    """Reads chunks of byte planes under LZ4, each of which is expanded and joined while it is at hand."""
+    """Decompressor of chunks of byte planes under LZ4, which expands and joins each chunk while it is in the cache."""
 
     bits_per_value: int
 

@@ -1,9 +1,9 @@
 """Choice of the compression of a page when it is written.
 
-Encoding strategy document, "Compression". Statistics over the page say what each compression would take, and the
+Encoding strategy document, "Compression". Statistics of the page estimate the size of each compression, and the
 smallest is chosen: for values of a fixed width flat, bit packing, runs or a dictionary; for byte strings variable, FSST
-or a dictionary. Where the user asked for zstd or LZ4 on top, a sample says on top of what. Not asked for, LZ4 is used
-only over byte planes that repeat (`planes.py`), where it costs no time.
+or a dictionary. If the user requests zstd or LZ4 on top, a sample decides what it compresses. By default LZ4 is used
+only over repeating byte planes (`planes.py`), where it costs no time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LEVEL_BITS = 16
 _MIN_PACKED_LEVELS = 64
 _SAMPLED_VALUES = 8192
 _SAMPLED_BYTES = 65_536
-# What byte planes have to leave at most of what is smallest without them.
+# Maximum size of byte planes relative to the smallest other compression.
 _MOST_OF_PLAIN = 0.8
 # What a dictionary costs besides its items: a buffer, and its description.
 _DICTIONARY_BYTES = 128
@@ -78,7 +78,7 @@ class CompressedPage:
 
 @dataclass(frozen=True, slots=True)
 class PerValuePage:
-    """The values of a full-zip page, each compressed by itself."""
+    """The values of a full-zip page, each compressed separately."""
 
     values: DataBlock
     encoding: encodings_pb2.CompressiveEncoding
@@ -117,14 +117,14 @@ def compress_page(
 
 
 def _compress_rows(chunks: CompressedChunks, options: CompressionOptions) -> CompressedChunks:
-    """Compress flat rows once more if that is asked for; those with null items stay, since General has one buffer."""
+    """Compress flat rows again if requested, except those with null items, since General has one buffer."""
     if options.general_scheme is None or len(chunks.buffers) > 1:
         return chunks
     return general.compress(chunks, options.general_scheme, options.level)
 
 
 def chunks_shrink(block: DataBlock | FixedSizeListBlock, options: CompressionOptions) -> bool:
-    """Return whether zstd or LZ4, if asked for, makes chunks of values of a fixed width smaller; a sample tells."""
+    """Return whether zstd or LZ4, if requested, shrinks chunks of values of a fixed width, judged by a sample."""
     rows = block.rows if isinstance(block, FixedSizeListBlock) else block
     if options.general_scheme is None or not isinstance(rows, FixedWidthBlock):
         return False
@@ -136,7 +136,7 @@ def chunks_shrink(block: DataBlock | FixedSizeListBlock, options: CompressionOpt
 
 
 def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
-    """Let nulls repeat the value before them, so that they make no runs, bits or items of their own."""
+    """Replace nulls by the preceding value, so that they add no runs, bits or items."""
     if block.bits_per_value == 1:
         return block
     first = int((definition == 0).argmax())
@@ -164,7 +164,7 @@ class _FixedChoice:
     instead_of: _FixedChoice | None = None
 
     def compress(self, block: FixedWidthBlock) -> CompressedChunks:
-        """Do what was chosen."""
+        """Compress a block as chosen."""
         if self.instead_of is not None:
             chunks = planes.compress(block)
             return chunks if chunks.buffers[0].size < self.instead_of.size_bytes else self.instead_of.compress(block)
@@ -221,7 +221,7 @@ def _item_bits(block: FixedWidthBlock) -> int:
 
 
 def _compress_words(block: FixedWidthBlock, best: _FixedChoice, options: CompressionOptions) -> CompressedChunks:
-    """Compress values or indices as chosen, or as goes best with the general compression that is wanted."""
+    """Compress values or indices as chosen, or as fits best with the requested general compression."""
     if options.general_scheme is not None:
         return _compress_twice(block, best, options.general_scheme, options)
     return best.compress(block)
@@ -327,7 +327,7 @@ def _compress_byte_strings(
 
 
 def _cut(block: VariableWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedChunks:
-    """Cut byte strings into chunks of the size that is asked for, if the version's chunks can be as large."""
+    """Cut byte strings into chunks of the requested size, if the version allows it."""
     asked = options.minichunk_size
     if asked is None or (asked >= _SMALL_CHUNK_BYTES and not version.has_large_chunks):
         return variable.compress(block)
@@ -347,10 +347,10 @@ def _with_symbols(chunks: CompressedChunks, table: fsst.SymbolTable) -> Compress
 def compress_per_value(
     block: ValueBlock, definition: npt.NDArray[np.uint16] | None, options: CompressionOptions
 ) -> PerValuePage:
-    """Compress the values of a full-zip page, each by itself; those of a fixed width stay as they are.
+    """Compress the values of a full-zip page separately; those of a fixed width stay flat.
 
-    Beside nulls zstd takes the place of LZ4: nulls have no bytes, and pylance expands them like all others, which
-    LZ4 does not allow. It never writes LZ4 here itself.
+    With nulls zstd replaces LZ4: nulls have no bytes, and pylance tries to expand them too, which LZ4 does not allow.
+    pylance itself never writes LZ4 here.
 
     Parameters
     ----------
@@ -383,7 +383,16 @@ def compress_per_value(
 
 
 def compress_levels(levels: FixedWidthBlock, num_levels: Counts, version: FileVersion) -> CompressedChunks:
-    """Compress levels, cut into chunks of the given numbers, as blocks of 16-bit words: the smallest way there is."""
+    """Compress levels as blocks of 16-bit words, by the smallest compression.
+
+    Parameters
+    ----------
+    levels : FixedWidthBlock
+        The levels of all chunks.
+    num_levels : int64[num_chunks]
+        Number of levels of each chunk.
+    version : FileVersion
+    """
     sizes = np.asarray(num_levels * (_LEVEL_BITS // 8))
     best = CompressedChunks((levels.data[: levels.size_bytes],), (sizes,), num_levels, flat.describe(_LEVEL_BITS))
     if levels.num_values < _MIN_PACKED_LEVELS:

@@ -1,8 +1,8 @@
-"""Packed structs with fields of any length: the fields of a struct side by side, as one byte string a row.
+"""Packed structs with fields of any length: adjacent fields of a struct, as one byte string per row.
 
 Encoding strategy document, "Struct Packing"; from file format 2.2 on. Fields of a fixed width have whole bytes; others
-have their length before them, in 32 or 64 bits. Each field is compressed by itself, value by value. Legal for full-zip
-values; a row, whose own length the layout stores:
+follow their length of 32 or 64 bits. Each field is compressed separately, value by value. Legal for full-zip values.
+The layout stores the length of a row, which is:
 
     │ field 0, fixed │ length of field 1 │ bytes of field 1 │ …
 """
@@ -65,7 +65,7 @@ class VariablePackedStructDecompressor:
         return PackedStructBlock(values, self)
 
     def split_rows(self, rows: DataBlock) -> list[ValueBlock]:
-        """Take rows apart; see `RowCodec`. The fields of a row fill it exactly; a null row has no bytes, and zeros."""
+        """Take rows apart; see `RowCodec`. Fields fill their row exactly; a null row is empty and becomes zeros."""
         if not isinstance(rows, VariableWidthBlock):
             raise CorruptFileError("packed structs with fields of any length are stored as values of a fixed width")
         widths = [_OF_ANY_LENGTH if bits is None else bits // 8 for bits in (f.bits_per_value for f in self.fields)]

@@ -72,7 +72,7 @@ def as_expression(source: str | pc.Expression | Expression, schema: pa.Schema) -
         If it has another type or is blank; and see `parse`, `from_arrow` and `bind`.
     """
     if isinstance(source, str):
-        # as in the reference, text that is the name of a column stands for it, however odd the name
+        # as in the reference, text that is the name of a column means the column, however odd the name
         is_name = source in schema.names and not source.isspace() and source != ""
         return bind(Column((source,)) if is_name else parse(source), schema)
     if isinstance(source, pc.Expression):

@@ -40,8 +40,8 @@ def bind(expression: Expression, schema: pa.Schema) -> BoundExpression:
     ----------
     expression : Expression
     schema : pa.Schema
-        Of the batches over which the expression is to be computed. Names of top-level columns that differ only in case
-        are found too, as in the reference; those of fields below structs are not.
+        Schema of the batches to evaluate. Top-level columns are also found by names that differ only in case, as in the
+        reference; fields below structs are not.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class _Binder:
             case nodes.Not(operand):
                 return _negation(self._boolean(operand))
             case nodes.IsNull(nodes.Call("regexp_match") as call):
-                return self.bind(nodes.Not(call))  # the call tells whether the text matches, and is never null
+                return self.bind(nodes.Not(call))  # the call returns whether the text matches, and is never null
             case nodes.Comparison(operator, left, right):
                 return _comparison(operator, self.bind(left), self.bind(right))
             case nodes.NullSafeEqual(left, right):
@@ -198,7 +198,7 @@ def _connective(node: nodes.And | nodes.Or, children: list[_Typed]) -> _Typed:
 
 
 def _negation(operand: _Typed) -> _Typed:
-    """Negate a bound predicate, pushing the negation down as far as it goes."""
+    """Negate a bound predicate, pushing the negation down as far as possible."""
     match operand.expression:
         case nodes.Not(inner):
             return _Typed(inner, pa.bool_())
@@ -324,7 +324,7 @@ def _in(operand: _Typed, values: pa.Array) -> _Typed:
 
 
 def _place(values: pa.Array, operand: _Typed) -> pa.Array:
-    """Return those of some constants that are values of the type of an operand, and null if it is one of them."""
+    """Return the constants that are values of the type of an operand, and null if it is one of them."""
     axis = axis_of(operand.type)
     assert axis is not None
     if pa.types.is_integer(operand.type) and pa.types.is_integer(values.type):

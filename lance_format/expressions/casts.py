@@ -1,4 +1,4 @@
-"""Casts, which give what the reference's give and fail where they fail."""
+"""Casts with the results and the failures of the reference."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def round_decimals(values: pa.Array | pa.Scalar, scale: int) -> pa.Array | pa.Sc
     source = values.type
     if scale >= source.scale:
         return values
-    # of its own accord Arrow gives 0 where 9.99 rounds to 10.0, which takes a digit more
+    # Arrow's own result is 0 where 9.99 rounds to 10.0, which takes a digit more
     wide = pc.cast(values, pa.decimal256(min(source.precision + 1, 76), source.scale))
     rounded = pc.round(wide, scale, round_mode="half_towards_infinity")
     to = (pa.decimal128 if pa.types.is_decimal128(source) else pa.decimal256)(source.precision, scale)
@@ -129,7 +129,7 @@ def _unsigned(texts: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
-    """Parse ISO 8601 with as many digits of a second, and with or without a zone, as the texts have."""
+    """Parse ISO 8601 with any number of digits of a second, with or without a zone."""
     for unit in (to.unit, "us", "ns"):
         for zone in (to.tz, None if to.tz else "UTC"):
             try:
@@ -167,9 +167,9 @@ def _text(values: pa.Array) -> pa.Array:
 
 
 def keeps_order(source: pa.DataType, to: pa.DataType) -> bool:
-    """Return whether a cast never swaps two values: whichever was less is less then, or equal.
+    """Return whether a cast keeps the order of values, possibly making some equal.
 
-    Which it does even if it rounds. False where nobody looked, as for casts that turn text into numbers or back.
+    Rounding casts keep it too. False if unknown, as for casts between text and numbers.
     """
     types = pa.types
     if types.is_timestamp(source):

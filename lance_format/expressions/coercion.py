@@ -1,10 +1,10 @@
 """Common types of operands, and the place of a constant among the values of a type.
 
-A comparison of a column with a constant never converts the column if that can be avoided: conversions cost time, lose
-digits, and hide the column from whoever prunes by statistics. Rather the constant is placed on the axis of the column's
-values. Types whose values are whole multiples of a unit (integers, decimals, dates, times) have such an axis, with
-exact positions: 1.5 lies between the integers 1 and 2, so `x > 1.5` is `x > 1`; and 1000 lies beyond all 8-bit
-integers, so `x < 1000` holds for all of them and `x = 1000` for none.
+A comparison of a column with a constant converts the column only if necessary: conversions cost time, lose digits, and
+hide the column from pruning by statistics. Instead the constant is placed on the axis of the column's values. Types
+whose values are whole multiples of a unit (integers, decimals, dates, times) have such an axis, with exact positions:
+1.5 lies between the integers 1 and 2, so `x > 1.5` is `x > 1`; and 1000 lies beyond all 8-bit integers, so `x < 1000`
+is true for all of them and `x = 1000` for none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lance_format.expressions.casts import cast
 from lance_format.expressions.nodes import Comparison, ComparisonOperator, Expression, Literal
 
 Position: TypeAlias = Fraction | float
-"""A place on an axis; of floats only the infinities."""
+"""A position on an axis; for floats only the infinities."""
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_A_DAY = 86_400
@@ -58,7 +58,16 @@ class Axis:
         return pa.scalar(position, pa.int32() if self.type.bit_width == 32 else pa.int64()).cast(self.type)
 
     def compare(self, operator: ComparisonOperator, operand: Expression, position: Position) -> Expression:
-        """Return the comparison of an expression of this type with a position."""
+        """Return the comparison of an expression of this type with a position.
+
+        Parameters
+        ----------
+        operator : ComparisonOperator
+        operand : Expression
+            The expression, on the left.
+        position : Position
+            The position of the constant.
+        """
         if isinstance(position, float):
             whole, exact = (self.highest + 1 if position > 0 else self.lowest - 1), True
         else:

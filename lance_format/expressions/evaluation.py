@@ -1,8 +1,8 @@
 """Computing bound expressions over record batches.
 
-Every node is one function of the values of its children, which are Arrow arrays, or scalars where they are the same for
-every row. `binding` runs the same functions over arrays without rows to learn the type of a result, and over scalars to
-fold constants, so that there is one definition of what a node means.
+Every node is one function of the values of its children: Arrow arrays, or scalars if they are the same for every row.
+`binding` runs the same functions over empty arrays to find the type of a result, and over scalars to fold constants, so
+each node has one definition.
 
 The meaning is the reference's, and it is Spark's as well:
 
@@ -177,7 +177,7 @@ def _in(node: Any, values: list[Value]) -> Value:
 
 def _like(node: Any, values: list[Value]) -> Value:
     slashes = len(node.pattern) - len(node.pattern.rstrip("\\"))
-    pattern = node.pattern + "\\" if slashes % 2 else node.pattern  # one at the end stands for itself
+    pattern = node.pattern + "\\" if slashes % 2 else node.pattern  # one at the end is literal
     return pc.match_like(values[0], pattern, ignore_case=node.ignore_case)
 
 

@@ -41,13 +41,13 @@ class Function:
     apply : callable
         Takes one array or scalar for each argument, and returns one.
     arguments : tuple of str
-        What each argument must be; `binding` makes it so or refuses.
+        Kind of each argument; `binding` casts to it or raises.
     required : int, optional
-        How many arguments must be given; all, if left out.
+        Number of required arguments, by default all.
     variadic : bool
-        Whether the last kind of argument may be given any number of times.
+        Whether the last argument may repeat.
     unified : bool
-        Whether the arguments are first made to have one type.
+        Whether the arguments are first cast to one type.
     """
 
     apply: Callable[..., Any]
@@ -98,7 +98,7 @@ def _of_list(function: Callable[[pa.Array, pa.Scalar], Any]) -> Callable[..., An
 
 
 def _repeat_text(values: Any, counts: Any) -> Any:
-    """Repeat texts, unless they get so long that memory would not hold those of a batch."""
+    """Repeat texts, up to a limit on the memory of a batch."""
     sizes = pc.multiply(pc.cast(pc.binary_length(values), pa.float64()), pc.cast(counts, pa.float64(), safe=False))
     total = pc.sum(sizes).as_py() if isinstance(sizes, pa.Array) else sizes.as_py()
     if (total or 0) > _MOST_REPEATED_BYTES:

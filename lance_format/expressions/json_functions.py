@@ -1,6 +1,6 @@
-"""Functions of JSON documents, which expressions see as they are stored, as JSONB.
+"""Functions of JSON documents, which expressions see in stored form, as JSONB.
 
-What a document lacks is null. A value that is there and cannot be what is asked for is an error, as in the reference.
+A missing value is null. A value that cannot be converted to the requested type is an error, as in the reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_INTEGER_DIGITS = 40
 
 
 def _row_by_row(function: Callable[..., Any], arrow_type: pa.DataType) -> Callable[..., Any]:
-    """Let a function of a document and texts take arrays and scalars; what has a null among them is null."""
+    """Lift a function of a document and texts to arrays and scalars; null if an argument is null."""
 
     def apply(*values: Any) -> Any:
         is_constant = [isinstance(value, pa.Scalar) for value in values]
@@ -70,7 +70,7 @@ def _array_contains(document: bytes, path: str, value: str) -> bool:
 
 
 def _get(convert: Callable[[Any], Any], what: str) -> Callable[[bytes, str], Any]:
-    """Return a function that finds a value by its key and converts it; `convert` answers None to what it cannot."""
+    """Return a function that finds a value by its key and converts it; `convert` returns None if it cannot."""
 
     def get(document: bytes, key: str) -> Any:
         found = json_paths.child(document, key)
@@ -134,7 +134,7 @@ json_get_float = _row_by_row(_get(_to_float, "number"), pa.float64())
 json_get_bool = _row_by_row(_get(_to_boolean, "boolean"), pa.bool_())
 """Return it as true or false."""
 json_extract = _row_by_row(_extract, pa.string())
-"""Return the text of what a path leads to; of several values, that of their array."""
+"""Return the text of the value at a path, or of an array if there are several."""
 json_exists = _row_by_row(_exists, pa.bool_())
 """Return whether a path leads to anything."""
 json_array_length = _row_by_row(_array_length, pa.int64())

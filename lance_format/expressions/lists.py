@@ -51,7 +51,7 @@ def lengths(lists: pa.Array) -> pa.UInt64Array:
 
 
 def element(lists: pa.Array, places: pa.Array) -> pa.Array:
-    """Return an item of each list: counted from 1, or from -1 backwards; null where the list has no such item."""
+    """Return an item of each list, counted from 1, or from -1 backwards; null if the list has no such item."""
     size = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     first = np.cumsum(size) - size
     place = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Chains of comparisons that are look-ups: what is looked up once for each row is not compared with each constant."""
+"""Chains of comparisons as lookups: one lookup per row replaces a comparison per constant."""
 
 from __future__ import annotations
 

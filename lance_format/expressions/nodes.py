@@ -1,9 +1,9 @@
 """Expressions as trees of small values.
 
-A tree says what to compute and nothing of how. `binding` turns one into a tree whose types all fit, and `evaluation`
-computes that over record batches. There are fewer kinds of nodes than SQL has forms, so that whoever reasons about
-predicates (pruning, pushdown) meets few of them: `BETWEEN` is two comparisons, `IS TRUE` is `NullSafeEqual` to true,
-`NOT IN` is `Not` of `In`, and a chain of `AND` is one node.
+A tree does not depend on its evaluation. `binding` turns one into a tree whose types all fit, and `evaluation` computes
+that over record batches. There are fewer kinds of nodes than forms of SQL, which simplifies pruning and pushdown:
+`BETWEEN` is two comparisons, `IS TRUE` is `NullSafeEqual` to true, `NOT IN` is `Not` of `In`, and a chain of `AND` is
+one node.
 """
 
 from __future__ import annotations
@@ -193,13 +193,13 @@ class In(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Like(Expression):
-    r"""Match of a whole string with a pattern, in which `%` stands for any characters and `_` for one.
+    r"""Match of a whole string with a pattern, where `%` matches any characters and `_` one.
 
     Parameters
     ----------
     operand : Expression
     pattern : str
-        `\` takes the next character for itself, whatever escape character the SQL text named.
+        `\` makes the next character literal, independent of the escape character of the SQL text.
     ignore_case : bool
     """
 

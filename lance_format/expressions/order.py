@@ -1,7 +1,7 @@
 """Comparisons of values of one type, in the order that the reference and Spark give them.
 
 Floating-point numbers are ordered totally: NaN equals itself and exceeds all others, and -0.0 equals 0.0. Arrow's own
-comparisons follow IEEE 754, by which whatever involves NaN is false.
+comparisons follow IEEE 754, where comparisons with NaN are false.
 """
 
 from __future__ import annotations

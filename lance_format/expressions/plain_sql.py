@@ -77,7 +77,7 @@ def parse_plain(text: str) -> Expression | None:
     Returns
     -------
     Expression or None
-        What `lance_format.expressions.sql.parse` returns; None if that has to be asked.
+        The result of `lance_format.expressions.sql.parse`; None if the text is not plain.
     """
     try:
         return _Parser(text).parse()
@@ -91,7 +91,7 @@ class _Parser:
         self._next = 0
 
     def parse(self) -> Expression:
-        """Return the expression that the whole text is."""
+        """Return the expression of the whole text."""
         found = self._condition(0)
         if self._next < len(self._tokens):
             raise _NotPlainError

@@ -1,11 +1,11 @@
 """Finding the zones of rows in which a predicate may match, by the statistics of its columns.
 
-Every node answers for all zones at once. A *predicate* says for each zone whether some row may make it true, false, or
-unknown: three separate questions, since a zone has many rows. So `NOT` swaps the first two, and what is false and
-unknown for no row of a zone is true for all. A *value* has bounds, and says whether it may be null. Bounds pass through
-casts that keep the order. Whatever a node knows nothing of may be anything.
+Every node computes a result for all zones at once. The result of a *predicate* is whether some row of each zone may
+make it true, false, or unknown: three separate facts, since a zone has many rows. `NOT` swaps the first two. A
+predicate that is false or unknown for no row of a zone is true for all. The result of a *value* is its bounds, and
+whether it may be null. Bounds pass through casts that keep the order. An unsupported node may have any value.
 
-Statistics may be unknown, and bounds wider than the values, so that answers err on the side of "may", and never else.
+Statistics may be unknown, and bounds wider than the values, so results err only on the side of "may".
 """
 
 from __future__ import annotations
@@ -66,22 +66,21 @@ class ZoneVerdicts:
 
 
 def classify(predicate: BoundExpression, statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> ZoneVerdicts:
-    """Find the zones in which a predicate may hold, and those in which it must.
+    """Find the zones where a predicate may be true, and those where it must be.
 
     Parameters
     ----------
     predicate : BoundExpression
-        Of type boolean.
     statistics : mapping of Path to ZoneStatistics
-        Of any columns, whose zones need not be the same. Of columns that it lacks nothing is known, and of those that
-        the predicate does not read nothing is looked at.
+        Statistics of any columns, whose zones may differ. Missing columns are unknown, and columns that the predicate
+        does not read are ignored.
     num_rows : int
-        That all statistics are of.
+        Number of rows of all statistics.
 
     Raises
     ------
     InvalidInputError
-        If the expression is no predicate, or statistics are not of so many rows.
+        If the expression is not a predicate, or statistics have another number of rows.
     """
     predicate.require_predicate()
     used = {path: statistics[path] for path in predicate.columns if path in statistics}
@@ -102,7 +101,7 @@ class _Truth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Values:
-    """Possible values of the rows of each zone: between two bounds, of which null is unknown, and null."""
+    """Possible values of the rows of each zone: two bounds, null if unknown, and whether nulls are possible."""
 
     lower: pa.Array | pa.Scalar
     upper: pa.Array | pa.Scalar
@@ -319,7 +318,7 @@ def _and(operands: list[_Truth]) -> _Truth:
 
 
 def _any(parts: list[_Truth]) -> _Truth:
-    """Return the truth of rows each of which one of several parts answers for."""
+    """Return the truth of rows where each belongs to one of several parts."""
     return _Truth(
         np.logical_or.reduce([part.may_be_true for part in parts]),
         np.logical_or.reduce([part.may_be_false for part in parts]),
@@ -336,14 +335,14 @@ def _cast(values: _Values, node: nodes.Cast) -> _Values | None:
         return values
     if not keeps_order(values.type, node.type):
         return None
-    # a value fails to convert, or becomes null, wherever it pleases; what is left lies between what the bounds become
+    # any value may fail to convert, or become null; the others lie between the converted bounds
     lower, upper = (cast(bound, node.type, null_on_failure=True) for bound in (values.lower, values.upper))
     may_be_null = values.may_be_null | values.may_be_valid if node.null_on_failure else values.may_be_null
     return _Values(lower, upper, values.may_be_valid, may_be_null)
 
 
 def _boundaries(statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> npt.NDArray[np.int64]:
-    """Return where the zones of any column start or end, each row once."""
+    """Return the boundaries of the zones of all columns, without duplicates."""
     ends = [np.array([0, num_rows], np.int64)]
     for path, found in statistics.items():
         ends.append(np.cumsum(found.num_rows, dtype=np.int64))
@@ -354,7 +353,7 @@ def _boundaries(statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> npt
 
 
 def _on_grid(found: ZoneStatistics, boundaries: npt.NDArray[np.int64]) -> _Values:
-    """Return what is known of a column in zones that are parts of its own."""
+    """Return the statistics of a column on a refinement of its zones."""
     may_be_valid = found.num_nulls < found.num_rows
     may_be_null = found.num_nulls != 0
     if len(boundaries) == found.num_zones + 1 and found.num_rows.all():

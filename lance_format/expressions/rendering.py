@@ -47,12 +47,17 @@ def to_sql(expression: Expression, *, full: bool = False) -> str:
     ----------
     expression : Expression
     full : bool
-        Whether long lists of constants are written out; they are cut otherwise.
+        Whether to write out long lists of constants, which are cut otherwise.
 
     Returns
     -------
     str
-        Text that `parse` takes, unless the expression has types that SQL has no name for, or a list was cut.
+        Text that `parse` accepts, unless the expression has types without a name in SQL, or a list was cut.
+
+    Raises
+    ------
+    TypeError
+        If the expression has an unknown kind of node.
     """
     match expression:
         case nodes.Column(path):

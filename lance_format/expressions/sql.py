@@ -67,12 +67,12 @@ class LanceSQL(Dialect):
 
 
 def parse(text: str) -> Expression:
-    """Parse SQL text to an expression, whose names and types nobody has looked at yet.
+    """Parse SQL text to an expression, without resolving names and types.
 
     Raises
     ------
     InvalidInputError
-        If the text is no expression, or has something that is not supported; the message says what and where.
+        If the text is not an expression, or is not supported; the message says what and where.
     """
     try:
         return _convert(_parse_tree(text))
@@ -104,7 +104,7 @@ def _parse_tree(text: str) -> exp.Expression:
 
 
 def _mark_functions(tokens: list[Token]) -> None:
-    """Make the names of functions unknown to sqlglot, which gives calls of those that it knows forms of its own."""
+    """Hide the names of functions from sqlglot, which has special nodes for calls of known ones."""
     for token, following in itertools.pairwise(tokens):
         if following.token_type is TokenType.L_PAREN and token.text.upper() in _RENAMED:
             token.text = _MARK + token.text
@@ -361,7 +361,7 @@ def _function(node: Any) -> Expression:
 
 
 def _named(name: str, *arguments: str) -> Callable[[Any], Expression]:
-    """Return what turns a node that sqlglot has a class for into a call; other parts than those named are refused."""
+    """Return a function that turns a special node of sqlglot into a call, and refuses unnamed parts."""
 
     def convert(node: Any) -> Expression:
         given = {key: value for key, value in node.args.items() if value}

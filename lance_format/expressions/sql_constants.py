@@ -22,7 +22,7 @@ class UnsupportedError(Exception):
 
 
 def unsupported(what: str, node: exp.Expression) -> UnsupportedError:
-    """Return the error that says what is not supported, such as "a subquery is", and where."""
+    """Return the error for an unsupported form, such as "a subquery is", and its position."""
     return UnsupportedError(what, node)
 
 
@@ -62,7 +62,7 @@ _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 
 
 def type_of(node: Any) -> pa.DataType:
-    """Return the Arrow type that a SQL type stands for."""
+    """Return the Arrow type of a SQL type."""
     name = node.this.name
     try:
         parameters = [int(parameter.name) for parameter in node.expressions]

@@ -1,11 +1,11 @@
-"""The blob layout: pages that say where in the file large values are, and hold none of them.
+"""The blob layout: pages that hold the locations of large values in the file.
 
-File formats 2.1 and 2.2. Payloads stand between the pages, each at a multiple of 64 bytes. The page has the buffers of
-an inner layout, whose values are packed structs without levels, the *descriptions*, one a row:
+File formats 2.1 and 2.2. Payloads lie between the pages, each at a multiple of 64 bytes. The page has the buffers of an
+inner layout, whose values are packed structs without levels, the *descriptions*, one per row:
 
     │ u64 position │ u64 size │        of the payload, in bytes from the start of the file
 
-An empty payload has neither: both numbers are 0. What is null has size 0 too, and its levels in place of a position:
+An empty payload has neither: both numbers are 0. A null has size 0 too, and its levels in place of a position:
 
     position = definition level << 16 │ repetition level
 
@@ -129,10 +129,9 @@ def encode(
     Parameters
     ----------
     descriptions : PackedStructBlock
-        One for each row, of `join`; zeros where there is a null.
+        The results of `join`, one per row; zeros for nulls.
     levels : LevelPair
     stack : LayerStack
-        Without lists.
     num_rows : int
     version : FileVersion
 

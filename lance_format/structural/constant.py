@@ -1,13 +1,13 @@
-"""The constant layout: pages in which every value that is there is the same, or none is.
+"""The constant layout: pages where all values are the same or null.
 
-Encoding strategy document, "All-null page layout", which file format 2.2 has widened. Without a value all values are
-null; if nothing else can be, the page has no buffers. A value of up to 32 bytes stands in the layout (`inline_value`);
-another is buffer 0:
+Encoding strategy document, "All-null page layout", extended by file format 2.2. Without a value all values are null; if
+no layer can be null or empty otherwise, the page has no buffers. A value of up to 32 bytes is part of the layout
+(`inline_value`); a larger one is buffer 0:
 
     │ u32 number of buffers │ u32 bytes of each │ the Arrow buffers of one value: offsets, data, or data alone │
 
-Where levels are needed, two buffers follow: repetition levels and definition levels, either empty if all are 0. They
-are plain words of 16 bits; those of pages without a value may be compressed from 2.2 on.
+If levels are needed, two buffers follow: repetition levels and definition levels, either empty if all are 0. They are
+plain 16-bit words; those of pages without a value may be compressed from 2.2 on.
 """
 
 from __future__ import annotations
@@ -176,13 +176,13 @@ class _LevelReader:
 
     @classmethod
     def of(cls, layout: encodings_pb2.ConstantLayout, name: str, num_levels: int) -> _LevelReader:
-        """Return what reads the levels of that name."""
+        """Return a reader of the repetition or definition levels, by name; see `LevelPair`."""
         if not layout.HasField(name):
             return _PLAIN_LEVELS
         return cls(parse_decompressor(getattr(layout, name), Context.BLOCK), num_levels)
 
     def read(self, data: Bytes) -> Levels:
-        """Return the levels that a buffer holds."""
+        """Read the levels of a buffer. Raises `CorruptFileError` if they are malformed."""
         if self.decompressor is None:
             if data.size % _LEVEL_BYTES:
                 raise CorruptFileError(f"{data.size} bytes of levels are no whole words of 16 bits")
@@ -257,7 +257,16 @@ def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, version: F
 
 
 def encode_value(value: DataBlock, levels: LevelPair, stack: LayerStack, num_rows: int) -> EncodedPage:
-    """Lay out a page of one value, given as a block of that value alone."""
+    """Lay out a page of one value.
+
+    Parameters
+    ----------
+    value : DataBlock
+        A block of that value alone.
+    levels : LevelPair
+    stack : LayerStack
+    num_rows : int
+    """
     layout = encodings_pb2.ConstantLayout(layers=stack.layers)  # type: ignore[arg-type]
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidthBlock) and value.size_bytes <= _MAX_INLINE_BYTES:

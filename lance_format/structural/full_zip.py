@@ -1,14 +1,14 @@
-"""The full-zip layout: pages of large values, each stored next to its levels and read by itself.
+"""The full-zip layout: pages of large values, each stored next to its levels and read separately.
 
 Encoding strategy document, "Full zip page layout". Buffer 0 has an entry for each level:
 
     │ control word? │ length? │ value? │        control word = repetition level << bits of definition │ definition level
 
-The control word has 0, 1, 2 or 4 bytes, as few as the bits of both levels need. Values of a fixed width are there for
-every visible entry, null or not. Those of a variable width have a length of 32 or 64 bits before them; where they are
-null both are missing. Values are compressed one by one.
+The control word has 0, 1, 2 or 4 bytes, as few as the bits of both levels need. Every visible entry has a value of a
+fixed width, null or not. Values of a variable width follow a length of 32 or 64 bits; nulls have neither. Values are
+compressed one by one.
 
-Where entries differ in size, and where there are lists, buffer 1 says where each row starts, and where the last ends:
+If entries differ in size, or there are lists, buffer 1 holds the start of each row, and the end of the last:
 
     │ offset of row 0 │ offset of row 1 │ … │ size of buffer 0 │        all of 1, 2, 4 or 8 bytes
 """
@@ -132,7 +132,7 @@ class FullZipPage:
         return rows * size, (rows + 1) * size
 
     def _look_up(self, rows: RowSelection) -> _Lookup:
-        """Find out from the repetition index where rows are; consecutive ones are one extent."""
+        """Look up the extents of rows in the repetition index; consecutive rows share one."""
         begins, ends = yield from self._read_index(rows)
         if (begins > ends).any() or int(ends.max()) > self._page.buffers[0].size:
             raise CorruptFileError(
@@ -232,7 +232,7 @@ def _gather(data: Bytes, starts: Counts, sizes: Counts) -> Bytes:
 
 
 def _most_repeats(rows: RowSelection) -> int:
-    """Return how often the row is asked for that is asked for most often."""
+    """Return the highest number of repetitions of a row."""
     return 1 if isinstance(rows, range) else int(np.unique(rows, return_counts=True)[1].max())
 
 
@@ -287,7 +287,7 @@ def encode(
 def _zip(
     values: DataBlock, levels: LevelPair, stack: LayerStack, size: int, definition_bits: int
 ) -> tuple[Bytes, Counts]:
-    """Return the entries, and where each starts."""
+    """Return the entries, and the start of each."""
     if isinstance(values, FixedWidthBlock):
         if values.bits_per_value % 8:
             raise NotSupportedError("single bits cannot be stored in full-zip pages")

@@ -1,16 +1,15 @@
 """Meaning of the layers of a column for its repetition and definition levels.
 
 Encoding strategy document, "Repetition and definition levels". A leaf column has one layer for itself and one for each
-struct and list above it, listed innermost first. Definition levels number, in that order, what can be missing:
+struct and list above it, listed innermost first. Definition levels number, in that order, the ways a value can be
+missing:
 
-    0                the value is there
-    1, 2, …          one level for each layer that may be null, and one for each list layer that may be empty;
+    0 the value exists 1, 2, … one level for each layer that may be null, and one for each list layer that may be empty;
                      a list layer that may be both has null before empty
 
-A level says that its layer is null or empty and all layers further out are neither. Repetition levels count list
-layers from the innermost on: 0 continues the innermost list, and `n` starts new lists in the `n` innermost list layers,
-so that the highest starts a row. An entry that stands for a null or empty list has levels but no value: it is
-*invisible*.
+A level means that its layer is null or empty and all outer layers are neither. Repetition levels count list layers from
+the innermost on: 0 continues the innermost list, and `n` starts new lists in the `n` innermost list layers, so that the
+highest starts a row. An entry of a null or empty list has levels but no value: it is *invisible*.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class LayerStack:
 
 @functools.lru_cache(maxsize=64)
 def _parse_layers(layers: tuple[int, ...]) -> LayerStack:
-    """Check layers, which most pages have in common."""
+    """Check layers; cached, since most pages have the same."""
     if any(layer not in _LEVELS_OF_LAYER for layer in layers):
         raise CorruptFileError(f"the page has repetition and definition layers {list(layers)[:20]}")
     if layers[0] in _LISTS:

@@ -1,18 +1,18 @@
-"""The mini-block layout: pages of small values, cut into chunks that are compressed and read one by one.
+"""The mini-block layout: pages of small values, cut into chunks that are compressed and read separately.
 
-Encoding strategy document, "Mini-block page layout". The page has two to four buffers: a word a chunk, the chunks, the
-dictionary if there is one, the repetition index if there are lists. The word has 16 bits up to file format 2.1 and 32
-from 2.2 on:
+Encoding strategy document, "Mini-block page layout". The page has two to four buffers: a word per chunk, the chunks,
+the dictionary if there is one, the repetition index if there are lists. The word has 16 bits up to file format 2.1 and
+32 from 2.2 on:
 
     │ size in bytes / 8 - 1 │ log2 of the number of values: 4 bits │
 
-The last chunk may have 0 there; it holds the values that are left. A chunk is
+The last chunk may have 0 there; it holds the remaining values. A chunk is
 
     │ u16 levels │ u16 bytes of rep? │ u16 bytes of def? │ bytes of each value buffer: u16, u32 from 2.2 on │ fill │
     │ repetition levels? │ fill │ definition levels? │ fill │ value buffer 0 │ fill │ …
 
 Chunks and their buffers start at multiples of 8 bytes; fill is 0xFE. Values are those of visible entries; invisible
-ones stand in the chunk of the value that follows, or in the last.
+ones are in the chunk of the next value, or in the last.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _ChunkTable:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Parts of a page that every read needs: the places of its chunks, and its dictionary if it has one."""
+    """Parts of a page that every read needs: the offsets of its chunks, and its dictionary if it has one."""
 
     table: _ChunkTable
     dictionary: DataBlock | None

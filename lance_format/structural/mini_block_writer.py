@@ -94,7 +94,7 @@ def _levels_of_chunks(levels: LevelPair, stack: LayerStack, num_values: Counts) 
 
 
 def _repetition_index(repetition: Levels, row_start: int, counts: Counts) -> Bytes:
-    """Return for each chunk the rows that end in it, and the levels of one that has begun and not ended."""
+    """Return for each chunk the number of rows that end in it, and of levels of a row that continues."""
     starts = np.flatnonzero(repetition == row_start)
     ends = np.cumsum(counts)
     started = np.searchsorted(starts, ends)

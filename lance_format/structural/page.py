@@ -1,8 +1,8 @@
-"""Interface of page layouts: the description of a page, requests for rows, and answers.
+"""Interface of page layouts: the description of a page, requests for rows, and results.
 
-A layout does no I/O. It answers with a *plan*: a generator that yields the byte ranges it wants next, is sent their
-bytes, and in the end returns the rows. Whoever runs plans may fetch the ranges of many pages at once, and keeps for
-pages what they need for every read: see `PageCache`.
+A layout does no I/O. It returns a *plan*: a generator that yields the byte ranges it needs next, is sent their bytes,
+and returns the rows. The scheduler of plans may fetch the ranges of many pages at once, and caches the parts that every
+read of a page needs: see `PageCache`.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ SEEK_BYTES = 8 * 1024
 class PageCache(Protocol):
     """Storage for the parts of a page that every read needs, such as chunk tables, dictionaries and indices.
 
-    A page must do without: what it leaves there may be gone the next time.
+    A page must not rely on it: entries may be evicted at any time.
     """
 
     def get(self) -> object | None:
-        """Return what the page left, or None."""
+        """Return the entry of the page, or None."""
 
     def put(self, found: object, size_bytes: int) -> None:
         """Leave something that takes so many bytes of memory and is never changed."""
@@ -107,7 +107,7 @@ class EncodedPage:
 
 
 class Page(Protocol):
-    """A page that can be asked for rows."""
+    """A page whose rows can be read."""
 
     @property
     def rows_at_once(self) -> int:
@@ -133,16 +133,16 @@ class MergedExtents:
     Parameters
     ----------
     ranges : tuple of ByteRange
-        What to read.
+        The ranges to read.
     positions : int64[num_extents]
-        Where each small range begins in what is read, one range after the other.
+        The offset of each small range in the concatenated ranges.
     """
 
     ranges: tuple[ByteRange, ...]
     positions: Counts
 
     def join(self, fetched: Sequence[Bytes]) -> Bytes:
-        """Return what was read as one buffer."""
+        """Join the fetched ranges into one buffer."""
         return fetched[0] if len(fetched) == 1 else np.concatenate(fetched)
 
 

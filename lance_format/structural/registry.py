@@ -32,10 +32,18 @@ UNSUPPORTED: dict[str, str] = {
 def parse_page(layout: encodings_pb2.PageLayout, page: PageDescription, shape: ValueShape) -> Page:
     """Build the page that a layout describes.
 
+    Parameters
+    ----------
+    layout : encodings_pb2.PageLayout
+    page : PageDescription
+        The buffers and the number of rows of the page.
+    shape : ValueShape
+        The values of the column.
+
     Raises
     ------
     CorruptFileError
-        If the layout says nothing or contradicts itself or the page.
+        If the layout is empty or contradicts itself or the page.
     NotSupportedError
         If it is valid, but cannot be read.
     """

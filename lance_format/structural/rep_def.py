@@ -1,6 +1,6 @@
-"""Levels to the validity and offsets of each layer, and back.
+"""Conversion of levels to the validity and offsets of each layer, and back.
 
-Encoding strategy document, "Repetition and definition levels"; `layers.py` says what the numbers mean. Both ways
+Encoding strategy document, "Repetition and definition levels"; `layers.py` describes the numbers. Both directions
 proceed layer by layer over whole pages: reading from the innermost layer outwards, writing from the rows inwards.
 """
 
@@ -154,7 +154,7 @@ def _layers(
     dimensions: Sequence[int],
     num_slots: int,
 ) -> list[Layer]:
-    """Return the layers from one list layer, whose offsets are given, up to the next, or from the values."""
+    """Return the layers from one list layer, given by its offsets, or from the values, up to the next list layer."""
     result = []
     for index in indices:
         if dimensions[index] > 1:
@@ -223,7 +223,7 @@ class LevelBuilder:
     def add_items(self, validity: Validity | None) -> None:
         """Add a struct or leaf layer; `validity` is bool[live entries], or None if all are valid."""
         codes = self._codes if self._live is None else self._codes[self._live]
-        # pylance shows values where a struct is null if what the struct holds is said to be valid throughout
+        # pylance shows values where a struct is null if the fields of the struct are marked as valid throughout
         nullable = bool(codes.any())
         if validity is not None:
             null = ~validity & (codes == 0)
@@ -238,12 +238,12 @@ class LevelBuilder:
         ----------
         validity : bool[live entries] or None
         sizes : int64[live entries]
-            Of every list, null or not.
+            Size of every list, null or not.
 
         Returns
         -------
         kept : int64[live entries]
-            How many items of each list are entries now: none of a list that is null or stands in something null.
+            Number of items of each list that become entries: 0 for lists that are null or nested in a null.
         """
         codes = self._codes if self._live is None else self._codes[self._live]
         hidden = codes != 0

@@ -22,20 +22,30 @@ _MISSING_ROWS = "the repetition levels do not have the rows that the repetition 
 def parse_repetition_index(buffer: Bytes, depth: int, num_chunks: int, num_rows: int) -> tuple[Counts, Counts]:
     """Parse the repetition index of a mini-block page.
 
-    It holds `depth + 1` words of 64 bits a chunk, of which the first counts the rows that end in the chunk and the last
-    the levels after them, which begin a row that ends later.
+    It holds `depth + 1` words of 64 bits per chunk. The first counts the rows that end in the chunk, the last the
+    levels
+    after them, which begin a row that ends later.
+
+    Parameters
+    ----------
+    buffer : uint8[num_chunks * (depth + 1) * 8]
+        Little-endian words.
+    depth : int
+        At least 1.
+    num_chunks, num_rows : int
+        Numbers of chunks and rows of the page.
 
     Returns
     -------
     first_rows : int64[num_chunks + 1]
         The first row that starts in each chunk or after it.
     ended_rows : int64[num_chunks]
-        The rows that have ended with each chunk.
+        The number of rows that have ended with each chunk.
 
     Raises
     ------
     CorruptFileError
-        If it is not that of a page with these numbers of chunks and rows.
+        If it does not fit these numbers of chunks and rows.
     """
     stride = depth + 1
     if buffer.size != num_chunks * stride * 8:
@@ -114,7 +124,7 @@ def _select_range(
     chunk_entries: Counts,
     chunks: Counts,
 ) -> DecodedRows:
-    """Pick consecutive rows; only the first and the last chunk, which are consecutive too, are searched."""
+    """Pick consecutive rows from consecutive chunks; only the first and the last chunk are searched."""
     definition = _NO_LEVELS if levels.definition is None else levels.definition
     found = np.zeros(2, np.int64)
 

@@ -39,7 +39,7 @@ def encode_page(
     Parameters
     ----------
     values : ValueBlock or None
-        One for each visible entry; what stands in the place of nulls is arbitrary. None if the type has no values.
+        One per visible entry, arbitrary for nulls. None if the type has no values.
     levels : LevelPair
     stack : LayerStack
     num_rows : int
@@ -81,7 +81,7 @@ def _encode_packed(
     version: FileVersion,
     options: CompressionOptions,
 ) -> EncodedPage:
-    """Lay out packed structs: in chunks if they have a fixed width, else zipped; the format knows no other way."""
+    """Lay out packed structs: in chunks if they have a fixed width, else zipped. The format allows no other layout."""
     if isinstance(values.rows, VariableWidthBlock):
         return full_zip.encode(values, levels, stack, num_rows, options)
     try:

@@ -194,6 +194,6 @@ def test_a_table_with_external_row_ids_is_not_cloned(tmp_path: Path) -> None:
         message.fragments[0].external_row_ids.MergeFrom(table_pb2.ExternalFile(path="abc.rowids", offset=0, size=9))
 
     manifest.write_bytes(changed_manifest(manifest.read_bytes(), move))
-    with pytest.raises(NotSupportedError, match="row ids in a file of their own"):
+    with pytest.raises(NotSupportedError, match="row ids in a separate file"):
         lance_format.dataset(tmp_path / "t").deep_clone(tmp_path / "copy", 1)
     assert not (tmp_path / "copy").exists()

@@ -51,7 +51,7 @@ def plan_append(table: Schema, data: pa.Schema, new: Sequence[Field] = (), *, pa
 
 
 def plan_update(table: Schema, data: pa.Schema, partial: Partial = Partial.NONE) -> Schema:
-    """Return the table's fields whose values data of some schema replaces, in the table's order.
+    """Return the table's fields whose values data of a schema replaces, in the table's order.
 
     Columns match by name; the others of the table keep their values.
 
@@ -126,7 +126,7 @@ def _conform_column(column: pa.Array, field: Field, first_row: int) -> pa.Array:
         raise SchemaMismatchError(f"column {field.name!r} has {column.null_count} nulls, and cannot be null")
     expected = field.to_arrow_type()
     column = to_jsonb(column, field, first_row)
-    metadata = dict(field.metadata) if field.logical_type == JSON else None  # JSONB, whose type alone does not tell.
+    metadata = dict(field.metadata) if field.logical_type == JSON else None  # else JSONB looks like bytes
     given = Field.from_arrow(pa.field(field.name, column.type, metadata=metadata))
     column = storage_of(column)
     if column.type == expected:
@@ -143,14 +143,14 @@ def _conform_column(column: pa.Array, field: Field, first_row: int) -> pa.Array:
 
 
 def arrange(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return an array whose structs have the fields of a type, in its order; those that are missing are null.
+    """Return an array whose structs have the fields of a type, in its order; missing ones are null.
 
     Values keep their types, and are not copied. Releases of pyarrow differ in what a cast does here.
 
     Parameters
     ----------
     array : pa.Array
-        Of storage types, nested as `wanted` is.
+        An array of storage types, nested like `wanted`.
     wanted : pa.DataType
     """
     kind = array.type
@@ -179,14 +179,14 @@ def _arrange_field(structs: pa.StructArray, field: pa.Field) -> pa.Array:
 
 
 def _differences(expected: Field, found: Field, path: str, partial: Partial) -> list[str]:
-    """Say how two fields differ in what they can store; that data may hold nulls is seen when it is written."""
+    """Describe the differences between two fields, except in nullability, which is checked on writing."""
     if JSON in (expected.logical_type, found.logical_type):
         takes = (JSON, *_TEXT_NAMES) if expected.logical_type == JSON else ()
         problem = f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"
         return [] if found.logical_type in takes else [problem]
     if format_of(expected) is not None and (holds_bytes(found) or has_same_extension(expected, found)):
         return []
-    # Lists of structs have a name of their own, which lists of blobs have only as tables store them.
+    # Lists of structs have a separate type name, which lists of blobs have only in their stored form.
     names_differ = expected.stored_type != found.stored_type
     if names_differ and not (has_blobs(expected) and expected.logical_type == f"{found.logical_type}.struct"):
         return [f"column {path!r} is {_describe(found)}, the table's is {_describe(expected)}"]
@@ -207,10 +207,10 @@ def _differences(expected: Field, found: Field, path: str, partial: Partial) -> 
 
 
 def _has_fields(struct: Field, given: Mapping[str, Field], whole: bool) -> bool:
-    """Return whether data has fields of a struct, in any order; unless `whole`, what it lacks becomes null."""
+    """Return whether data has fields of a struct, in any order; unless `whole`, missing ones become null."""
     names = [child.name for child in struct.children]
     if has_blobs(struct):
-        return list(given) == names  # Their forms are found by place.
+        return list(given) == names  # Their forms are found by position.
     missing = [child for child in struct.children if child.name not in given]
     return given.keys() <= set(names) and (
         not missing or bool(given and not whole and all(x.nullable for x in missing))

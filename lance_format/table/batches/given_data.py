@@ -52,7 +52,7 @@ def is_data_frame(data: Any) -> bool:
 
 
 def _as_arrow(data: Any, schema: pa.Schema | None) -> Any:
-    """Return data of other kinds as a table or a reader, and what is of no known kind as it is."""
+    """Convert data of other kinds to a table or a reader; data of unknown kinds is returned as it is."""
     try:
         data = _from_python(data, schema)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError, pa.ArrowException) as error:
@@ -87,7 +87,7 @@ def _from_python(data: Any, schema: pa.Schema | None) -> Any:
 
 
 def _fitting(batches: Iterable[Any], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
-    """Yield batches, cast to a schema where their columns are the same but for the types."""
+    """Yield batches, cast to a schema if their columns differ only in type."""
     for batch in batches:
         if not isinstance(batch, pa.Table | pa.RecordBatch):
             raise InvalidInputError(f"an iterable of batches has an item of type {type(batch).__name__}")

@@ -1,11 +1,11 @@
-"""Joins by key: which rows of a stream have the keys of rows that are in memory.
+"""Joins by key of the rows of a stream with rows in memory.
 
-The rows in memory are numbered by key once. Every column of a key is looked up by itself, in a hash table of its
-distinct values; the numbers of two columns are then joined to a number of the pair, and so on. All of it is done for
-whole columns at once. A list is looked up as the numbers of its items, which are numbered like keys.
+The rows in memory are numbered by key once. Each key column is looked up separately, in a hash table of its distinct
+values; the numbers of two columns are then joined to a number of the pair, and so on. All steps process whole columns.
+A list is looked up as the numbers of its items, which are numbered like keys.
 
 Values are the same as they are in the reference: by their bits, so that NaN equals NaN, and 0.0 does not equal -0.0.
-Nulls are values like others here. Whether they stand for a key is for the caller to say: see `null_keys`.
+Nulls are values like others here. The caller decides whether they match: see `null_keys`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ListIndex:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The distinct keys of some rows, numbered from 0. Made by `index_keys`.
+    """The distinct keys of some rows, numbered from 0. `index_keys` makes it.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class KeyIndex:
     leaves : tuple of FlatIndex or ListIndex
         The distinct values of every leaf of these columns.
     pairs : tuple of int64[num_pairs]
-        For every leaf but the first: which pairs of a number of the leaves before it and one of its own there are,
+        For every leaf except the first, the existing pairs of a number of the preceding leaves and one of its own,
         ascending.
     """
 
@@ -102,7 +102,7 @@ class KeyIndex:
         Parameters
         ----------
         rows : pa.Table
-            With the columns of the key, of the same types.
+            The key columns, of the same types.
         """
         columns = _leaves(rows, self.names)
         numbers = self.leaves[0].find(columns[0])
@@ -174,14 +174,14 @@ class RowsByKey:
         return found
 
     def pairs(self, numbers: Numbers, max_pairs: int) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield which places of `numbers` go with which rows, ascending by place.
+        """Yield the pairs of indices into `numbers` and matching rows, ascending by index.
 
         Parameters
         ----------
         numbers : int64[num_places]
             Numbers of keys; -1 for none.
         max_pairs : int
-            About as many are yielded at once; all pairs of one place come together.
+            Approximate number of pairs to yield at once; all pairs of one index come together.
         """
         counts = self.counts(numbers)
         ends = np.cumsum(counts)
@@ -198,7 +198,7 @@ class RowsByKey:
 
 
 def group_rows(numbers: Numbers, num_keys: int) -> RowsByKey:
-    """Group rows by the numbers of their keys, `int64[num_rows]`, -1 for those that have none."""
+    """Group rows by key number, `int64[num_rows]`, -1 for rows without a key."""
     order = np.argsort(numbers, kind="stable")
     order = order[int((numbers < 0).sum()) :]
     counts = np.bincount(numbers[order], minlength=num_keys)
@@ -211,7 +211,7 @@ def _join(left: Numbers, right: Numbers, num_right: int) -> Numbers:
 
 
 def _search(ascending: Numbers, wanted: Numbers) -> Numbers:
-    """Return where numbers stand among others; -1 for those that do not, as -1 itself does not."""
+    """Return the indices of numbers among others; -1 for missing ones, and for -1 itself."""
     if not ascending.size:
         return np.full(wanted.size, _ABSENT, np.int64)
     places = np.minimum(np.searchsorted(ascending, wanted), ascending.size - 1)

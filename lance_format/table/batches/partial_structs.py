@@ -1,6 +1,6 @@
-"""Structs of which data gives some fields, and a table keeps the others: each field is a column of its own, as it were.
+"""Partial structs: data gives some fields, and a table keeps the others, as if each field were a separate column.
 
-A row of the result is null if neither side has a struct; where only one side has, the fields of the other are null.
+A row of the result is null if neither side has a struct. If only one side has one, the fields of the other are null.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def _lacks_fields(wanted: pa.DataType, given: pa.DataType) -> bool:
 
 
 def overlay(kept: pa.RecordBatch, values: pa.Table, partial: Mapping[str, pa.StructType]) -> pa.Table:
-    """Return values with what was kept in the place of fields that were not given.
+    """Return values with kept ones in place of fields that were not given.
 
     Parameters
     ----------
     kept : pa.RecordBatch
-        With these columns, of as many rows.
+        The kept values of these columns, with as many rows.
     values : pa.Table
-        It has all fields, those not given as nulls.
+        New values with all fields, null where not given.
     partial : mapping of str to pa.StructType
-        See `find_partial`; other columns stay as they are.
+        See `find_partial`; other columns are unchanged.
     """
     for name, given in partial.items():
         index = values.schema.get_field_index(name)

@@ -10,7 +10,7 @@ from lance_format.errors import SchemaMismatchError
 
 
 def of_equal_size(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches in batches of `num_rows` rows, the last of which may have fewer."""
+    """Yield the rows of batches in batches of `num_rows` rows; the last may have fewer."""
     pieces: list[pa.RecordBatch] = []
     lacking = num_rows
     for batch in batches:
@@ -26,7 +26,7 @@ def of_equal_size(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the first rows of batches, of which no more are asked for than needed."""
+    """Yield the first rows of batches, without reading more batches than needed."""
     while num_rows and (batch := next(batches, None)) is not None:
         yield batch.slice(0, num_rows)
         num_rows -= min(num_rows, batch.num_rows)

@@ -1,4 +1,4 @@
-"""Compaction: small fragments become large ones, and deleted rows and dropped columns go from the files.
+"""Compaction: combines small fragments, and removes deleted rows and dropped columns from the files.
 
 It has three steps, which may run on different machines: a plan, which is a value; tasks, each of which writes some
 adjacent fragments anew; and one commit. Rows stay in their order within a task. What is rewritten at all follows the
@@ -91,7 +91,7 @@ class RewriteResult:
 
     @property
     def old_fragments(self) -> list[FragmentMetadata]:
-        """The fragments that were written anew."""
+        """The rewritten fragments."""
         return list(self.group.old_fragments)
 
     @property
@@ -101,7 +101,7 @@ class RewriteResult:
 
     @property
     def new_fragments(self) -> list[FragmentMetadata]:
-        """Those that take their place."""
+        """Their replacements."""
         return list(self.group.new_fragments)
 
     @property
@@ -181,7 +181,7 @@ class CompactionTask(ChangeTask[RewriteResult]):
 
     @property
     def number(self) -> int:
-        """Number that tells the tasks of the plan apart: the id of the first fragment."""
+        """Number of the task within the plan: the id of the first fragment."""
         return _number(self.fragments)
 
     def run(self, table: TableVersion) -> RewriteResult:
@@ -225,7 +225,7 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
     tasks: list[CompactionTask]
 
     def operation(self, draft: Draft, results: Sequence[RewriteResult]) -> Rewrite | None:
-        """Put the new fragments in the place of the old ones."""
+        """Replace the old fragments by the new ones."""
         del draft
         return _rewrite_of(results)[0] if results else None
 
@@ -287,7 +287,7 @@ def _refusing(what: str) -> Iterator[None]:
 
 
 def _identity(found: Mapping[str, Any]) -> tuple[int, str]:
-    """Return the version that was compacted, and the uuid of the plan; what pylance made stands for itself."""
+    """Return the compacted version, and the uuid of the plan; results of pylance have their own."""
     version = found["read_version"]
     if type(version) is not int or version < 1:
         raise InvalidInputError(f"read_version is {version!r}")
@@ -303,21 +303,21 @@ def plan_compaction(table: TableVersion, options: CompactionOptions) -> Compacti
 
 
 def commit_rewrites(table: TableVersion, results: Sequence[RewriteResult]) -> TableVersion:
-    """Replace the fragments of tasks of one plan by what their execution wrote; doing so again changes nothing.
+    """Commit the results of tasks of one plan; committing them again changes nothing.
 
     Parameters
     ----------
     table : TableVersion
         Any version of the table.
     results : sequence of RewriteResult
-        Of all tasks, or of some.
+        Results of all tasks or some.
 
     Raises
     ------
     InvalidInputError
-        If they are of different plans.
+        If they belong to different plans.
     CommitConflictError
-        If others changed the rows meanwhile.
+        If other writers changed the rows concurrently.
     """
     if not results:
         return table
@@ -331,7 +331,7 @@ def _number(fragments: Sequence[FragmentMetadata]) -> int:
 
 
 def _rewrite_of(results: Sequence[RewriteResult]) -> tuple[Rewrite, str]:
-    """Return what commits the results of tasks of one plan, and the uuid of the transaction."""
+    """Return the operation of the results of one plan, and the uuid of the transaction."""
     plans = {(result.uuid, result.read_version) for result in results}
     if len(plans) > 1:
         raise InvalidInputError("the results are of different plans; commit those of each plan together")

@@ -10,7 +10,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 
 def find_candidates(table: TableVersion, options: CompactionOptions) -> Iterator[list[FragmentMetadata]]:
-    """Yield adjacent fragments, those of one task together, until a limit of what is compacted at once is reached."""
+    """Yield groups of adjacent fragments, one per task, up to the limits of a compaction."""
     target_rows = options.target_rows_per_fragment
     parts = (part for group in _worthwhile(table, options) for part in _split(table, group, target_rows))
     return _within_limits(table, parts, options)
@@ -19,7 +19,7 @@ def find_candidates(table: TableVersion, options: CompactionOptions) -> Iterator
 def _within_limits(
     table: TableVersion, parts: Iterator[list[FragmentMetadata]], options: CompactionOptions
 ) -> Iterator[list[FragmentMetadata]]:
-    """Yield parts until the next one exceeded a limit of what is compacted at once."""
+    """Yield parts up to the limits of a compaction."""
     nothing = table.manifest.schema.select([])
     num_fragments = num_rows = num_bytes = 0
     for part in parts:
@@ -36,9 +36,9 @@ def _within_limits(
 
 
 def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[list[FragmentMetadata]]:
-    """Yield adjacent fragments that are to be rewritten together.
+    """Yield groups of adjacent fragments to rewrite together.
 
-    Those that different indices cover stay apart: an index covers a fragment as a whole or not at all.
+    Fragments that different indices cover are not combined: an index covers a fragment completely or not at all.
     """
     group: list[FragmentMetadata] = []
     group_indices: list[str] = []

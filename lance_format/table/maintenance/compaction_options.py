@@ -54,16 +54,16 @@ class CompactionOptions:
     materialize_deletions : bool
         Whether to rewrite fragments for their deleted rows alone.
     materialize_deletions_threshold : float
-        The fraction of a fragment's rows that has to be deleted for that.
+        The minimum fraction of deleted rows for that.
     batch_size : int
-        The most rows that are read at once.
+        Maximum number of rows to read at once.
     max_source_fragments, max_source_rows, max_source_bytes : int, optional
-        How many fragments, rows that are not deleted, and bytes of data files are rewritten at most, from the first
-        fragments on; without limit if not given.
+        Maximum numbers of fragments, live rows, and bytes of data files to rewrite, from the first fragments on. By
+        default there is no limit.
     excluded_fragment_ids : frozenset of int
-        Fragments that stay as they are.
+        Fragments to leave alone.
     data_storage_version : str, optional
-        Of the files that are written; that of the table, which stays, if not given.
+        File format version of the new files, by default that of the table. The table's own stays.
     """
 
     target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
@@ -108,7 +108,7 @@ class CompactionOptions:
         return cls(**values)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold of the options, with those that only pylance has as it has them by default."""
+        """Return the options as JSON values, with pylance's defaults for options that only it has."""
         return {**_OTHERS, **dataclasses.asdict(self), "excluded_fragment_ids": sorted(self.excluded_fragment_ids)}
 
     @classmethod
@@ -134,11 +134,11 @@ class CompactionOptions:
 
 
 def _is_tuning(name: str, value: Any) -> bool:
-    """Return whether an option, of pylance, says how to compact and not what."""
+    """Return whether an option is a tuning option of pylance."""
     if name == "defer_index_remap" and value:
         raise NotSupportedError("defer_index_remap is not supported: indices are never remapped")
     if name == "compaction_mode" and value == "force_binary_copy":
-        raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded anew")
+        raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded again")
     return name in _TUNING
 
 

@@ -1,4 +1,4 @@
-"""Copying a version of a table, with all files that it needs, to another place, where it becomes a table of its own."""
+"""Copy of a version of a table, with all files that it needs, to another directory as a separate table."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ def deep_clone(
     reference: Reference,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Copy a version of a table to another place.
+    """Copy a version of a table to another directory.
 
     Parameters
     ----------
     table : TableVersion
     target : str or path
-        Where the copy is to be. Its first version has the number of the one that is copied.
+        Directory of the copy. Its first version has the number of the copied one.
     reference : int, str, or tuple of (str or None) and (int or None)
-        Which version; see `lance_format.table.versions.checkout`.
+        The version to copy; see `lance_format.table.versions.checkout`.
     storage_options : mapping of str to str, optional
-        For the target.
+        Options of the target's storage.
 
     Raises
     ------
     DatasetExistsError
-        If there is a table already.
+        If the target already holds a table.
     VersionNotFoundError
         If there is no such version.
     DatasetNotFoundError
-        If a file of it is gone. There is no table at the target then; running it again goes on with what was copied.
+        If a file of the version is missing. There is no table at the target then; another call continues the copy.
     NotSupportedError
-        If the version keeps row ids in files of their own.
+        If the version keeps row ids in separate files.
     """
     source = check_out(table, reference)
     if is_detached(source.manifest.version):
@@ -72,7 +72,7 @@ def deep_clone(
     try:
         create_first_version(store, root, _first_manifest(source))
     except ObjectExistsError as error:
-        raise DatasetExistsError(f"another writer has made the table {root} meanwhile") from error
+        raise DatasetExistsError(f"another writer has created the table {root} concurrently") from error
 
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
@@ -90,7 +90,7 @@ def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> Non
         reader = source.open_reader(path)
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
-            f"{path} is gone, which the version that is to be cloned needs; if a cleanup has removed it, clone another"
+            f"{path} is missing, which the cloned version needs; if a cleanup has removed it, clone another"
         ) from error
     try:
         write_chunks(target, copy, read_chunks(reader))
@@ -117,7 +117,7 @@ def _first_manifest(source: TableVersion) -> Manifest:
         message=message,
     )
     identity = str(uuid.uuid4())
-    # The numbers go on where it starts; what was before is not its history.
+    # The numbers continue from the version where it starts; earlier versions are not its history.
     before = dataclasses.replace(manifest, version=manifest.version - 1, transaction_file="", ancestors=b"")
     return make_successor(
         before,
@@ -135,7 +135,7 @@ def _check_row_ids(manifest: Manifest) -> None:
         for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
             if isinstance(sequence, ExternalFile):
                 raise NotSupportedError(
-                    f"fragment {fragment.id} has its row ids in a file of their own; compact the table, and clone that"
+                    f"fragment {fragment.id} has its row ids in a separate file; compact the table, and clone that"
                 )
 
 

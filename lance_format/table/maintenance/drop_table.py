@@ -9,26 +9,26 @@ from lance_format.table.versions.history import load_history
 
 
 def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False) -> None:
-    """Delete a table: its versions, branches and tags, and whatever else is below its directory.
+    """Delete a table: its versions, branches and tags, and all other files below its directory.
 
-    The manifests go last, the latest one at the end, so that what was interrupted can be run again. Nobody may use the
-    table meanwhile.
+    Manifests are deleted last, the latest one at the end, so that an interrupted call can be repeated. The table must
+    not be in use.
 
     Parameters
     ----------
     store : ObjectStore
     root : str
     ignore_not_found : bool
-        Whether it is no error that there is nothing.
+        Whether to return silently if the directory does not exist.
 
     Raises
     ------
     DatasetNotFoundError
-        If there is no table. Nothing was deleted, even if there is something else.
+        If the directory holds no table. Nothing is deleted, even if it holds other files.
     InvalidInputError
-        If it is a branch.
+        If the directory is that of a branch.
     CorruptFileError, NotSupportedError
-        If its latest version cannot be read, so that it is not certain what this is.
+        If the latest version cannot be read, so that it may not be a table.
     """
     history = load_history(store, root)
     if not history.names:
@@ -46,6 +46,6 @@ def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False)
     paths = [info.path for info in store.list_tree(root)]
     for path in (*sorted(set(paths) - set(manifests)), *manifests[:-1]):
         store.delete(path)
-    store.remove_empty_tree(root)  # All but the directory of the latest manifest, by which the table is known.
+    store.remove_empty_tree(root)  # All except the directory of the latest manifest, which identifies the table.
     store.delete(manifests[-1])
     store.remove_empty_tree(root)

@@ -74,7 +74,7 @@ def _tracked(table: TableVersion, min_version: int, progress: Progress | None) -
 def list_named_files(
     manifest: Manifest, root: str, store: ObjectStore, known: dict[str, list[str]] | None = None
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the directories of the files that a version names, their paths there, and what they are.
+    """Yield the directories, the relative paths and the kinds of the files that a version names.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def list_named_files(
         The path of the table, or of its branch, in the store.
     store : ObjectStore
     known : dict of str to list of str, optional
-        The files of indices that have been listed, by their directories; added to.
+        Listed files of indices by directory. New listings are added.
     """
     known = {} if known is None else known
     if manifest.transaction_file:

@@ -13,7 +13,7 @@ from lance_format.table.format.manifest import MAX_MANIFEST_BYTES
 def migrate_manifest_names(store: ObjectStore, root: str) -> None:
     """Rename all manifests of scheme V1.
 
-    Nobody else may read or write the table meanwhile. Running it again completes what was interrupted.
+    The table must not be in use by others. Call it again to complete an interrupted call.
 
     Raises
     ------

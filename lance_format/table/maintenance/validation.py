@@ -1,4 +1,4 @@
-"""Checking a version of a table: that its files are there, and hold what the manifest says."""
+"""Validation of a version of a table: its files exist and agree with the manifest."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lance_format.table.versions.table_version import TableVersion
 def validate(table: TableVersion) -> None:
     """Check a version of a table, without reading the values of its rows.
 
-    Fragments have distinct ids in ascending order. Their data files are there, have the size and the number of rows
-    that the manifest says, and their metadata can be read. Deletion files name rows of their fragment. In tables with
-    stable row ids every live row has an id of its own, that has been given out, and a version that made and changed it.
+    Fragments have distinct ids in ascending order. Their data files exist, have the size and the number of rows in the
+    manifest, and their metadata can be read. Deletion files name rows of their fragment. In tables with stable row ids
+    every live row has a unique, assigned id, and versions that created and last updated it.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def validate(table: TableVersion) -> None:
     CorruptFileError
         At the first contradiction.
     DatasetNotFoundError
-        If a file is gone.
+        If a file is missing.
     """
     manifest = table.manifest
     ids = [fragment.id for fragment in manifest.fragments]

@@ -15,17 +15,17 @@ from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence
 from lance_format.table.row_ids.runs import Positions, Runs, U64Array
 
-_MAX_ROWS = 2**32  # A row's address has 32 bits for its fragment, and 32 for its place in it.
+_MAX_ROWS = 2**32  # A row's address has 32 bits for its fragment, and 32 for its offset there.
 
 
 class RowIdIndex:
-    """Finds rows by their ids.
+    """Index from row ids to rows.
 
     Parameters
     ----------
     fragments : iterable of (int, RowIdSequence, int64[n])
-        For every fragment its id, the ids of its rows, and the offsets of those that are deleted: ascending and
-        distinct. A row that was moved has its id in two fragments, and is deleted in one of them.
+        For every fragment its id, the ids of its rows, and the ascending and distinct offsets of deleted rows. A moved
+        row has its id in two fragments, and is deleted in one of them.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class RowIdIndex:
 def row_addresses(fragment_ids: Positions, row_offsets: Positions) -> U64Array:
     """Return the addresses, `uint64[n]`, of rows at some offsets, `int64[n]`, of some fragments, `int64[n]`.
 
-    The upper 32 bits tell the fragment, the lower ones the place in it.
+    The upper 32 bits are the fragment id, the lower ones the offset in the fragment.
     """
     return (fragment_ids.astype(np.uint64) << np.uint64(32)) | row_offsets.astype(np.uint64)
 

@@ -1,8 +1,8 @@
-"""Row ids: what a row of a table with stable row ids is called, wherever it is moved.
+"""Row ids: identities of the rows of a table with stable row ids, which survive moves.
 
-Every fragment lists the ids of its rows in their order, deleted rows included, as segments. A fragment that was
-appended has one range; one that compaction wrote has about one segment for each fragment that went into it; one that a
-merge of the reference wrote has a range for almost every row.
+Every fragment lists the ids of its rows in their order, deleted rows included, as segments. An appended fragment has
+one range. A compacted one has about one segment per source fragment. One that a merge of the reference wrote has a
+range for almost every row.
 
 Source: `RowIdSequence` in `rowids.proto` of the specification.
 """
@@ -30,7 +30,7 @@ _WHAT = "the row id sequence"
 class RowIdSequence:
     """The ids of rows, in their order.
 
-    Nothing expands before it is asked for: a sequence takes the memory of its serialization, and a range none.
+    Segments expand on demand: a sequence takes the memory of its serialization, and a range none.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ class RowIdSequence:
         return self._of(kept)
 
     def slice(self, start: int, stop: int) -> RowIdSequence:
-        """Return the ids of the rows from `start` up to `stop`, all segments encoded anew, in the fewest bytes.
+        """Return the ids of the rows `start <= row < stop`, with all segments re-encoded in the fewest bytes.
 
         Raises
         ------
         InvalidInputError
-            If these are no rows of the sequence.
+            If the sequence lacks one of these rows.
         """
         check_slice(start, stop, len(self), "row ids")
         pieces = []
@@ -157,7 +157,7 @@ class RowIdSequence:
             first = last
 
     def _split(self, positions: Positions) -> Iterator[tuple[U64Segment, int, int, Positions]]:
-        """Yield for every segment from where up to where ascending positions are its own, and these within it."""
+        """Yield for every segment the range of ascending positions that belong to it, and these positions within it."""
         bounds = list(self._bounds())
         size = bounds[-1][2] if bounds else 0
         if positions.size and not (positions[0] >= 0 and positions[-1] < size):

@@ -1,8 +1,8 @@
-"""Row versions: which version of a table made each row of a fragment, and which one changed it last.
+"""Row versions: the versions of a table that created and last updated each row of a fragment.
 
 A fragment has one sequence for each of the two, deleted rows included: runs of rows, each with a version. A run's span
-is a segment, of which only the number of values counts. Writers give it the offsets of its rows, but what compaction
-writes does not start at the run's first row.
+is a segment; only its number of values matters. Writers store the offsets of the rows, but those that compaction writes
+do not start at the run's first row.
 
 Source: `RowDatasetVersionSequence` in `rowids.proto` of the specification.
 """

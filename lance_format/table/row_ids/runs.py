@@ -61,13 +61,13 @@ class Runs(NamedTuple):
         return Runs(self.take(begins[some]), (ends - begins)[some])
 
     def without(self, positions: Positions) -> Runs:
-        """Return what is left without some positions, `int64[n]`, ascending and distinct."""
+        """Return the runs without some positions, `int64[n]`, ascending and distinct."""
         begins, lengths = self.intervals_without(positions)
         return Runs(self.take(begins), lengths)
 
     def intervals_without(self, positions: Positions) -> tuple[Positions, Positions]:
-        """Return where the runs of what is left without some positions begin, and how long they are."""
-        # Every run and every removed position ends one interval of what is left, and starts the next one.
+        """Return the starts and lengths of the intervals that remain without some positions."""
+        # Every run and every removed position ends one remaining interval, and starts the next one.
         firsts = self._first_positions()
         begins = np.sort(np.concatenate((firsts, positions + 1)))
         lengths = np.sort(np.concatenate((firsts + self.lengths, positions))) - begins
@@ -88,6 +88,21 @@ def check_ascending(positions: Positions) -> None:
 
 
 def check_slice(start: int, stop: int, size: int, what: str) -> None:
-    """Raise `InvalidInputError` unless rows from `start` up to `stop` are part of a sequence of `size`."""
+    """Check that a range of rows lies within a sequence.
+
+    Parameters
+    ----------
+    start, stop : int
+        The range.
+    size : int
+        Length of the sequence.
+    what : str
+        Kind of its items, for the message.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not.
+    """
     if not 0 <= start <= stop <= size:
         raise InvalidInputError(f"rows {start} to {stop} of a sequence of {size} {what} are asked for")

@@ -63,9 +63,9 @@ def serialize_segments(segments: Iterable[U64Segment]) -> list[rowids_pb2.U64Seg
 
 
 def refuse_unknown_fields(message: Message, what: str) -> None:
-    """Raise `CorruptFileError` if a message has fields that are not known, or of another wire type than they should be.
+    """Raise `CorruptFileError` if a message has unknown fields, or fields of a wrong wire type.
 
-    Without them the rest would still parse, to other integers.
+    The rest would still parse, to other integers.
     """
     size = message.ByteSize()
     message.DiscardUnknownFields()

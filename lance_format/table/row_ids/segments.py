@@ -92,7 +92,7 @@ class U64Segment(ABC):
         return self.runs().take(positions)
 
     def slice(self, start: int, stop: int) -> U64Segment:
-        """Return the segment of the positions from `start` up to `stop`, encoded anew."""
+        """Return the segment of the positions `start <= position < stop`, re-encoded."""
         return choose_segment(self.runs().slice(start, stop))
 
     def without(self, positions: Positions) -> U64Segment:
@@ -119,9 +119,9 @@ class Range(U64Segment):
 
 @dataclass(frozen=True, slots=True)
 class Ranges(U64Segment):
-    """Several ranges, one after the other; each is stored as a segment of its own.
+    """Several ranges, one after the other; each is stored as a separate segment.
 
-    Merging a few rows leaves a range for almost every row, and this makes one object of them.
+    Merging a few rows leaves a range for almost every row; this class holds them in one object.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Ranges(U64Segment):
         return self._encode(self.runs().without(positions))
 
     def _encode(self, runs: Runs) -> U64Segment:
-        """Encode ranges anew, unless that takes more memory than they do."""
+        """Re-encode ranges, unless that takes more memory."""
         if not runs.starts.size:
             return Range(0, 0)
         size = min(_sizes(runs)) if _ascending(runs) else 8 * int(runs.lengths.sum())
@@ -177,7 +177,7 @@ class Ranges(U64Segment):
 
 @dataclass(frozen=True, slots=True)
 class RangeWithHoles(U64Segment):
-    """All integers from `start` up to `stop` but for some, which are listed in ascending order."""
+    """All integers `start <= value < stop`, except holes, which are listed in ascending order."""
 
     start: int
     stop: int
@@ -270,9 +270,9 @@ def _ascending(runs: Runs) -> bool:
 
 
 def _sizes(runs: Runs) -> tuple[int, int, int]:
-    """Reckon the bytes of ascending integers as a range with holes, with a bitmap, and as an array.
+    """Estimate the bytes of ascending integers as a range with holes, with a bitmap, and as an array.
 
-    A hole takes 4 bytes, 8 bits take one, and an integer takes 2, whatever they take in the end.
+    The estimate counts 4 bytes per hole, one per 8 bits, and 2 per integer, independent of the final encoding.
     """
     slots, count = int(runs.lasts()[-1]) - int(runs.starts[0]) + 1, int(runs.lengths.sum())
     return 4 * (slots - count), -(-slots // 8), 2 * count
