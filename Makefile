@@ -39,13 +39,13 @@ else
 	$(PYTEST) tests/spark
 endif
 
-# PySpark 4.1 and 4.2 leave sockets open, which Python warns of.
+# PySpark 4.1 and 4.2 leave sockets open, of which Python warns when it collects them.
 matrix: java $(SPARKS:%=$(VENV)-spark-%/.test)
 	@set -e; for spark in $(SPARKS); do \
 	  echo "Spark $$spark"; \
 	  export PYSPARK_PYTHON=$(CURDIR)/$(VENV)-spark-$$spark/bin/python; \
 	  export PYSPARK_DRIVER_PYTHON=$$PYSPARK_PYTHON; \
-	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) -W ignore::ResourceWarning $(or $(ARGS),tests/spark); \
+	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
 	done
 
 lint: $(VENV)/.dev
