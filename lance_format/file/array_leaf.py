@@ -1,8 +1,7 @@
-"""A leaf of a column in file format 2.0: lists are columns of their own, whose items are the rows of the next column.
+"""A leaf of a column in file format 2.0: lists are separate columns, whose items are the rows of the next column.
 
-Reading goes down the path from the top-level field to the leaf: of the rows that are wanted of the column of a list,
-its ends say which rows are wanted of the column below. Pages of the columns end wherever they do. Structs have a column
-too, which holds nothing: structs are never null.
+Reading descends from the top-level field to the leaf: the ends of the requested lists give the rows to read of the
+column below. Page boundaries of the columns are independent. Structs have an empty column too: structs are never null.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ class ArrayLeaf:
         sizes = self._values.size_bytes.astype(np.float64)
         rows = self._values.first_items
         for lists in reversed(self._lists):
-            # The bytes of the items up to any item, about, tell those of the items of each page.
+            # Approximate bytes of the items before each item give those of the items of each page.
             ends = np.interp(lists.first_items, rows, np.concatenate([[0.0], np.cumsum(sizes)]))
             sizes = lists.pages.size_bytes + np.diff(ends)
             rows = lists.pages.first_items
@@ -219,7 +218,7 @@ def _first_items(pages: ColumnPages, below: ColumnPages) -> Counts:
 
 
 def _by_page(pages: ColumnPages, ranges: RowRanges) -> list[tuple[int, RowRanges]]:
-    """Return the parts of ranges that lie in each page, counted from its first row, without those that have none."""
+    """Return the parts of ranges in each page, counted from its first row, without pages that have none."""
     if ranges.count == 0:
         return []
     first = int(pages.first_items.searchsorted(ranges.begins[0], "right")) - 1
@@ -262,7 +261,7 @@ def _wrap_in_structs(array: pa.Array) -> pa.Array:
 
 
 def _wrap_in_lists(extents: Extents, items: list[pa.Array], field: Field) -> list[pa.Array]:
-    """Put items into lists; several arrays where the offsets of one, or those of its items, would overflow."""
+    """Wrap items in lists; return several arrays if the offsets of one, or of its items, would overflow."""
     count = extents.offsets.size - 1
     large = has_large_offsets(field)
     fits = large or int(extents.offsets[-1] - extents.offsets[0]) <= MAX_OFFSET

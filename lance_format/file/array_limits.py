@@ -43,7 +43,7 @@ def rows_that_fit(arrays: Sequence[pa.Array], num_rows: int) -> int:
 
 
 def _parts(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield an array and what is inside of it, down to the leaf."""
+    """Yield an array and its nested arrays, down to the leaf."""
     yield array
     if pa.types.is_struct(array.type):
         for index in range(array.type.num_fields):

@@ -27,7 +27,7 @@ NULL_STRUCTS = "null structs, which file format 2.0 cannot hold; write 2.1, or m
 
 
 def array_shape(leaf: Leaf) -> ArrayShape:
-    """Return what the values of a leaf are like.
+    """Return the shape of the values of a leaf.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def take_apart(array: pa.Array, leaf: Leaf) -> DecodedArray:
 
 
 def _take_apart(array: pa.Array, outer: Validity | None) -> DecodedArray:
-    """Take apart values of which those that are not valid by `outer` belong to nothing."""
+    """Take apart values; those that are not valid by `outer` are ignored."""
     own = validity_of(array)
     valid = own if outer is None else outer if own is None else own & outer
     validity = None if own is None else pack_validity(own)

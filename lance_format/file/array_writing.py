@@ -69,15 +69,15 @@ def _is_struct(field: Field) -> bool:
 
 
 class ArrayWriting:
-    """Writes the columns of a field; see `ColumnWriting`.
+    """Writer of the columns of a field; see `ColumnWriting`.
 
     Parameters
     ----------
     top : Field
-        With descriptions in place of blobs.
+        The field with descriptions in place of blobs.
     defaults : EncodingDefaults
     version : FileVersion
-        Ignored: there is one that has array encodings.
+        Ignored: only one version has array encodings.
     write_buffer : callable
     """
 
@@ -109,9 +109,9 @@ class ArrayWriting:
         self._write(self._top, array)
 
     def _write(self, node: _Node, array: pa.Array) -> None:
-        """Write rows of a field, and those of the fields below it.
+        """Write rows of a field and of the fields below it.
 
-        Of lists there may be no items at all; pylance expects pages for them nevertheless.
+        Lists may have no items at all; pylance expects pages for them nevertheless.
         """
         if not node.field.nullable and array.null_count:
             raise SchemaMismatchError(f"field {node.field.name!r} of column {node.name!r} must not be null, but is")

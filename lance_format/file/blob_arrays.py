@@ -21,14 +21,14 @@ from lance_format.file.leaf_arrays import as_stored, bitmap, offsets_of, validit
 from lance_format.structural.rep_def import Validity
 
 INLINE, PACKED, DEDICATED, EXTERNAL = 0, 1, 2, 3
-"""Where a payload is: in the data file, in a file that it shares, in a file of its own, or at a URI."""
+"""Location of a payload: in the data file, in a shared file, in a separate file, or at a URI."""
 
 Replace: TypeAlias = Callable[[pa.Array, Field], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """Places of the payloads of rows.
+    """Locations of the payloads of rows.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Descriptions:
         None if no blob is null.
     kinds : uint8[num_rows]
     positions, sizes : uint64[num_rows]
-        0 for what is null.
+        0 for nulls.
     blob_ids : uint32[num_rows]
-        The number of the file besides the data file.
+        The number of the blob file.
     """
 
     valid: Validity | None
@@ -81,15 +81,15 @@ class Descriptions:
 
 
 def replace_blobs(array: pa.Array, field: Field, target: Field, replace: Replace) -> pa.Array:
-    """Return an array with another array in the place of each array of blobs in it.
+    """Replace each array of blobs in an array.
 
     Parameters
     ----------
     array : pyarrow.Array
     field, target : Field
-        Of the array, and of the result.
+        Fields of the array and of the result.
     replace : callable
-        Takes an array of blobs, null where something around it is, and its field in `target`.
+        Takes an array of blobs, null where a parent is null, and its field in `target`.
 
     Raises
     ------
@@ -114,15 +114,15 @@ def replace_blobs(array: pa.Array, field: Field, target: Field, replace: Replace
 
 
 def payload_sizes(array: pa.Array, field: Field, most: int) -> Counts:
-    """Return how many bytes the payloads of each row have; of a single one, `most` at most.
+    """Return the bytes of the payloads of each row, counting at most `most` per payload.
 
     Parameters
     ----------
     array : pyarrow.Array
-        With descriptions in place of blobs.
+        An array with descriptions in place of blobs.
     field : Field
     most : int
-        Keeps sums from overflowing, whatever sizes the file states.
+        Limit that keeps sums of sizes in the file from overflowing.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def payload_sizes(array: pa.Array, field: Field, most: int) -> Counts:
 
 
 def _items_of(array: pa.Array, field: Field) -> tuple[pa.Array, Offsets]:
-    """Return the items of lists, and where each list starts among them and the last ends."""
+    """Return the items of lists, and the offsets of the lists."""
     if not field.logical_type.startswith(("list", "large_list")):
         raise NotSupportedError(f"blobs in a {field.logical_type} are not supported")
     offsets = offsets_of(array)
@@ -188,12 +188,12 @@ def payloads_of(array: pa.Array, name: str) -> pa.Array:
 
 
 def as_given(array: pa.Array, field: Field) -> pa.Array:
-    """Return a column in which blobs have the type that the table's field has.
+    """Return a column whose blobs have the type of the table's field.
 
     Parameters
     ----------
     array : pyarrow.Array
-        With whatever `payloads_of` takes in the place of blobs.
+        A column with any input of `payloads_of` in place of blobs.
     field : Field
         Of a table.
     """
@@ -201,7 +201,7 @@ def as_given(array: pa.Array, field: Field) -> pa.Array:
 
 
 def in_form_of(array: pa.Array, field: Field) -> pa.Array:
-    """Return what `payloads_of` takes in the type that a field of blobs has, which is not that of descriptions."""
+    """Convert an input of `payloads_of` to the type of a blob field, which is not that of descriptions."""
     array = as_stored(array)
     arrow_type = field.to_arrow_type()
     if array.type == arrow_type:

@@ -14,10 +14,10 @@ from lance_format.file.blobs import BlobLocation
 
 @checked_methods
 class BlobFile(io.RawIOBase):
-    """The bytes of a blob, of which those are read that are asked for; made by `LanceDataset.take_blobs`.
+    """A blob as a file, which reads only the requested bytes. `LanceDataset.take_blobs` makes it.
 
-    The file in which they are is opened by the first read, and closed by `close`. Wrap it in an `io.BufferedReader` for
-    many small reads.
+    The first read opens the underlying file, and `close` closes it. Wrap it in an `io.BufferedReader` for many small
+    reads.
 
     Parameters
     ----------
@@ -46,12 +46,24 @@ class BlobFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return where the next read starts."""
+        """Return the offset of the next read."""
         self._check_open()
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a place; one after the end is allowed, and reads nothing there."""
+        """Move to an offset. Reads after the end return nothing.
+
+        Parameters
+        ----------
+        offset : int
+        whence : {0, 1, 2}
+            From the start, the current offset or the end; see `io.IOBase.seek`.
+
+        Raises
+        ------
+        InvalidInputError
+            If `whence` is another number, or the offset is negative.
+        """
         self._check_open()
         bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size()}
         if whence not in bases:

@@ -1,7 +1,7 @@
-"""Payloads of blobs: storing them in a data file, and reading those that descriptions name.
+"""Payloads of blobs: storing them in a data file, and reading them by their descriptions.
 
-Payloads of up to some tens of KiB, and all that are written here, are in the data file itself. Others are in files of
-their own or in files that several share, which lie in a directory with the data file's name and are numbered:
+Payloads of up to some tens of KiB, and all that this library writes, are in the data file itself. Others are in
+separate or shared files, which are numbered and lie in a directory with the data file's name:
 
     data/<name of the data file without .lance>/<32 bits of the number, least significant first>.blob
 """
@@ -105,9 +105,9 @@ def store_payloads(array: pa.Array, field: Field, target: Field, write: Callable
     ----------
     array : pyarrow.Array
     field, target : Field
-        As the table has it, and with descriptions.
+        The field of the table, and the same with descriptions.
     write : callable
-        Writes bytes at the next multiple of 64 bytes, and returns where that is.
+        Writes bytes at the next multiple of 64 bytes, and returns that offset.
     """
 
     def store(blobs: pa.Array, described: Field) -> pa.Array:
@@ -163,15 +163,15 @@ class BlobReader:
     def resolve(
         self, arrays: Sequence[pa.Array], described: Sequence[Field], wanted: Sequence[Field]
     ) -> Iterator[list[pa.Array]]:
-        """Read the payloads of some columns, as many rows at a time as are within some tens of MiB, or one.
+        """Read the payloads of some columns, in batches of some tens of MiB, or one row.
 
         Parameters
         ----------
         arrays : sequence of pyarrow.Array
             The same rows of several columns, with descriptions in place of blobs.
         described, wanted : sequence of Field
-            What the columns are, and what they are to be: with bytes, or what the table has, in place of descriptions,
-            or the same.
+            The fields of the columns, and of the results: with bytes, or the table's form, in place of descriptions, or
+            unchanged.
 
         Yields
         ------
@@ -194,14 +194,21 @@ class BlobReader:
             start = stop
 
     def load(self, array: pa.Array, field: Field, target: Field) -> pa.Array:
-        """Return a column with payloads in place of descriptions; itself if there are none, or they are wanted.
+        """Return a column with payloads in place of descriptions.
+
+        Parameters
+        ----------
+        array : pyarrow.Array
+            A column with descriptions.
+        field, target : Field
+            Fields of the column and of the result. The column is returned unchanged if they are equal.
 
         Raises
         ------
         CorruptFileError
             If a payload is not within its file, or two overlap: every row is expected once.
         NotSupportedError
-            If a payload is somewhere else.
+            If a payload is outside of the table's files.
         """
         if field is target:
             return array
@@ -211,7 +218,7 @@ class BlobReader:
             raise locate(error, self._source.path, field.name) from error
 
     def locate(self, array: pa.StructArray) -> list[BlobLocation | None]:
-        """Return where the payload of each description is, None for what is null; raises as `load` does."""
+        """Return the location of the payload of each description, None for nulls; see `load` for the errors."""
         found = Descriptions.parse(array)
         _check_kinds(found)
         self._check_inline(found)
@@ -290,7 +297,7 @@ def _check_within(source: RangeReader, positions: Numbers, sizes: Numbers) -> No
 
 
 def _read_ranges(source: RangeReader, positions: Numbers, sizes: Numbers) -> Bytes:
-    """Read ranges in ascending order, those that nearly touch at once; they must not overlap."""
+    """Read ascending ranges, which must not overlap; nearly adjacent ones are read together."""
     _check_within(source, positions, sizes)
     starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)
     ends = starts + lengths

@@ -1,7 +1,7 @@
-"""The metadata of a column: its pages, their buffers, and how the pages and the column are encoded.
+"""The metadata of a column: its pages, their buffers, and the encodings of the pages and the column.
 
-File format document, "File Structure". Encodings are messages that say their type. Those of pages are layouts from
-format 2.1 on and array encodings in 2.0; that of a column says what its values stand for.
+File format document, "File Structure". Encodings are self-describing messages. Those of pages are layouts from format
+2.1 on and array encodings in 2.0; that of a column describes the meaning of its values.
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ class ColumnMetadata:
 def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMetadata:
     """Parse a column's metadata.
 
+    Parameters
+    ----------
+    data : bytes
+        The serialized message.
+    file_size : int
+        Bytes of the file.
+    version : FileVersion
+
     Raises
     ------
     CorruptFileError
@@ -110,7 +118,7 @@ _EncodingT = TypeVar(
 
 
 def _unpack(encoding: file_pb2.Encoding, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
-    """Return the message of an encoding, which nobody may change."""
+    """Return the message of an encoding, which must not be modified."""
     location = encoding.WhichOneof("location")
     if location != "direct":
         raise NotSupportedError(f"the encoding of a {what} is stored as {location!r}; only 'direct' is read")

@@ -1,4 +1,4 @@
-"""The pages of a column of a file: where they are, and the objects that can be asked for their rows."""
+"""The pages of a column of a file: their locations, and the objects that read their rows."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class ColumnPages:
     ----------
     column : ColumnMetadata
     cache : SearchCache
-        Where pages leave what they need for every read.
+        Cache for the parts of pages that every read needs.
     key : tuple
-        Of the column in the cache.
+        Key of the column in the cache.
 
     Attributes
     ----------
     column : ColumnMetadata
     metadata : list of PageMetadata
     first_items : int64[num_pages + 1]
-        How many rows the pages before each have, and how many all of them; rows of a fixed-size list are its items.
+        Number of rows before each page, and of all rows; rows of a fixed-size list are its items.
     """
 
     def __init__(self, column: ColumnMetadata, cache: SearchCache, key: Key) -> None:
@@ -57,7 +57,15 @@ class ColumnPages:
         return serialized_bytes * _PARSED_BYTES + len(self.metadata) * _PAGE_BYTES
 
     def page(self, index: int, shape: Hashable, parse: Callable[[PageMetadata, CacheSlot], PageT]) -> PageT:
-        """Return a page, whose values are of some shape; it is parsed when it is first asked for.
+        """Return a page, parsed on first use.
+
+        Parameters
+        ----------
+        index : int
+        shape : hashable
+            The shape of its values.
+        parse : callable
+            Builds the page from its metadata and its slot in the cache.
 
         Raises
         ------

@@ -15,18 +15,18 @@ from lance_format.file.nesting import Leaf, leaves_of
 
 @dataclass(frozen=True)
 class ColumnProjection:
-    """A field to read, and where its columns are.
+    """A field to read, and the columns that hold it.
 
-    One projection serves all files that have the field in the same columns: what is found out about it once need not be
-    found out for every file.
+    One projection serves all files that have the field in the same columns, so its derived properties are computed
+    once.
 
     Parameters
     ----------
     field : Field
-        A top-level field; it decides the type and the name of what is returned.
+        A top-level field, which gives the type and the name of the result.
     column_indices : mapping of int to int
-        The column of the file for the field's id and for those of all fields below it; absent or -1 for fields that
-        have no column of their own.
+        Column of the file by the id of the field and of all fields below it; absent or -1 for fields without an own
+        column.
     """
 
     field: Field
@@ -34,7 +34,7 @@ class ColumnProjection:
 
     @cached_property
     def stored(self) -> Field:
-        """The field as files have it: with descriptions in place of blobs; itself if there are none."""
+        """The field in stored form: with descriptions in place of blobs; itself if there are none."""
         return describe(self.field)
 
     @cached_property

@@ -33,7 +33,7 @@ large rows their bytes. Chunks of small rows are decoded as a whole in either ca
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:
-    """A part of the rows that are asked for, and what it will take in memory, about.
+    """A part of the requested rows, and its approximate size in memory.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class LeafPages(Protocol):
     first_rows : int64[num_pages + 1]
         The first row of each page, and the number of all rows.
     size_bytes : int64[num_pages]
-        What each page takes in the file.
+        Bytes of each page in the file.
     """
 
     leaf: Leaf
@@ -77,7 +77,7 @@ class LeafPages(Protocol):
 
     @property
     def size_bytes(self) -> Counts:
-        """What each page takes in the file."""
+        """Bytes of each page in the file."""
 
     def rows_at_once(self, index: int) -> int:
         """Return how many rows of a page to ask for at most, so that an answer stays within some tens of MiB."""
@@ -129,9 +129,14 @@ class ColumnReader:
         return NamedPlan(self.leaf.name, self._pages.plan(index, rows))
 
     def plan_window(self, row: int, stop: int, share: int = 1) -> tuple[int, NamedPlan[list[pa.Array]]]:
-        """Plan the reading of what one answer may hold of the rows from `row` to `stop`; returns where it ends.
+        """Plan the reading of the next rows within the memory limit; return the row where it ends and the plan.
 
-        It holds one part in `share` of what it might if no other column were read.
+        Parameters
+        ----------
+        row, stop : int
+            Range of the remaining rows.
+        share : int
+            Number of columns that share the memory limit.
         """
         index = int(self.first_rows.searchsorted(row, "right")) - 1
         first = int(self.first_rows[index])
@@ -142,7 +147,7 @@ class ColumnReader:
     def plan_rows(self, rows: Counts) -> Iterator[PlannedRows]:
         """Plan the reading of rows that ascend, page by page.
 
-        Where most rows of a stretch are wanted it is read as a range, of which the others are dropped.
+        A stretch with mostly requested rows is read as a range, and the other rows are dropped.
         """
         bounds = np.searchsorted(rows, self.first_rows)
         for index in np.flatnonzero(np.diff(bounds)).tolist():

@@ -31,11 +31,10 @@ def check_packing(field: Field) -> None:
 
 
 def column_indices(schema: Schema, version: FileVersion) -> dict[int, int]:
-    """Return which column of a file holds each field.
+    """Return the column of a file that holds each field.
 
-    In file format 2.0 every field has a column, with those that it consists of behind it. From 2.1 on leaves alone have
-    one, in the order of the schema. A packed struct is one column in either; of a struct without fields it is the
-    struct itself.
+    In file format 2.0 every field has a column, followed by those of its children. From 2.1 on only leaves have one, in
+    the order of the schema. A packed struct is one column in either, and so is a struct without fields.
     """
     indices: dict[int, int] = {}
 

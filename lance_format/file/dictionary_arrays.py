@@ -1,7 +1,7 @@
 """Arrow's dictionary arrays <-> dictionary blocks, and arrays of several dictionaries put together.
 
 Lance stores nulls among the definition levels only, so items that are null, and keys that number them, become null keys
-first. Items that no key numbers are dropped: what is stored is what the column holds.
+first. Items without a key are dropped: only values of the column are stored.
 """
 
 from __future__ import annotations
@@ -62,6 +62,15 @@ def build(
     words: npt.NDArray[np.unsignedinteger], validity: pa.Buffer | None, items: pa.Array, arrow_type: pa.DictionaryType
 ) -> pa.DictionaryArray:
     """Return the array of keys into items.
+
+    Parameters
+    ----------
+    words : unsigned integer[num_values]
+        The keys, arbitrary for nulls.
+    validity : pa.Buffer or None
+        Bitmap of valid keys; None if all are valid.
+    items : pa.Array
+    arrow_type : pa.DictionaryType
 
     Raises
     ------

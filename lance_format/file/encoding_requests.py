@@ -1,7 +1,7 @@
-"""What is asked of the compression of each leaf: by its field, by those it stands in, and by the caller of a writer.
+"""Compression options of each leaf: those of its field, of its parents, and of the caller of a writer.
 
-What cannot be done is refused of new columns. Columns that a table has already may ask for it, because other writers
-let them: then it is left out, with a warning.
+Unsupported options are refused for new columns. Existing columns may have them, because other writers allow them: they
+are ignored, with a warning.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lance_format.file.nesting import Leaf, has_fixed_width, leaves_of
 
 
 def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
-    """Return what is asked of a leaf's compression; what its parents ask holds for it too.
+    """Return the compression options of a leaf, which inherits those of its parents.
 
     Raises
     ------
     InvalidInputError
-        If the caller asks for something that makes no sense.
+        If an option of the caller is invalid.
     """
     path = [part.name for part in leaf.path]
     merged = defaults.of(path)
@@ -65,7 +65,7 @@ def check_requests(fields: Iterable[Field]) -> None:
 
 
 def _check_effect(leaf: Leaf, asked: dict[bytes, bytes]) -> None:
-    """Refuse zstd and LZ4 that are asked of a column by its name where the format has no place for them."""
+    """Refuse zstd and LZ4 that the caller requests for a column, by name, where the format does not allow them."""
     options = CompressionOptions.parse(asked, leaf.name)
     if options.general_scheme is None:
         return

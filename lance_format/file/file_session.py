@@ -84,7 +84,7 @@ class LanceFileSession:
         return sorted(info.path[len(self._root) + 1 :] for info in self._store.list_tree(self._place(path)))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
-        """Return what is in a directory itself."""
+        """List the direct entries of a directory."""
         above = f"{self._place(path)}/"
         below = [info.path[len(above) :] for info in self._store.list_tree(above.rstrip("/"))]
         prefix = above[len(self._root) + 1 :]
@@ -96,12 +96,18 @@ class LanceFileSession:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Read bytes of a file.
 
+        Parameters
+        ----------
+        path : str
+        offset, length : int
+            Byte range within the file.
+
         Raises
         ------
         StorageError
-            If there is no such file.
+            If the file does not exist.
         InvalidInputError
-            If they are not all in it.
+            If the range is not within the file.
         """
         reader = self._store.open_reader(self._place(_check(path)))
         try:
@@ -114,7 +120,7 @@ class LanceFileSession:
             reader.close()
 
     def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
-        """Copy a local file to a path of the session, where it replaces what is there."""
+        """Copy a local file to a path of the session, replacing an existing file."""
         target = self._place(_check(remote_path))
         with _local_errors("read", local_path), Path(local_path).open("rb") as source:
             write_chunks(self._store, target, iter(lambda: source.read(CHUNK_BYTES), b""))
@@ -157,7 +163,7 @@ def _check(path: str) -> str:
 
 @contextlib.contextmanager
 def _local_errors(action: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let what a local file refuses become an error of this library."""
+    """Convert errors of a local file to `StorageError`."""
     try:
         yield
     except LanceError:

@@ -40,7 +40,7 @@ _VERSION = struct.Struct("<HH4s")
 _ENTRY = struct.Struct("<QQ")
 _MAGIC = b"LANC"
 MAX_TAIL_BYTES = 64 * 1024
-"""What is read of the end of a file of which nothing is known."""
+"""Bytes to read of the end of an unknown file."""
 _RANGE_BYTES = 128
 _REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
 _PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
@@ -74,7 +74,16 @@ class RangeTable:
         return itertools.starmap(ByteRange, _ENTRY.iter_unpack(self._data))
 
     def check(self, file_size: int, what: str, offset: int) -> None:
-        """Raise `CorruptFileError` if a range ends after the file; `offset` is where the table is in it."""
+        """Raise `CorruptFileError` if a range ends after the file.
+
+        Parameters
+        ----------
+        file_size : int
+        what : str
+            Kind of the ranges, for the message.
+        offset : int
+            Byte offset of the table in the file.
+        """
         for index, (start, size) in enumerate(_ENTRY.iter_unpack(self._data)):
             if start + size > file_size:
                 raise CorruptFileError(f"{what} {index} ends at byte {start + size}, after the file", offset=offset)
@@ -117,15 +126,15 @@ class FileMetadata:
 
 
 class TailReader:
-    """Serves ranges of a file from its last bytes, as far as they lie there.
+    """Reader that serves ranges of a file from its last bytes if possible.
 
     Parameters
     ----------
     source : RangeReader
     tail : bytes, optional
-        The end of the file, if it has been read already; may be empty.
+        The end of the file if already read; may be empty.
     tail_bytes : int
-        How much of it to read if not.
+        Number of bytes to read otherwise.
     """
 
     def __init__(self, source: RangeReader, tail: bytes | None = None, tail_bytes: int = MAX_TAIL_BYTES) -> None:
@@ -136,7 +145,7 @@ class TailReader:
         self.tail = tail
 
     def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Return the bytes of ranges; those that are not at hand are read at once."""
+        """Return the bytes of ranges; missing ones are read together."""
         tail, start = self.tail, self.source.size_bytes - len(self.tail)
         before = [wanted for wanted in ranges if wanted.offset < start]
         fetched = iter(fetch(self.source, before) if before else ())
@@ -204,7 +213,7 @@ def read_metadata(tail: TailReader, version: FileVersion) -> FileMetadata:
 
 
 def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
-    """Return the schema without places of statistics, the number of rows, and these places."""
+    """Return the schema without the locations of statistics, the number of rows, and these locations."""
     descriptor = _parse_message(data)
     schema = parse_schema(_without_parts_of_blobs(descriptor.schema.fields), descriptor.schema.metadata)
     if descriptor.length > MAX_ROWS or (descriptor.length and not schema.fields):
@@ -218,9 +227,9 @@ _parse_known_descriptor = functools.lru_cache(maxsize=16)(_parse_descriptor)
 
 
 def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.Field]:
-    """Leave out what descriptions of blobs consist of: fields without an id, which follow one that is known by itself.
+    """Drop the child fields of blob descriptions: fields without an id after a field of known type.
 
-    Any other field without an id is left in, for the parser to refuse.
+    Any other field without an id is kept; the parser refuses it.
     """
     kept: list[file_pb2.Field] = []
     parts_left = 0
@@ -256,7 +265,17 @@ def serialize_descriptor(schema: Schema, num_rows: int) -> bytes:
 def serialize_end(
     columns: Sequence[bytes], global_buffers: Sequence[ByteRange], position: int, version: FileVersion
 ) -> bytes:
-    """Return all that follows the global buffers, which end at `position`."""
+    """Return everything after the global buffers.
+
+    Parameters
+    ----------
+    columns : sequence of bytes
+        The serialized metadata of each column.
+    global_buffers : sequence of ByteRange
+    position : int
+        Byte offset of the end of the global buffers.
+    version : FileVersion
+    """
     column_ranges = []
     offset = position
     for column in columns:

@@ -1,7 +1,7 @@
-"""Columns of JSON: stored as JSONB, handed out as text.
+"""Columns of JSON: stored as JSONB, returned as text.
 
-Lance stores what Arrow knows as `arrow.json`, text, under the name `lance.json`. Files hand out what they store; tables
-hand out text again, of the extension type `arrow.json` where PyArrow has it. Writers take either.
+Lance stores Arrow's `arrow.json`, which is text, under the name `lance.json`. Files return the stored form; tables
+return text, of the extension type `arrow.json` if PyArrow has it. Writers accept either.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _leaf_to_jsonb(array: pa.Array) -> pa.Array:
 
 
 def _replace(array: pa.Array, field: Field, replace: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return an array with the JSON in it replaced; what is not as the field is stays."""
+    """Return an array with the JSON in it replaced; parts that do not match the field are unchanged."""
     if field.logical_type == JSON:
         return replace(array)
     kind = array.type
@@ -150,7 +150,7 @@ def _replace_items(array: pa.Array, field: Field, replace: Callable[[pa.Array], 
 
 
 def _renamed(given: pa.Field, made: pa.Array, field: Field | None) -> pa.Field:
-    """Return a field of a type with the type of what was made, and marked as JSONB if it is."""
+    """Return a field of a type with the type of the result, and marked as JSONB if it is."""
     if field is None or field.logical_type != JSON:
         return given.with_type(made.type)
     return given.with_type(made.type).with_metadata(dict(field.metadata))

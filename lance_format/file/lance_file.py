@@ -42,7 +42,7 @@ def stable_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class LanceBufferDescriptor:
-    """Place of a buffer, in bytes."""
+    """Byte range of a buffer."""
 
     position: int
     size: int
@@ -97,7 +97,7 @@ class LanceFileMetadata:
 
 @checked_methods
 class ReaderResults:
-    """Rows that have been asked for; reading them starts when they are used, once."""
+    """Requested rows, which are read once, on first use."""
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self.reader = reader
@@ -113,7 +113,7 @@ class ReaderResults:
 
 @checked_methods
 class LanceFileReader:
-    """Reads a data file; blobs as bytes.
+    """Reader of a data file, which returns blobs as bytes.
 
     Parameters
     ----------
@@ -121,21 +121,21 @@ class LanceFileReader:
         A local path or `file:` URI.
     storage_options : mapping, optional
     columns : sequence of str, optional
-        The columns to read; all by default. A path such as `a.b` reads that field of a struct alone, and returns the
-        struct without its other fields: `lance_format/file/projection.py` has more on paths.
+        The columns to read, by default all. A path such as `a.b` reads only that field of a struct, and returns the
+        struct without its other fields; see `lance_format/file/projection.py`.
     metadata_cache_size_bytes : int, optional
-        What may be kept between reads to find rows sooner; 64 MiB by default, 0 for nothing.
+        Size of the cache that finds rows sooner. 64 MiB by default, 0 for no cache.
 
     Raises
     ------
     CorruptFileError
-        If it is no Lance file, or a truncated one.
+        If the file is not a Lance file, or is truncated.
     NotSupportedError
-        If its version cannot be read.
+        If the version cannot be read.
     StorageError
-        If it cannot be opened.
+        If the file cannot be opened.
     InvalidInputError
-        If there is no such column, or the size of the cache is no size.
+        If a column does not exist, or the size of the cache is invalid.
     """
 
     def __init__(
@@ -163,12 +163,23 @@ class LanceFileReader:
     def read_range(
         self, start: int, num_rows: int, *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16
     ) -> ReaderResults:
-        """Read `num_rows` rows from row `start` on.
+        """Read consecutive rows.
+
+        Parameters
+        ----------
+        start : int
+            The first row.
+        num_rows : int
+            Number of rows.
+        batch_size : int
+            Maximum number of rows per batch.
+        batch_readahead : int
+            Ignored.
 
         Raises
         ------
         InvalidInputError
-            If they are not all in the file.
+            If a row does not exist.
         """
         del batch_readahead
         return self._results(self._reader.read(self._columns, start, start + num_rows, batch_size=batch_size))
@@ -192,7 +203,7 @@ class LanceFileReader:
         return self._results(pieces)
 
     def metadata(self) -> LanceFileMetadata:
-        """Return what the file says of itself."""
+        """Return the metadata of the file."""
         reader = self._reader
         columns = [_describe_column(reader, index) for index in range(reader.num_columns)]
         data = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
@@ -210,7 +221,7 @@ class LanceFileReader:
         )
 
     def file_statistics(self) -> LanceFileStatistics:
-        """Return how many pages and bytes each column has."""
+        """Return the numbers of pages and bytes of each column."""
         pages = [column.pages for column in self.metadata().columns]
         return LanceFileStatistics(
             [
@@ -268,26 +279,26 @@ def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
 
 @checked_methods
 class LanceFileWriter:
-    """Writes a data file; as a context manager it closes the file, or leaves none behind an exception.
+    """Writer of a data file. As a context manager it closes the file, or leaves none after an exception.
 
-    Several threads may write batches, whose rows stay together, in any order.
+    Several threads may write batches. The rows of a batch stay together; the order of batches is undefined.
 
     Parameters
     ----------
     path : str or path
-        A local path or `file:` URI; a file that is there is replaced when this one is closed.
+        A local path or `file:` URI. An existing file is replaced on closing.
     schema : pyarrow.Schema, optional
-        That of the first batch by default.
+        By default that of the first batch.
     data_cache_bytes : int, optional
-        What the rows waiting to become pages may take, shared evenly by all columns; by default 32 MiB,
-        but at most 8 MiB and at least 128 KiB a column.
+        Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 128 KiB
+        per column.
     version : str, optional
         The file format version or an alias; `stable` by default.
     storage_options : mapping, optional
     max_page_bytes : int, optional
-        The largest page, in bytes before compression; 32 MiB by default.
+        Maximum size of a page in bytes before compression, by default 32 MiB.
     encoding, column_encoding : mapping, optional
-        What is asked of compression; see `FileWriter`.
+        Compression options; see `FileWriter`.
 
     Attributes
     ----------

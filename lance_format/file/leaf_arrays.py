@@ -48,9 +48,9 @@ _UNPACKABLE = (NULL_SHAPE, *(ValueShape(bits_per_value=bits) for bits in (0, 1))
 
 
 FIXED_SIZE_LIST_SHAPE = ValueShape()
-"""The shape of fixed-size lists; what their rows are like, each page says by itself."""
+"""The shape of fixed-size lists; each page describes its rows."""
 PACKED_SHAPE = ValueShape()
-"""The shape of packed structs; what their rows are like, each page says by itself."""
+"""The shape of packed structs; each page describes its rows."""
 BLOB_SHAPE = ValueShape()
 """The shape of descriptions that are written in the blob layout."""
 
@@ -285,15 +285,14 @@ def offsets_of(array: pa.Array) -> Offsets:
 
 
 def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
-    """Return the values of an array, which may be a slice.
+    """Return the values of an array or slice.
 
-    Those that are not valid become zeros or empty strings, whatever stood in their place. None for types that have no
-    values.
+    Invalid values become zeros or empty strings. None for types without values.
 
     Raises
     ------
     InvalidInputError
-        If a value is not of its type, such as a string that is no UTF-8.
+        If a value does not fit its type, such as a string that is not UTF-8.
     """
     if pa.types.is_null(array.type) or is_empty_struct(array.type):
         return None
@@ -349,7 +348,7 @@ def _lists_of(array: pa.Array, valid: Validity | None) -> FixedSizeListBlock:
         own = validity_of(array)
         outer = None if valid is None else np.repeat(valid, size)
         if own is not None and outer is not None and (own | ~outer).all():
-            own = None  # Only items of null lists are null, and nobody sees those.
+            own = None  # Only items of null lists are null, and these are invisible.
         levels.append(ListLevel(size, own is not None))
         if own is not None:
             validities.append(np.packbits(own, bitorder="little"))

@@ -127,7 +127,7 @@ class LegacyMetadata(FileMetadata):
         return PageMetadata((ByteRange(position, size),), length, layout)
 
     def _lists(self, field: Field, batch: int, position: int, length: int) -> PageMetadata:
-        """Return the page of lists, whose positions are ends but for the first, which is 0."""
+        """Return the page of lists, whose positions are ends, except the first, which is 0."""
         width = 8 if field.logical_type.startswith("large_list") else 4
         if length == 0 or position + length * width > self.file_size:
             raise CorruptFileError(f"a page of lists of field {field.name!r} has {length} positions at byte {position}")
@@ -149,7 +149,7 @@ class LegacyMetadata(FileMetadata):
 
 
 def _size_of(arrow_type: pa.DataType, length: int) -> int:
-    """Return the bytes of a page that stand at its position."""
+    """Return the size in bytes of a page at its position."""
     if pa.types.is_null(arrow_type):
         return 0
     if pa.types.is_dictionary(arrow_type):
@@ -222,7 +222,7 @@ def _read_statistics(
 
 
 def _locate_items(field: file_pb2.Field, file_size: int) -> ByteRange:
-    """Return where the items of a dictionary start, and how many they are."""
+    """Return the offset and the number of the items of a dictionary."""
     offset, length = field.dictionary.offset, field.dictionary.length
     if not 0 <= offset <= file_size or not 0 <= length <= file_size * 8:
         raise CorruptFileError(f"the dictionary of field {field.name!r} has {length} items at byte {offset}")
@@ -238,7 +238,7 @@ def _read_page_table(tail: TailReader, position: int, num_fields: int, num_batch
 
 
 def _read_message(tail: TailReader, position: int) -> bytes:
-    """Return the bytes of a message, which stand after their number."""
+    """Return the bytes of a length-prefixed message."""
     file_size = tail.source.size_bytes
     if position + _SIZE.size > file_size:
         raise CorruptFileError("a message of the end of the file lies after it", offset=position)

@@ -1,9 +1,9 @@
-"""Nested columns and their leaves: taking arrays apart for writing, putting them together again.
+"""Nested columns and their leaves: taking arrays apart for writing, joining them on reading.
 
-Every leaf of a struct, list or map is a column of its own, whose levels tell of all layers above it. Reading builds,
-for each leaf, an array that is nested as the column is but has this one leaf only; `merge` unites those of a column.
-What stands between is therefore an ordinary Arrow array, which can be sliced and concatenated whatever the leaf's pages
-are.
+Every leaf of a struct, list or map is a separate column, whose levels encode all layers above it. Reading builds, for
+each leaf, an array that is nested like the column but has only this leaf; `merge` unites the arrays of a column. The
+intermediate form is therefore an ordinary Arrow array, which can be sliced and concatenated independent of the leaf's
+pages.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Kind(enum.Enum):
 
 
 def kind_of(field: Field) -> Kind:
-    """Return what a field is; packed structs are leaves."""
+    """Return the kind of a field; packed structs are leaves."""
     if not field.children or is_packed(field):
         return Kind.LEAF
     if field.logical_type == "struct":
@@ -211,7 +211,7 @@ def check_writable(field: Field, version: FileVersion) -> None:
 def check_order(fields: Sequence[Field], version: FileVersion) -> None:
     """Refuse structs without fields before other columns: pylance would read the others from the wrong place.
 
-    In 2.0, where they have a column as all structs have, they may stand anywhere.
+    In 2.0 they have a column like all structs, and may come anywhere.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def build_leaf(rows: DecodedRows, leaf: Leaf) -> list[pa.Array]:
 
 
 def _build_empty(rows: DecodedRows, leaf: Leaf) -> pa.Array:
-    """Build structs without fields, all there: their pages say nothing but how many they are."""
+    """Build valid structs without fields: their pages hold only the number of rows."""
     in_structs = all(kind_of(field) is Kind.STRUCT for field in leaf.path[:-1])
     if rows.values is not None or rows.stack.lists or not in_structs:
         raise CorruptFileError("a struct without fields has values or lists")
@@ -275,7 +275,16 @@ def _build_empty(rows: DecodedRows, leaf: Leaf) -> pa.Array:
 
 
 def wrap(array: pa.Array, field: Field, layer: Layer) -> pa.Array:
-    """Put an array into the layer of a struct, list or map, which gets this child only."""
+    """Wrap an array in the layer of a struct, list or map, as its only child.
+
+    Parameters
+    ----------
+    array : pa.Array
+    field : Field
+        The struct, list or map.
+    layer : Layer
+        Its validity and offsets.
+    """
     kind = kind_of(field)
     buffers = [bitmap(layer.validity)]
     inner = pa.field("", array.type)
@@ -307,7 +316,7 @@ def _overflows(values: ValueBlock | None, layers: Sequence[Layer], leaf: Leaf) -
 
 
 def bytes_of_strings(values: ValueBlock | None, arrow_type: pa.DataType) -> int:
-    """Return the bytes that values have as byte strings of their own; at most as many, if offsets reach those too."""
+    """Return the bytes of values if stored as separate byte strings; an upper bound if they share bytes."""
     if isinstance(values, DictionaryBlock):
         if pa.types.is_dictionary(arrow_type) or not isinstance(values.items, VariableWidthBlock):
             return 0

@@ -1,8 +1,8 @@
-"""Parts of a schema by the names of fields: `a`, `a.b`, `` a.`b.c` ``.
+"""Parts of a schema by field path: `a`, `a.b`, `` a.`b.c` ``.
 
-A field that is chosen below another leaves out its siblings, whose columns are then not read. Names with dots stand
-between backticks, and a backtick in such a name is doubled. The item of a list is called as the schema calls it, mostly
-`item`. Of maps and packed structs, which are read as a whole, nothing is left out.
+Selecting a field below another excludes its siblings, whose columns are not read. Names with dots are enclosed in
+backticks, and a backtick in such a name is doubled. The item of a list has the name in the schema, mostly `item`. Maps
+and packed structs are always read completely.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def project(schema: Schema, names: Iterable[str]) -> Schema:
 
 
 def prune(schema: Schema, paths: Iterable[Path]) -> Schema:
-    """Return a schema without what is at none of some paths, nor above or below one, in the order that it has."""
+    """Return a schema with only the fields at some paths, and above and below them, in its own order."""
     wanted = frozenset(paths)
     return Schema(_prune(schema.fields, [path for path in _walk(schema.fields) if path in wanted]), schema.metadata)
 

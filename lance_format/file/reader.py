@@ -47,7 +47,7 @@ _COLUMNS_AT_FULL_SIZE = 2
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The last bytes of a file, and what they say."""
+    """The last bytes of a file, parsed."""
 
     tail: bytes
     metadata: FileMetadata
@@ -296,12 +296,11 @@ class FileReader:
         return pieces
 
     def locate_blobs(self, column: ColumnProjection, rows: npt.NDArray[np.int64]) -> list[BlobLocation | None]:
-        """Return where the blobs of single rows are, None for what is null.
+        """Return the locations of the blobs of single rows, None for nulls.
 
         Parameters
         ----------
         column : ColumnProjection
-            Of blobs.
         rows : int64[…]
             Ascending; may repeat.
 
@@ -318,17 +317,17 @@ class FileReader:
             return self._blobs.locate(descriptions)
 
     def zone_statistics(self, columns: Sequence[ColumnProjection]) -> dict[Path, ZoneStatistics]:
-        """Return what the file says of its rows, zone by zone, by which a filter leaves out what it cannot match.
+        """Return the zone statistics of the file, with which a filter skips rows that cannot match.
 
         Parameters
         ----------
         columns : sequence of ColumnProjection
-            Of all their leaves that have zones; of no others anything is read.
+            The columns to read the statistics of all their leaves.
 
         Returns
         -------
         dict of Path to ZoneStatistics
-            By the names of the projections; without the leaves of which the file says nothing.
+            Statistics by the names of the projections, without leaves that have none.
 
         Raises
         ------
@@ -342,7 +341,13 @@ class FileReader:
             raise locate(error, self._source.path) from error
 
     def seed(self, column: ColumnProjection, rows_per_zone: int) -> Seed | None:
-        """Return what the file stores of a column for zone map indices, if it does, of zones of so many rows.
+        """Return the seed of a column for zone map indices, None if the file has none with these zones.
+
+        Parameters
+        ----------
+        column : ColumnProjection
+        rows_per_zone : int
+            Number of rows per zone of the index.
 
         Raises
         ------
@@ -389,7 +394,7 @@ class FileReader:
         return self._load_columns({number: f"number {number}"})[number].column
 
     def page_sizes(self, columns: Sequence[ColumnProjection]) -> list[PageSizes]:
-        """Return what the pages of some columns take, leaf by leaf; payloads of blobs not included.
+        """Return the sizes of the pages of some columns per leaf, without payloads of blobs.
 
         Raises
         ------

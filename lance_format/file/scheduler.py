@@ -84,14 +84,14 @@ class NamedPlan(Generic[T]):
 
 @dataclass(slots=True)
 class _Run(Generic[T]):
-    """A plan under way: what it wants next, until it has its result."""
+    """A running plan: the ranges that it needs next, and finally its result."""
 
     named: NamedPlan[T]
     wanted: Sequence[ByteRange] = ()
     results: tuple[T, ...] = ()
 
     def proceed(self, data: Sequence[Bytes] | None) -> None:
-        """Send the plan what it wanted, or start it."""
+        """Send the plan the requested bytes, or start it."""
         plan = self.named.plan
         try:
             self.wanted = next(plan) if data is None else plan.send(data)
@@ -153,7 +153,14 @@ def _side_by_side(
 
 
 def locate(error: CorruptFileError | NotSupportedError, path: str, column: str | None = None) -> Exception:
-    """Return the error with the file and the column that it is about."""
+    """Add the path of the file and the column to an error, and return it.
+
+    Parameters
+    ----------
+    error : CorruptFileError or NotSupportedError
+    path : str
+    column : str or None
+    """
     within = "" if column is None else f"column {column!r}: "
     if isinstance(error, CorruptFileError):
         return error if error.path else CorruptFileError(f"{within}{error.what}", path=path, offset=error.offset)

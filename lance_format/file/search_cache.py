@@ -1,9 +1,8 @@
-"""Cache of what random access needs repeatedly: ends of files, metadata of columns, chunk tables, dictionaries.
+"""Cache for random access: ends of files, metadata of columns, chunk tables, dictionaries.
 
-Encoding strategy document, "Search Cache". One cache serves all files of a table, and all readers of them; a file that
-is opened by itself has one to itself. That lets a table that is asked for a few rows time and again find where they are
-without reading a footer, however short-lived the readers of its files are, and it cannot show stale bytes: no writer
-ever gives a data file of a table the name of another.
+Encoding strategy document, "Search Cache". One cache serves all files of a table and all their readers; a file opened
+alone has its own. Repeated reads of a few rows locate them without reading a footer, even with short-lived readers. The
+cache cannot return stale bytes: no writer ever reuses the name of a data file of a table.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Key: TypeAlias = tuple[Hashable, ...]
 
 
 class SearchCache:
-    """Keeps what was used last, up to a number of bytes. Safe to use from several threads.
+    """A least-recently-used cache with a limit in bytes. It is thread-safe.
 
     Parameters
     ----------
     capacity_bytes : int
-        What all entries may take together; 0 keeps nothing. An entry that is larger is not kept.
+        Total size of all entries; 0 disables the cache. Larger entries are not kept.
 
     Raises
     ------
     InvalidInputError
-        If it is no whole number from 0 on.
+        If the capacity is not a whole number from 0 on.
     """
 
     def __init__(self, capacity_bytes: int = DEFAULT_CACHE_BYTES) -> None:
@@ -63,7 +62,7 @@ class SearchCache:
         return self._size_bytes
 
     def clear_after_fork(self) -> None:
-        """Start anew in a child process: a thread that the child does not have may have been at work here."""
+        """Reset the cache in a child process: a thread that the child lacks may have been changing it."""
         self._lock = threading.Lock()
         self._entries = OrderedDict()
         self._size_bytes = 0
@@ -78,7 +77,15 @@ class SearchCache:
             return found[0]
 
     def put(self, key: Key, entry: object, size_bytes: int) -> None:
-        """Keep an entry, which is never changed, in place of one of that key; those used longest ago make room."""
+        """Store an entry, replacing one of the same key; the least recently used entries are evicted.
+
+        Parameters
+        ----------
+        key : Key
+        entry : object
+            Never modified.
+        size_bytes : int
+        """
         size_bytes += _ENTRY_BYTES
         with self._lock:
             _, freed = self._entries.pop(key, (None, 0))
@@ -106,7 +113,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class CacheSlot:
-    """The place of one entry; a `PageCache`."""
+    """The slot of one entry; a `PageCache`."""
 
     cache: SearchCache
     key: Key

@@ -1,4 +1,4 @@
-"""A leaf column from file format 2.1 on: its pages hold values, and levels that tell of all layers above them."""
+"""A leaf column from file format 2.1 on: its pages hold values, and levels that encode all layers above them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing the pages of a column from file format 2.1 on: each leaf is a column, whose levels tell of all above it."""
+"""Writing the pages of a column from file format 2.1 on: each leaf is a column, whose levels encode all layers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class _LeafWriter:
 
 
 class StructuralWriting:
-    """Writes the leaves of a column; see `ColumnWriting`.
+    """Writer of the leaves of a column; see `ColumnWriting`.
 
     Parameters
     ----------
     top : Field
-        With descriptions in place of blobs.
+        The field with descriptions in place of blobs.
     defaults : EncodingDefaults
     version : FileVersion
     write_buffer : callable

@@ -1,7 +1,7 @@
-"""Values that are not of their type: strings that are no UTF-8, and decimals of too many digits.
+"""Checks for invalid values: strings that are not UTF-8, and decimals of too many digits.
 
-Arrow arrays can hold them, and Lance pages have no means to tell. They are refused on writing, because readers refuse
-them, and on reading, because they would poison whatever comes next.
+Arrow arrays can hold them, and Lance pages cannot detect them. They are refused on writing, because readers refuse
+them, and on reading, because consumers rely on valid values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_read(array: pa.Array) -> None:
 
 
 def check_written(block: DataBlock, arrow_type: pa.DataType) -> None:
-    """Check values that are to be written, of which nulls are zeros and empty strings.
+    """Check values before writing, with nulls as zeros and empty strings.
 
     Raises
     ------

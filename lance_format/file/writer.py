@@ -90,36 +90,36 @@ class _Buffer:
 
 
 class FileWriter:
-    """Writes a data file.
+    """Writer of a data file.
 
     Parameters
     ----------
     sink : RangeWriter
-        Where the bytes go; closed by `finish`, aborted by `abort`.
+        The destination; `finish` closes it, `abort` aborts it.
     schema : Schema
         With field ids.
     version : FileVersion
     data_cache_bytes : int, optional
-        What the rows waiting to become pages may take, shared evenly by all columns; by default 32 MiB,
-        but at most 8 MiB and at least 128 KiB a column.
+        Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 128 KiB
+        per column.
     max_page_bytes : int, optional
-        The largest page, in bytes before compression; 32 MiB by default. A single larger value still is a page.
+        Maximum size of a page in bytes before compression, by default 32 MiB. A single larger value is a page.
     encoding : mapping of str to str, optional
-        What is asked of the compression of all columns whose fields say nothing of it: `{"compression": "zstd"}`, say.
-        `lance_format/compression/options.py` lists what there is.
+        Compression options of all columns whose fields do not set them, such as `{"compression": "zstd"}`; see
+        `lance_format/compression/options.py`.
     column_encoding : mapping of str to mapping, optional
-        The same for single columns, before what is asked for all: `{"text": {"compression": "fsst"}}`. A field within
-        others is named as `outer.inner`; what holds for a field holds for all that is inside of it.
+        The same for single columns, which overrides `encoding`: `{"text": {"compression": "fsst"}}`. A nested field is
+        named `outer.inner`. Fields inherit the options of their parents.
     rows_per_zone : int, optional
-        Of how many rows each the file gets statistics, by which readers leave out what a filter cannot match; None for
-        no statistics. `lance_format/file/zone_collector.py` tells which columns have them.
+        Number of rows per zone of the statistics, with which readers skip rows that cannot match a filter; None for no
+        statistics. `lance_format/file/zone_collector.py` lists the columns with statistics.
 
     Raises
     ------
     InvalidInputError
         If an option or a column is unknown, or a value out of range.
     NotSupportedError
-        If the version or a type cannot be written. Nothing has been written then.
+        If the version or a type cannot be written. Nothing is written then.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class FileWriter:
         Raises
         ------
         InvalidInputError
-            If the key is one of those that say where the statistics of the file are.
+            If the key locates the statistics of a file.
         """
         if names_zones(key.encode()):
             raise InvalidInputError(f"the metadata {key!r} says where statistics of the file are, and cannot be set")
@@ -258,7 +258,13 @@ class FileWriter:
         return len(self._global_buffers)
 
     def finish(self) -> FileSummary:
-        """Write what is left, the metadata and the footer, and close the sink."""
+        """Write the remaining rows, the metadata and the footer, and close the sink.
+
+        Raises
+        ------
+        InvalidInputError
+            If the writer is closed already.
+        """
         if self._finished:
             raise InvalidInputError(f"{self._sink.path} is finished already")
         self._finished = True
@@ -300,7 +306,7 @@ class FileWriter:
 
 
 def _joined(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Return arrays as one, or as few as there have to be for their dictionaries to have common ones."""
+    """Join arrays into one, or into as few as their dictionaries allow."""
     try:
         return [concat(arrays)]
     except NotSupportedError:

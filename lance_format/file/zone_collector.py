@@ -66,7 +66,16 @@ class LeafZones:
     num_nan: list[int] = field(default_factory=list)
 
     def append(self, array: pa.Array, valid: _Mask | None, rows_per_zone: int) -> None:
-        """Add rows: the values of the leaf and which of them are not null, all if not given."""
+        """Add rows.
+
+        Parameters
+        ----------
+        array : pa.Array
+            The values of the leaf.
+        valid : bool[num_rows], optional
+            Whether a value is not null; by default all are valid.
+        rows_per_zone : int
+        """
         left = rows_per_zone - self.num_rows[-1] if self.num_rows else 0  # in the zone that is not full yet
         starts = np.append(np.arange(left if 0 < left < len(array) else 0, len(array), rows_per_zone), len(array))
         if 0 < left < len(array):
@@ -93,12 +102,12 @@ class LeafZones:
 
 
 class ColumnZones:
-    """Collects the zones of all leaves of a top-level column that have them.
+    """Collector of the zones of all leaves of a top-level column that have them.
 
     Parameters
     ----------
     top : Field
-        As the file holds it: descriptions in the place of blobs.
+        The field in stored form, with descriptions in place of blobs.
     rows_per_zone : int
     """
 
@@ -114,10 +123,10 @@ class ColumnZones:
 
 
 def has_order(leaf: Leaf) -> bool:
-    """Return whether a leaf has zones: whether a row has one value of it at most, whose type has an order.
+    """Return whether a leaf has zones: at most one value per row, of a type with an order.
 
-    Dictionaries and JSON, whose order is not that of what is stored, have none, nor has what extension types keep in
-    structs, which means nothing by itself.
+    Dictionaries and JSON have none, since their stored form is ordered differently. Struct fields of extension types
+    have none, since they have no meaning alone.
     """
     for part in leaf.path[:-1]:
         if part.logical_type != "struct" or is_packed(part) or part.extension_name:
@@ -250,7 +259,7 @@ def _measure_strings(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
 
 
 def is_text(key: bytes) -> bool:
-    """Return whether a byte string is UTF-8, of which nobody made sure."""
+    """Return whether an unchecked byte string is UTF-8."""
     try:
         key.decode()
     except UnicodeDecodeError:
@@ -259,12 +268,12 @@ def is_text(key: bytes) -> bool:
 
 
 def to_arrow(keys: Sequence[Key | None], arrow_type: pa.DataType) -> pa.Array:
-    """Return keys as the values that they stand for, None as null.
+    """Convert keys to the values that they represent, None to null.
 
     Parameters
     ----------
     keys : sequence of int or bytes or None
-        Of strings such as are UTF-8.
+        Keys of the values; those of strings are UTF-8.
     arrow_type : pa.DataType
         An ordered type.
     """

@@ -1,18 +1,18 @@
-"""Zones of all columns that have them, as the file format document has statistics: as a Lance file within the file.
+"""Zones in the statistics form of the file format document: a Lance file embedded in the file.
 
 File format document, "Statistics". The embedded file is a global buffer, which the metadata of the schema names:
 
     lance.statistics = <global buffer>:<rows per zone>
 
-It has a row a zone, and a column for each field that has zones, below structs too, which is called by the field's id:
+It has a row per zone, and a column per field with zones, below structs too, named by the field's id:
 
     <field id>: struct<null_count: int64, min_value, max_value>
 
-The bounds are of the field's type, and need not be values of the zone. Where none is known (all values are null, or
+The bounds are of the field's type, and need not be values of the zone. If no bound is known (all values are null or
 NaN), integers, dates, timestamps and durations have the limits of their types, booleans false and true, floating-point
-numbers the infinities, and all else has null. NaN is not told of otherwise. A lower bound of zero is -0.0, an upper one
-+0.0. Byte strings are cut after 64 bytes, strings between two characters, and what is cut from an upper bound adds one
-to the last byte or character for which there is a next one; if there is none the bound is null.
+numbers the infinities, and other types null. NaN is not recorded otherwise. A lower bound of zero is -0.0, an upper one
++0.0. Byte strings are cut after 64 bytes, strings between two characters. A cut upper bound is incremented in the last
+byte or character that has a successor; it is null if there is none.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _with_zero(bounds: pa.Array, zero: float) -> pa.Array:
 
 
 def _limits(arrow_type: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
-    """Return what stands for bounds that are not known, None for null."""
+    """Return the representation of unknown bounds, None for null."""
     types = pa.types
     if types.is_boolean(arrow_type):
         return pa.scalar(False), pa.scalar(True)

@@ -52,10 +52,10 @@ class ZonesPlace:
 
 
 def names_zones(key: bytes) -> bool:
-    """Return whether a key of a schema's metadata tells where zones are: of one file, that is, and of no other."""
+    """Return whether a key of a schema's metadata locates the zones of a particular file."""
     return key == STATISTICS_KEY or key.startswith(SEED_PREFIX)
 
 
 def without_zones(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return the metadata of a schema without what it says of the zones of some file."""
+    """Return the metadata of a schema without the locations of zones of a file."""
     return {key: value for key, value in metadata.items() if not names_zones(key)}

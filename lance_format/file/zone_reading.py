@@ -1,7 +1,7 @@
-"""Reading the zones of a file: of the columns that are asked for, from whichever form tells most.
+"""Reading the zones of some columns of a file, from the most precise form.
 
-A seed is exact and counts NaN; the embedded file has more columns, and neither (`zone_seeds`, `zone_file`). Of the
-latter only the columns that are needed are read. What is found is checked as far as that is possible, and kept.
+A seed is exact and counts NaN; the embedded file has more columns, and neither property (`zone_seeds`, `zone_file`).
+Only the needed columns of the latter are read. The results are validated and cached.
 """
 
 from __future__ import annotations
@@ -53,21 +53,20 @@ class EmbeddedFile(Protocol):
     def read(
         self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows from `start` to `stop`."""
+        """Read the rows `start <= row < stop`; see `FileReader.read`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneRequest:
-    """A column whose zones are wanted.
+    """A column whose zones are requested.
 
     Parameters
     ----------
     path : Path
-        What it is called by whoever asks.
+        The caller's name of the column.
     column : int
-        Its number in the file.
+        The column of the file.
     arrow_type : pa.DataType
-        Of its values.
     """
 
     path: Path
@@ -104,12 +103,12 @@ class ZoneReader:
         self._open_file = open_file
 
     def read(self, requests: Sequence[ZoneRequest]) -> dict[Path, ZoneStatistics]:
-        """Return the zones of those columns that have them.
+        """Return the zones of the columns that have them.
 
         Raises
         ------
         CorruptFileError
-            If what the file has of them is malformed, or contradicts itself or the file.
+            If the statistics are malformed, or contradict themselves or the file.
         """
         if not self._metadata.zones:
             return {}
@@ -224,7 +223,7 @@ class _Part:
 
 @contextmanager
 def _naming(what: str) -> Iterator[None]:
-    """Say which statistics an error is about."""
+    """Add the name of the statistics to errors."""
     try:
         yield
     except CorruptFileError as error:
@@ -249,7 +248,7 @@ def _stored_fields(metadata: FileMetadata) -> dict[int, tuple[Field, ...]]:
 
 
 def check_statistics(found: ZoneStatistics, num_rows: int) -> ZoneStatistics:
-    """Refuse what cannot be: zones of other rows, more nulls than rows, bounds that are none.
+    """Refuse impossible statistics: zones of other rows, more nulls than rows, invalid bounds.
 
     Raises
     ------
@@ -267,7 +266,7 @@ def check_statistics(found: ZoneStatistics, num_rows: int) -> ZoneStatistics:
 
 
 def structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.StructArray]:
-    """Read those columns of the embedded file that are called so, and of them what is known here."""
+    """Read some columns of the embedded file by name, with only their known fields."""
     indices = column_indices(file.schema, file.version)
     projections = []
     for field in file.schema.fields:
@@ -284,7 +283,7 @@ def structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.Struct
 
 
 def statistics_of(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt.NDArray[np.int64]) -> ZoneStatistics:
-    """Return what the embedded file says of a column; whatever is missing, or of another type, is not known."""
+    """Return the embedded file's statistics of a column; missing fields, and those of another type, are unknown."""
     fields = dict(zip((field.name for field in struct.type), struct.flatten(), strict=True))
     nulls = fields.get(NULL_COUNT)
     if nulls is None or nulls.type != pa.int64():
@@ -293,7 +292,7 @@ def statistics_of(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt
     lower, upper = (fields.get(name, pa.nulls(len(struct))) for name in (MIN_VALUE, MAX_VALUE))
     lower, upper = (pa.nulls(len(struct), arrow_type) if x.type != arrow_type else x for x in (lower, upper))
     if pa.types.is_floating(arrow_type):
-        # nobody counted NaN, which exceeds all other values
+        # NaN, which exceeds all other values, was not counted
         upper = pc.if_else(pa.array(num_nulls < num_rows), nan_of(arrow_type), upper)
     return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
 

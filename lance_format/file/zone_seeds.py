@@ -1,16 +1,16 @@
 """Zones of top-level columns as the reference writes and harvests them for its zone map index: "seeds".
 
-A seed is a global buffer with an Arrow IPC file of one row a zone, which the metadata of the file's schema names, with
-the number of rows that its zones have but for the last:
+A seed is a global buffer with an Arrow IPC file of one row per zone. The metadata of the file's schema names it, with
+the number of rows of all zones except the last:
 
     lance.seed.<column> = <global buffer>:<rows per zone>
 
     │ min │ max │ null_count: u32 │ nan_count: u32 │ zone_length: u64 │
 
-The reference adds to the metadata of the IPC file which rows are null (`seed_null_bitmap`): a Roaring bitmap, as text.
+The reference adds the null rows to the metadata of the IPC file (`seed_null_bitmap`): a Roaring bitmap, as text.
 
 `min` and `max` are of the column's type: null where all values are null or NaN, except that `max` is NaN wherever NaN
-occurs. The reference believes them without a look at the column, so that they are exact or not written at all.
+occurs. The reference trusts them without reading the column, so they are exact or not written at all.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Seed:
     statistics : ZoneStatistics
     num_nan : int64[num_zones]
     null_rows_text : bytes, optional
-        As stored; None if the seed does not say which rows are null.
+        The stored null rows; None if unknown.
     """
 
     statistics: ZoneStatistics
@@ -55,12 +55,12 @@ class Seed:
     null_rows_text: bytes | None
 
     def null_rows(self) -> bytes | None:
-        """Return the places of null rows as a 32-bit Roaring bitmap; None if the seed does not tell.
+        """Return the offsets of null rows as a 32-bit Roaring bitmap; None if unknown.
 
         Raises
         ------
         CorruptFileError
-            If these are not as many as the zones count.
+            If their number is not that of the zones.
         """
         num_nulls = int(self.statistics.num_nulls.sum())
         if not num_nulls:

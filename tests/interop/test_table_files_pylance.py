@@ -171,7 +171,7 @@ def test_a_clone_goes_on_where_it_was_interrupted(original: Path, tmp_path: Path
     lance_format.dataset(original).deep_clone(source, 7)
     lost = next((source / "data").rglob("*.lance"))
     lost.rename(tmp_path / "lost")
-    with pytest.raises(DatasetNotFoundError, match="is gone"):
+    with pytest.raises(DatasetNotFoundError, match="is missing"):
         lance_format.dataset(source).deep_clone(tmp_path / "t", 7)
     with pytest.raises(DatasetNotFoundError):
         lance_format.dataset(tmp_path / "t")
