@@ -1,8 +1,8 @@
-"""Preparing the sessions of this process: the planner bridge, and workers that start with all they need.
+"""Preparation of the sessions of this process: the planner bridge, and preloaded workers.
 
-A session that is registered is prepared. So is every other one of a process that imports `pyspark_lance`, be it before
-the session is made or after. Spark has no hook for that, so `follow_sessions` wraps the constructor through which every
-session with a driver in this process goes. Workers import the same package, but make no sessions.
+A registered session is prepared. So is every session of a process that imports `pyspark_lance`, before or after the
+session is made. Spark has no hook for that, so `follow_sessions` wraps the constructor of all sessions with a driver in
+this process. Workers import the same package, but make no sessions.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _prepared: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def register(spark: SparkSession, source: type[DataSource] = LanceDataSource) -> None:
-    """Make `format("lance")` known to a session, and let Spark push to tables what they can do.
+    """Register `format("lance")` with a session, and let Spark's planner push operations to tables.
 
-    `docs/pushdown.md` says what that is. Sessions of a process that has imported `pyspark_lance` do not need this.
-    Others find the data source by themselves, but then every query reads all rows of all columns, `append` and
-    `overwrite` are the only save modes, and catalogs have no tables. The same holds for Spark Connect, which has no
-    driver in this process, and where `spark.lance.planner.enabled` is `false`. In local mode, Python workers also start
-    faster; see `connector.daemon`.
+    `docs/pushdown.md` lists these operations. Sessions of a process that has imported `pyspark_lance` do not need this.
+    Others find the data source too, but then every query reads all rows of all columns, `append` and `overwrite` are
+    the only save modes, and catalogs have no tables. The same applies to Spark Connect, which has no driver in this
+    process, and if `spark.lance.planner.enabled` is `false`. In local mode, Python workers also start faster; see
+    `connector.daemon`.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def register(spark: SparkSession, source: type[DataSource] = LanceDataSource) ->
 
 
 def follow_sessions() -> None:
-    """Prepare the session of this process, if there is one, and those that will be made."""
+    """Prepare the session of this process, if there is one, and all future ones."""
     from pyspark.sql import SparkSession
 
     made: Any = SparkSession.__init__
@@ -94,8 +94,8 @@ def _prepare_first(spark: SparkSession) -> None:
 
 
 def _prepare(spark: SparkSession) -> str | None:
-    """Let Spark push what it can; return what keeps workers from loading this package, if anything does."""
-    from connector.workers import find_problem, fork_prepared  # what it imports is of no use in workers
+    """Prepare a session; return the problem that keeps workers from loading this package, if any."""
+    from connector.workers import find_problem, fork_prepared  # workers do not need its imports
 
     _prepared.add(spark.sparkContext)
     problem = find_problem(spark)

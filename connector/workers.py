@@ -1,11 +1,10 @@
-"""The Python processes that Spark reads and writes tables in: if they find this package, and what forks them.
+"""Spark's Python workers: the check that they find this package, and the daemon that forks them.
 
-Which Python that is, and where it looks for modules, is settled when the JVM starts: by the environment that it had
-then, and by its working directory. Both may differ from those of the driver, so the JVM is asked for them, and that
-Python is asked which files it would load.
+The environment and the working directory at the start of the JVM decide the Python of workers and its module path. Both
+may differ from those of the driver, so they are read from the JVM, and that Python reports which files it would load.
 
-Workers are forked from `connector.daemon` where that cannot go wrong: in local mode, if they find this package. On a
-cluster, whose executors are started with their settings, it is the user's to set.
+Workers are forked from `connector.daemon` where that is safe: in local mode, if they find this package. On a cluster,
+where executors start with their own settings, the user sets it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 MODULE = "connector.daemon"
 SETTING = "spark.python.daemon.module"
 _PACKAGES = ("pyspark_lance", "lance_format", "connector")
-"""What has to come from one directory: a module of one of these names that goes before ours hides it."""
+"""Packages that must come from one directory: another module of one of these names may shadow ours."""
 _DEPENDENCIES = ("numba", "pyarrow")
 _PROBE = """
 import importlib.util, json, sys
@@ -51,7 +50,7 @@ def find_problem(spark: SparkSession) -> str | None:
     """
     try:
         return _find_problem(_python_of_data_sources(spark), *_surroundings(spark))
-    except Exception as error:  # of py4j, or because a session has no JVM: what is wrong, a worker will say
+    except Exception as error:  # of py4j, or because a session has no JVM: a worker will report the problem
         _log.info("it cannot be told whether Python workers find this package: %s", error)
         return None
 
@@ -95,7 +94,7 @@ def _python_of_data_sources(spark: SparkSession) -> str:
 
 
 def _surroundings(spark: SparkSession) -> tuple[str, str]:
-    """Return the working directory of workers, and the `PYTHONPATH` that stands for where they look for modules."""
+    """Return the working directory of workers, and a `PYTHONPATH` equivalent to their module path."""
     from pyspark import SparkFiles
 
     context: Any = spark.sparkContext

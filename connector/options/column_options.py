@@ -1,8 +1,8 @@
 """Options of single columns: `<column>.lance.compression` and the like, in the names of lance-spark's properties.
 
-They say how a column of a new table is stored, and become part of its schema. What the metadata of the DataFrame's own
-field says of the same thing goes before them. A table that is appended to keeps its columns as they are: options that
-say the same are accepted, and others are refused, because to ignore them would be a surprise.
+They set the storage of a column of a new table, and become part of its schema. Metadata of the DataFrame's field
+overrides them. An append keeps the columns of the table: options that agree with it are accepted, and others are
+refused, because ignoring them would be a surprise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VECTOR_SIZE = VECTOR_SIZE_KEY
 STRUCTURAL_ENCODING = "lance.structural-encoding"
 ENCODING = "lance.encoding"
 BLOB = "blob"
-"""The only encoding that can be asked for."""
+"""The only encoding that can be requested."""
 METADATA_KEYS = {
     ENCODING: "lance-encoding:blob",
     "lance.compression": "lance-encoding:compression",
@@ -44,11 +44,11 @@ class ColumnOption:
     Parameters
     ----------
     column : str
-        In lower case, which is how Spark hands option names over.
+        In lower case, as Spark passes option names.
     name : str
         One of `PROPERTIES`.
     value : str
-        Of a vector's size, a whole number; what the others may be is checked by those who use them.
+        A whole number for the size of a vector; other values are checked on use.
     """
 
     column: str
@@ -151,7 +151,7 @@ def _find(schema: pa.Schema, option: ColumnOption) -> int:
 
 
 def _state(field: pa.Field, name: str) -> str | None:
-    """Return what a field says of an option, as the option would be given; None if nothing."""
+    """Return the value of an option in a field's metadata, in the form of the option; None if it is not set."""
     if name == VECTOR_SIZE:
         return str(field.type.list_size) if pa.types.is_fixed_size_list(field.type) else None
     value: bytes | None = (field.metadata or {}).get(METADATA_KEYS[name].encode())

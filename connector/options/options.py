@@ -1,10 +1,10 @@
 """The options of `spark.read.format("lance")` and `df.write.format("lance")`, parsed once into one value.
 
-Names policy: every name has to be known, because an option that is silently ignored is a wrong answer in waiting
-(`versoin=3` would read the latest version). A name that is close to a known one is answered with that one. All options
-are accepted in both directions, since a temporary view has one set of them for SELECT and INSERT; those of the other
-direction are checked and otherwise unused. Names that start with two underscores belong to Spark and are skipped.
-Options of single columns are known by how their names end; `connector.options.column_options` has them.
+Names policy: every name must be known, because silently ignored options give wrong results (`versoin=3` would read the
+latest version). The error suggests a similar known name. All options are accepted in both directions, since a temporary
+view has one set of them for SELECT and INSERT; those of the other direction are checked and otherwise unused. Names
+that start with two underscores belong to Spark and are skipped. Options of single columns are recognised by the ends of
+their names; see `connector.options.column_options`.
 """
 
 from __future__ import annotations
@@ -55,35 +55,35 @@ class LanceOptions:
     tag : str, optional
         The name of the version to read.
     branch : str, optional
-        The branch to read and to write; None is the main one, or that which the path leads to.
+        The branch to read and to write; None is the main one, or that of the path.
     timestamp : datetime, optional
-        When: the latest version that there was then is read. With a time zone.
+        Reads the latest version at this time, which has a time zone.
     columns : tuple of str, optional
-        The columns to read, in the order wanted; None is all.
+        The columns to read, in output order; None is all.
     metadata_columns : tuple of str
-        Columns of what the table knows of every row, to be read after the others.
+        Metadata columns to read after the others.
     filter : str, optional
-        Which rows to read, in the SQL of `lance_format`; None is all.
+        The rows to read, in the SQL of `lance_format`; None is all.
     split_size_bytes : int, optional
-        How much of the table's files a task reads, about.
+        Approximate number of bytes that a task reads.
     batch_size : int, optional
-        The most rows in a batch that is handed to Spark.
+        Maximum number of rows per batch.
     file_format_version : str, optional
         The version of the files to write, or an alias of one.
     max_row_per_file : int, optional
-        The most rows in a data file; a task that has more writes another file.
+        Maximum number of rows per data file; a task with more writes another file.
     max_bytes_per_file : int, optional
-        The size of a data file, in bytes, from which on a task starts another one.
+        Size of a data file, in bytes, at which a task starts another one.
     enable_stable_row_ids : bool, optional
-        Whether a new table keeps the ids of rows that move; None is what the table has, and no for a new one.
+        Whether moved rows of a new table keep their ids; None is the table's own setting, and False for a new one.
     merge_schema : bool
         Whether an append adds the columns that the table lacks.
     allow_unportable_names : bool
         Whether new columns may have names that pylance cannot read.
     column_options : tuple of ColumnOption
-        How single columns are stored.
+        Storage options of single columns.
     blob_handling : str
-        Whether columns of blobs are read as their bytes or as structs that say where these are.
+        Whether blob columns are read as bytes or as structs with their locations.
     """
 
     path: str
@@ -176,7 +176,7 @@ def _unknown_name(name: str) -> str:
 
 
 def _parse_column_option(name: str, value: str) -> ColumnOption | None:
-    """Return the option of a column that a name stands for; None if it is no such name."""
+    """Parse the option of a column; None if the name is not one."""
     for column_property in PROPERTIES:
         column = name.removesuffix(f".{column_property}")
         if column not in ("", name):

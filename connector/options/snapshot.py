@@ -26,7 +26,7 @@ def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
     uri = branch_uri(options)
     if options.timestamp is None:
         return lance_format.dataset(uri, options.version)
-    # The library looks for what is older than a time, to the microsecond; a timestamp in SQL means up to it.
+    # The library finds versions before a time, to the microsecond; a timestamp in SQL includes its own time.
     return lance_format.dataset(uri, asof=options.timestamp + datetime.timedelta(microseconds=1))
 
 

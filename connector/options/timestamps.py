@@ -1,7 +1,7 @@
-"""Timestamps as options give them: as SQL writes them, with a time zone, or as microseconds since 1970.
+"""Timestamps in options: in SQL form with a time zone, or as microseconds since 1970.
 
-Spark tells a data source neither the session's time zone nor any other setting, so that a timestamp without one could
-only be guessed at. The planner bridge does tell it.
+Spark gives a data source neither the session's time zone nor any other setting, so a timestamp without one is
+ambiguous. The planner bridge passes the time zone.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _EXAMPLES = "'2026-01-31 12:00:00 Europe/Berlin' or '2026-01-31 12:00:00+01:00'"
 
 
 def parse_timestamp(name: str, value: str, zone: str | None = None) -> datetime.datetime:
-    """Return the time that the value of an option stands for.
+    """Parse the value of an option as a time.
 
     Parameters
     ----------
     name : str
-        Of the option, for messages.
+        Name of the option, for messages.
     value : str
     zone : str, optional
-        That of the session, for values without one.
+        Time zone of the session, for values without one.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def parse_timestamp(name: str, value: str, zone: str | None = None) -> datetime.
     Raises
     ------
     InvalidInputError
-        If it is no timestamp, is out of range, or has no time zone.
+        If the value is not a timestamp, is out of range, or has no time zone.
     """
     text = value.strip()
     try:

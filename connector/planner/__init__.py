@@ -1,10 +1,10 @@
-"""The planner bridge: what Spark's planner asks tables for, and Spark's own wrapper of Python sources never answers.
+"""The planner bridge: pushdown that Spark's own wrapper of Python data sources does not support.
 
-That wrapper takes filters and nothing else: every query reads all columns, `count(*)` reads the table, sizes are
-unknown so that no join is a broadcast, and paths of `CREATE TABLE … USING lance` get lost. `install` compiles a few
-small Java classes (`planner/java`) with the compiler that Spark brings along, and makes them visible to the driver,
-where Spark finds `lance.DefaultSource` by its name. Executors never see them: what runs in tasks is Spark's own. The
-classes ask `answers` what they need to know of a table.
+That wrapper accepts only filters: every query reads all columns, `count(*)` reads the table, sizes are unknown, so no
+join is a broadcast, and paths of `CREATE TABLE … USING lance` are lost. `install` compiles a few small Java classes
+(`planner/java`) with the compiler that Spark includes, and makes them visible to the driver, where Spark finds
+`lance.DefaultSource` by its name. Executors never see them: tasks run Spark's own classes. The classes query `answers`
+for properties of tables.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _ARROW_BATCH_ROWS = 10_000
 
 
 def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_handling: str) -> dict[str, Any]:
-    """Return what a planner has to know of a version of a table.
+    """Describe a version of a table for the planner.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
     schema : StructType
         The columns that Spark sees.
     exact : bool
-        Whether all rows of the table are read, unless Spark says otherwise.
+        Whether all rows of the table are read, except for pushed filters and limits.
     blob_handling : str
     """
     visible = dataset.read_schema(blob_handling)
@@ -101,7 +101,7 @@ def _width(arrow_type: pa.DataType) -> int | None:
 
 
 def bounds(dataset: LanceDataset, schema: StructType) -> dict[str, Any]:
-    """Return minimum, maximum and number of values of columns, as far as the statistics of the table say them exactly.
+    """Return minimum, maximum and number of values of columns, if the statistics of the table are exact.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
 
 
 class Answers:
-    """Answers questions in the driver's Python process: a `java.util.function.Function` of JSON to JSON.
+    """Server of the planner's questions in the driver's Python: a `java.util.function.Function` of JSON to JSON.
 
-    What goes wrong is only counted as no answer, because a worker is asked then, whose errors Spark knows to show.
+    A failure only counts as no answer: the planner then queries a worker, whose errors Spark can show.
 
     Parameters
     ----------
@@ -250,5 +250,5 @@ def _read_int(stream: io.BytesIO) -> int:
 
 
 def _read_bytes(stream: io.BytesIO) -> bytes:
-    """Read bytes that their length goes before."""
+    """Read length-prefixed bytes."""
     return stream.read(_read_int(stream))

@@ -25,20 +25,20 @@ _log = logging.getLogger(__name__)
 
 
 def install(spark: SparkSession, source: Source) -> bool:
-    """Make Spark's planner ask tables for what they can do; once a driver, however often this is called.
+    """Install the bridge in Spark's planner, once per driver; further calls have no effect.
 
-    Whatever stands in the way is logged, and reads go the plain way, on which they give the same rows.
+    A failure is logged, and reads run without pushdown, with the same rows.
 
     Parameters
     ----------
     spark : SparkSession
     source : callable
-        Makes the data source of options; see `connector.planner.answers`.
+        Creates the data source of options; see `connector.planner.answers`.
 
     Returns
     -------
     bool
-        Whether it is there.
+        Whether the bridge is installed.
     """
     try:
         if spark.conf.get(SETTING, "true") != "true":
@@ -125,7 +125,7 @@ def _field(loader: Any, name: str) -> Any:
 
 
 def _answer_questions(gateway: Any, loader: Any, source: Source) -> None:
-    """Let the driver's Python process answer what the classes ask."""
+    """Let the driver's Python process answer the questions of the classes."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     from connector.planner.answers import Answers

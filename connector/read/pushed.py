@@ -19,17 +19,17 @@ class Pushed:
     Parameters
     ----------
     snapshot : tuple of str and int, optional
-        Where the table is, and its version; None if that is to be looked up.
+        The location and the version of the table; None to look them up.
     predicate : Expression, optional
-        Which rows are read; None is all.
+        The rows to read; None is all.
     limit : int, optional
-        How many rows suffice: of all partitions together if nothing filters them, else of each.
+        Number of rows that suffice: of all partitions together without a filter, else of each.
     offset : int
-        How many of these are skipped.
+        Number of these rows to skip.
     order : tuple of ColumnOrdering
-        By which rows are the first ones. Without it any are.
+        Order that decides the first rows. Without it any rows suffice.
     parallelism : int, optional
-        How many tasks can run at a time; None if that is not known.
+        Number of tasks that can run concurrently; None if unknown.
     """
 
     snapshot: tuple[str, int] | None = None
@@ -41,7 +41,7 @@ class Pushed:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Pushed:
-        """Find what was pushed among options, whose names may be in any case."""
+        """Parse the pushed parts from options, whose names may be in any case."""
         given = {name.lower(): value for name, value in options.items()}
         snapshot, limit, parallelism = (given.get(name) for name in (SNAPSHOT, LIMIT, PARALLELISM))
         terms = tuple(parse_predicate(given[name]) for name in (PREDICATE, RUNTIME) if name in given)

@@ -1,9 +1,9 @@
-"""The read side: fixes a version on the driver, then reads some ranges of rows a task.
+"""The read side: fixes a version on the driver, then reads some ranges of rows per task.
 
 Spark refuses a reader that has `pushFilters` while `spark.sql.python.filterPushdown.enabled` is off, which is the
-default, and does not tell the data source whether it is on. What does tell is the worker that plans the read: Spark
-runs `pyspark.sql.worker.data_source_pushdown_filters` only when the setting is on, and another module otherwise.
-`create_reader` looks at that and picks one of two classes.
+default, and the data source cannot see that setting. The worker that plans the read reveals it: Spark runs
+`pyspark.sql.worker.data_source_pushdown_filters` only when the setting is on, and another module otherwise.
+`create_reader` chooses one of two classes by that.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ _DEFAULT_PARALLELISM = 16
 
 
 def create_reader(options: LanceOptions, schema: StructType, pushed: Pushed) -> LanceReader:
-    """Return the reader that fits the worker which is planning the query."""
+    """Return the reader for the setting of filter pushdown; see `LanceReader` for the parameters."""
     reader = PushdownLanceReader if _plans_with_pushdown() else LanceReader
     return reader(options, schema, pushed)
 
 
 class LanceReader(DataSourceReader):
-    """Reads the columns of `schema` from one version of a table.
+    """Reader of the columns of `schema` from one version of a table.
 
-    The version is fixed here, so that every task of a query sees the same table, whatever is committed meanwhile.
+    The version is fixed here, so that every task of a query sees the same table, even if other writers commit.
 
     Parameters
     ----------
     options : LanceOptions
-        Their `path` and `version` say what is read; see `connector.options.snapshot`.
+        `path` and `version` choose what to read; see `connector.options.snapshot`.
     schema : StructType
-        What Spark believes the table to have, or what it needs of that: from `LanceDataSource.schema`, given by the
-        user, or pruned by the planner bridge.
+        The columns that Spark expects: from `LanceDataSource.schema`, given by the user, or pruned by the planner
+        bridge.
     pushed : Pushed, optional
 
     Raises
     ------
     DatasetNotFoundError, VersionNotFoundError
-        If there is nothing to read.
+        If the table or the version does not exist.
     SchemaMismatchError
-        If the table does not have these columns with these types, any more or at all.
+        If the table lacks these columns with these types.
     InvalidInputError
-        If the option `filter` makes no sense.
+        If the option `filter` is invalid.
     """
 
     def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed | None = None) -> None:
@@ -87,7 +87,7 @@ class LanceReader(DataSourceReader):
         self._sizes = {"min_tasks": pushed.parallelism or _DEFAULT_PARALLELISM}
         if options.split_size_bytes is not None:
             self._sizes["split_size_bytes"] = options.split_size_bytes
-        self._scanner(dataset)  # so that what is wrong with a filter is said here
+        self._scanner(dataset)  # so that errors of a filter are raised here
 
     def partitions(self) -> Sequence[InputPartition]:
         """Divide the scan into tasks of about the same size; if there is none, Spark makes an empty partition.

@@ -55,8 +55,8 @@ option of a column                       value
 +---+----+
 <BLANKLINE>
 
-Spark finds the data source by itself, through the package `pyspark_lance`. A program that imports that package, or
-calls `pyspark_lance.register(spark)`, lets Spark push to tables what they can do.
+Spark finds the data source through the package `pyspark_lance`. A program that imports that package, or calls
+`pyspark_lance.register(spark)`, also lets Spark's planner push operations to tables.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class LanceDataSource(DataSource):
         return self._infer_schema(dataset)
 
     def describe(self, schema: StructType | None) -> dict[str, Any]:
-        """Return what the planner bridge has to know; see `connector.planner.answers`.
+        """Describe the table for the planner bridge; see `connector.planner.answers`.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class LanceDataSource(DataSource):
             return None
 
     def bounds(self, schema: StructType) -> dict[str, Any]:
-        """Return what the planner bridge has to know of columns; see `connector.planner.answers`."""
+        """Return the bounds of columns for the planner bridge; see `connector.planner.answers`."""
         uri, version = self._seen(Pushed.parse(self.options))
         return bounds(lance_format.dataset(uri, version), schema)
 

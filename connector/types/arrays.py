@@ -1,13 +1,11 @@
-"""Arrays of one Arrow type to another that holds the same values, down to what is inside of lists, maps and structs.
+"""Conversion of arrays to another Arrow type with the same values, inside of lists, maps and structs too.
 
-An array whose type agrees is passed on as it is; one whose inner fields merely have other names keeps its buffers and
-gets a new type. Where the inner values are converted, offsets are kept, or cut down to the rows of a slice.
+An array of the same type is returned unchanged. One whose inner fields only have other names keeps its buffers and gets
+a new type. If inner values are converted, offsets are kept, or cut down to the rows of a slice.
 
     list, large_list, map      offsets kept, entries converted
-    fixed_size_list -> list    offsets made up
-    list -> fixed_size_list    the length of every row checked, null rows filled up with nulls
-    struct                     fields converted, found by name
-    anything else              converted as a column of its own is
+    fixed_size_list -> list offsets computed list -> fixed_size_list the length of every row checked, null rows filled
+    up with nulls struct fields converted, found by name anything else converted like a column
 """
 
 from __future__ import annotations
@@ -43,15 +41,15 @@ class ConversionError(Exception):
 
 
 def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    """Convert an array, without a copy of what needs none.
+    """Convert an array, copying only if necessary.
 
     Parameters
     ----------
     array : pyarrow.Array
     target : pyarrow.DataType
-        Of what the result has, up to the names and metadata of fields inside of lists and maps.
+        Type of the result, except for the names and metadata of fields inside of lists and maps.
     path : str
-        For messages: the column's name, and those of the fields inside.
+        Names of the column and of the nested fields, for messages.
 
     Returns
     -------
@@ -62,7 +60,7 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     ConversionError
         If a value does not fit.
     InvalidInputError
-        If an array has not the length that a vector has.
+        If an array does not have the length of the vector.
     """
     source = array.type
     if isinstance(source, pa.BaseExtensionType):
@@ -86,13 +84,13 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 
 
 def find_nulls(array: pa.Array, field: pa.Field) -> str | None:
-    """Return the path to a field that may not be null, but is in some row; None if there is none.
+    """Return the path of a non-nullable field that is null in some row; None if there is none.
 
     Parameters
     ----------
     array : pyarrow.Array
     field : pyarrow.Field
-        Of the same type. That a field inside is null where what it is in is null itself does not count.
+        A field of the same type. Nested nulls inside of null parents are ignored.
     """
     if _find_nulls(array, field, field.name, exact=False) is None:
         return None
@@ -191,7 +189,7 @@ def _convert_list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 def _with_offsets(
     array: pa.Array, target: pa.DataType, offsets: npt.NDArray[np.signedinteger], items: pa.Array
 ) -> pa.Array:
-    """Return rows made up of the items of `array` from its first row on."""
+    """Return rows of the items of `array` from its first row on."""
     dtype: np.dtype[np.signedinteger] = np.dtype(np.int64 if pa.types.is_large_list(target) else np.int32)
     starts = offsets - offsets[0] if offsets[0] else offsets
     if starts[-1] > np.iinfo(dtype).max:
@@ -243,7 +241,7 @@ def _convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _divide(array: pa.Array, divisor: int, dtype: np.dtype[np.signedinteger], target: pa.DataType) -> pa.Array:
-    """Divide int64 values, rounding down; Arrow's own casts round towards zero, which moves times before 1970 ahead."""
+    """Divide int64 values, rounding down; Arrow's own casts round towards zero, which shifts times before 1970."""
     if not len(array):
         return pa.array([], target)
     values: npt.NDArray[np.int64] = np.frombuffer(array.buffers()[1], np.int64, len(array), array.offset * 8)

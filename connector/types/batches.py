@@ -24,7 +24,7 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        Has the columns of `schema`, in any order.
+        A batch with the columns of `schema`, in any order.
     schema : pyarrow.Schema
         Of `connector.types.schemas.to_exchange_schema`.
 
@@ -43,12 +43,12 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert a batch that Spark hands over to what the table stores.
+    """Convert a batch from Spark to the stored types.
 
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        Has the columns of `schema`, in any order.
+        A batch with the columns of `schema`, in any order.
     schema : pyarrow.Schema
         Of the table.
 
@@ -59,9 +59,9 @@ def to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     Raises
     ------
     SchemaMismatchError
-        If a value does not fit the stored type, or a column holds nulls that the table rules out.
+        If a value does not fit the stored type, or a non-nullable column has nulls.
     InvalidInputError
-        If an array has not the length of the vectors that the table stores.
+        If an array does not have the length of the table's vectors.
     """
     return _convert(batch, schema, SchemaMismatchError, "the table")
 

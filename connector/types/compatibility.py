@@ -51,17 +51,17 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
 
 
 def find_misfit(stored: pa.Schema, wanted: StructType, path: str) -> str | None:
-    """Return what keeps a table from being read with a schema, None if nothing does.
+    """Describe the reasons why a table cannot be read with a schema, None if it can.
 
-    What the table knows of its rows besides their values counts among its columns. Of a struct fields may be left out.
+    Metadata columns count as columns of the table. A schema may omit fields of a struct.
 
     Parameters
     ----------
     stored : pyarrow.Schema
-        Of the table's version that is read.
+        Schema of the table's version.
     wanted : StructType
     path : str
-        Of the table, for the message.
+        Path of the table, for the message.
 
     Returns
     -------
@@ -87,10 +87,10 @@ def find_misfit(stored: pa.Schema, wanted: StructType, path: str) -> str | None:
 
 
 def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
-    """Return the columns of a DataFrame under the names that a table has for them.
+    """Rename the columns of a DataFrame to the names in a table.
 
-    Case does not matter, as it does not by default in Spark, unless there is a column of the very name. What the table
-    has no column for keeps its name.
+    Names match in any case, as by default in Spark, unless a column has the exact name. Columns that the table lacks
+    keep their names.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
     Raises
     ------
     SchemaMismatchError
-        If a name stands for several columns of the table, or several names stand for one.
+        If a name matches several columns of the table, or several names match one.
     """
     left = [name for name in stored if name not in found.fieldNames()]
     names = [field.name if field.name in stored else _find(field.name, left) for field in found]
@@ -114,23 +114,23 @@ def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
 
 
 def check_appendable(found: StructType, expected: StructType, path: str, *, allow_new: bool) -> None:
-    """Compare the columns that are to be appended with those of the table, by name.
+    """Compare the columns to append with those of the table, by name.
 
-    Columns that are missing become null, where the table allows it.
+    Missing columns become null if the table allows it.
 
     Parameters
     ----------
     found, expected : StructType
-        Of the DataFrame, by the names of the table, and of the table.
+        Schemas of the DataFrame, with the names of the table, and of the table.
     path : str
-        Of the table, for the message.
+        Path of the table, for the message.
     allow_new : bool
-        Whether there may be columns, and fields of structs, that the table lacks.
+        Whether columns and struct fields that the table lacks are allowed.
 
     Raises
     ------
     SchemaMismatchError
-        Naming every column that differs, and how.
+        If columns differ; the message names all of them.
     """
     differences: list[str] = []
     for field in expected:
@@ -152,7 +152,7 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
 
 
 def _find(name: str, stored: Sequence[str]) -> str:
-    """Return what a table calls a column, in any case; the name itself if the table has no such column."""
+    """Return the name in the table of a column, matched in any case; the given name if the table lacks it."""
     matches = [candidate for candidate in stored if candidate.lower() == name.lower()]
     if len(matches) > 1:
         raise SchemaMismatchError(

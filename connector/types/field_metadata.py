@@ -1,10 +1,10 @@
-"""The field metadata that carries what Arrow has no place for.
+"""Field metadata for properties that Arrow types lack.
 
 Field metadata of Spark (comments, the declared type of char and varchar columns, anything else) becomes field metadata
-of the table, which is text to text. Entries whose value is a string are stored as they are, where every other reader
-finds them; all others go together, as JSON, into one entry. A third kind of entry keeps what the Arrow type does
-not say of the Spark type: a collation, the precision of a time, the fields of an interval. It is at the field that has
-the type, which may be the element of an array, or the key or value of a map.
+of the table, which is text to text. Entries with a string value are stored under their own key, where other readers
+find them; all others are stored together, as JSON, in one entry. A third kind of entry holds properties of the Spark
+type that the Arrow type lacks: a collation, the precision of a time, the fields of an interval. It belongs to the field
+with the type, which may be the element of an array, or the key or value of a map.
 
 =================== ============================
 key                 value
@@ -55,7 +55,7 @@ _COLLATION = re.compile(r"string collate (\w{1,100})")
 
 
 def to_stored_metadata(field: StructField) -> dict[str, str]:
-    """Return what is stored of the metadata of a column, or of a field of a struct."""
+    """Return the stored form of the metadata of a column, or of a field of a struct."""
     stored: dict[str, str] = {}
     others: dict[str, Any] = {}
     for key, value in field.metadata.items():
@@ -71,7 +71,7 @@ def to_stored_metadata(field: StructField) -> dict[str, str]:
 
 
 def to_spark_metadata(stored: dict[str, str]) -> dict[str, Any]:
-    """Return the metadata of Spark that was stored; what is malformed is left out."""
+    """Return the stored metadata of Spark; malformed entries are ignored."""
     plain = {key: value for key, value in stored.items() if key not in _RESERVED_KEYS}
     try:
         others = json.loads(stored.get(METADATA_KEY, "{}"))
@@ -81,19 +81,19 @@ def to_spark_metadata(stored: dict[str, str]) -> dict[str, Any]:
 
 
 def declared_type(spark_type: DataType) -> dict[str, str]:
-    """Return the entry, of a column, that keeps the lengths of char and varchar; none where there are none."""
+    """Return the entry of a column with the lengths of char and varchar; empty if there are none."""
     return {_DECLARED_TYPE_KEY: _declare(spark_type)} if _has_length(spark_type) else {}
 
 
 def spell_type(spark_type: DataType, implied: DataType) -> dict[str, str]:
-    """Return the entry that tells an atomic type from the one that its Arrow type implies; none if it is that."""
+    """Return the entry of an atomic type that differs from the one its Arrow type implies; empty if it does not."""
     if spark_type == implied or isinstance(spark_type, CharType | VarcharType):
         return {}
     return {TYPE_KEY: spark_type.simpleString()}
 
 
 def refine(spark_type: DataType, stored: dict[str, str]) -> DataType:
-    """Return what the stored spelling says of the type, or the type itself where it does not apply."""
+    """Refine a type by its stored spelling; return it unchanged if the spelling does not apply."""
     spelling = stored.get(TYPE_KEY, "")
     if isinstance(spark_type, StringType) and (match := _COLLATION.fullmatch(spelling)):
         return StringType(match[1])

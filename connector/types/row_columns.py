@@ -1,7 +1,7 @@
-"""Columns that no file holds, as Spark sees them: what a table knows of every row besides its values.
+"""Metadata columns, which no file holds, with their types in Spark.
 
-Types are those of lance-spark, whose metadata columns these are: the table counts without a sign, and Spark has no such
-type, so that a number from 2**63 on (2**31, of a fragment) is an error that names the column.
+Names and types are those of lance-spark. Tables store unsigned numbers, and Spark has no such type, so a number from
+2**63 on (2**31 for fragments) is an error that names the column.
 """
 
 from __future__ import annotations

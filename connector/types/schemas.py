@@ -1,9 +1,9 @@
-"""Spark's types and Arrow's, both ways.
+"""Mapping between Spark's types and Arrow's.
 
-A column that Spark writes is stored with one Arrow type (`to_stored_schema`), the same that Spark uses to exchange it
-but for the names of the fields inside arrays, so that reading it back copies nothing. A column that another writer
-stored may have any Arrow type: `to_spark_schema` names the Spark type that holds all its values, and
-`connector.types.batches` converts. Both go down into arrays, maps and structs, and treat what is inside like columns.
+A column that Spark writes is stored with one Arrow type (`to_stored_schema`). It is the type that Spark uses to
+exchange it, except for the names of fields inside arrays, so reading it back copies nothing. A column that another
+writer stored may have any Arrow type: `to_spark_schema` names the Spark type that holds all its values, and
+`connector.types.batches` converts. Both descend into arrays, maps and structs, and treat nested values like columns.
 
 | Spark       | stored                        | exchanged with Spark         |
 |-------------|-------------------------------|------------------------------|
@@ -13,10 +13,10 @@ stored may have any Arrow type: `to_spark_schema` names the Spark type that hold
 | `variant`   | `struct<value, metadata>`     | the same                     |
 
 The struct of a variant has two binaries that are not null, and the field `metadata` has the metadata `variant: true`.
-That is how Spark itself marks variants in Arrow, so that they are variants to whatever asks Spark what a schema means.
+Spark itself marks variants in Arrow so, and interprets such schemas as variants.
 
-`connector.types.field_metadata` tells how metadata is stored, and what the Arrow type does not say of Spark's;
-`connector.types.user_defined_types` what becomes of types that users define.
+`connector.types.field_metadata` stores metadata, and properties of Spark's types that Arrow lacks;
+`connector.types.user_defined_types` handles user-defined types.
 """
 
 from __future__ import annotations
@@ -140,10 +140,10 @@ _MAX_VECTOR_SIZE = 2**31 - 1
 
 
 def to_stored_schema(schema: StructType) -> pa.Schema:
-    """Map the schema of a DataFrame to the one that a new table gets.
+    """Map the schema of a DataFrame to that of a new table.
 
     All columns are nullable, as in every file that Spark writes: whether a plan of Spark can yield nulls says little of
-    the rows that are appended later. What is inside of a column keeps the nullability that its type declares.
+    the rows that are appended later. Nested values keep the nullability of their type.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def to_exchange_schema(schema: StructType) -> pa.Schema:
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
-    """Map a table's schema to the one that Spark sees.
+    """Map a table's schema to Spark's.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
     Raises
     ------
     NotSupportedError
-        If Spark has no type for a column, or for what is inside.
+        If Spark has no type for a column or a nested value.
     """
     return StructType([_to_spark_field(field, field.name) for field in storage_schema(schema)])
 
@@ -233,7 +233,7 @@ def as_vector(array_type: pa.DataType, size: int, column: str) -> pa.DataType:
 
 
 def _stored_field(field: StructField, path: str) -> pa.Field:
-    """Return what a column, or a field of a struct, is stored as."""
+    """Return the stored form of a column, or of a field of a struct."""
     stored = _stored_part(field.name, field.dataType, path)
     metadata = {**to_stored_metadata(field), **_decode(stored.metadata)}
     size = field.metadata.get(VECTOR_SIZE_KEY)
@@ -243,9 +243,9 @@ def _stored_field(field: StructField, path: str) -> pa.Field:
 
 
 def _stored_part(name: str, spark_type: DataType, path: str, *, nullable: bool = True) -> pa.Field:
-    """Return what values of a type are stored as, with metadata if the Arrow type does not say all of Spark's.
+    """Return the stored form of a type, with metadata if the Arrow type lacks properties of Spark's.
 
-    Whatever Spark says of the query that makes the table, later rows may hold nulls, except as keys of maps.
+    Later rows may hold nulls even if the query that makes the table has none, except as keys of maps.
     """
     if isinstance(spark_type, ArrayType):
         item = _stored_part(_ITEM, spark_type.elementType, f"{path}.element")
@@ -295,7 +295,7 @@ def _part(name: str, arrow_type: pa.DataType, nullable: bool) -> pa.Field:
 
 
 def _to_spark_field(field: pa.Field, path: str) -> StructField:
-    """Return what a column, or a field of a struct, is in Spark."""
+    """Return the Spark form of a column, or of a field of a struct."""
     metadata = to_spark_metadata(_decode(field.metadata))
     if pa.types.is_fixed_size_list(field.type):
         metadata[VECTOR_SIZE_KEY] = field.type.list_size
@@ -363,7 +363,7 @@ def _decimal(arrow_type: pa.Decimal128Type) -> DecimalType | None:
 
 
 def _vector_size(value: object, path: str) -> int:
-    """Return the size that the metadata of a field names; SQL's table properties can only say it as text."""
+    """Return the vector size in the metadata of a field, which is text in SQL's table properties."""
     try:
         return int(str(value))
     except ValueError:

@@ -1,7 +1,6 @@
-"""User-defined types: Python classes that give a meaning to values of a plain type, as `VectorUDT` does.
+"""User-defined types: Python classes on top of a storage type, such as `VectorUDT`.
 
-Values are stored as the class's `sqlType`, which every reader of Lance understands, and metadata of the field names the
-class:
+Values are stored as the class's `sqlType`, which every reader of Lance understands. Field metadata names the class:
 
 =================== ============================
 key                 value
@@ -9,9 +8,9 @@ key                 value
 `spark:udt`         module and name of the class: `pyspark.ml.linalg.VectorUDT`
 =================== ============================
 
-A name in a file is never imported: importing runs code, and whoever wrote the file would choose which. It is looked up
-among the classes that are part of Spark. A column of any other class is read as the type that it is stored as, unless
-the user gives a schema that has the class, which Spark imports by itself.
+A name in a file is never imported: importing runs code, which the writer of the file would choose. It is looked up
+among the classes of Spark. A column of any other class is read as its storage type, unless the user gives a schema with
+the class, which Spark imports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Message of a write task to the driver: its partition and the fragments that it wrote, as text.
 
-Spark pickles commit messages; this one carries nothing but a string of JSON, which the driver checks like any other
-input, so that no object of an executor's making ever takes part in the commit.
+Spark pickles commit messages. This one holds only a string of JSON, which the driver validates like any other input, so
+no object of an executor takes part in the commit.
 
 ```
 {"partition": 3, "fragments": [<FragmentMetadata.to_json()>, …]}
@@ -33,16 +33,16 @@ class LanceCommitMessage(WriterCommitMessage):
 
     @classmethod
     def of(cls, partition_id: int, fragments: Sequence[FragmentMetadata]) -> LanceCommitMessage:
-        """Describe what the task of a partition wrote."""
+        """Describe the fragments that the task of a partition wrote."""
         return cls(json.dumps({"partition": partition_id, "fragments": [fragment.to_json() for fragment in fragments]}))
 
     def parse(self) -> TaskResult:
-        """Check the payload and return what it says.
+        """Validate and return the payload.
 
         Raises
         ------
         CommitError
-            If it is not what `of` writes.
+            If it is malformed.
         """
         try:
             content = json.loads(self.payload)

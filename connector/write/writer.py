@@ -1,14 +1,14 @@
-"""The write side: every task writes data files, the driver commits them all as one transaction.
+"""The write side: every task writes data files, and the driver commits all of them as one transaction.
 
 The transaction is planned, and its uuid chosen, in the constructor: Spark makes the writer once, on the driver, and
-sends copies of it to the tasks and to the separate processes that commit or abort. Whatever is set on it later is lost.
+sends copies of it to the tasks and to the separate processes that commit or abort. Attributes set later are lost.
 
-| what happens | what is left |
+| event | result |
 |---|---|
 | all tasks succeed, the commit lands | the new version |
-| a task fails | it deletes its own files; those of the others, dead or alive, are deleted by `abort` |
-| the commit fails, Spark calls `abort` | what the table refers to stays, what provably no version refers to goes |
-| the driver dies | files that nothing refers to, until a cleanup |
+| a task fails | it deletes its own files; `abort` deletes those of the others, dead or alive |
+| the commit fails, Spark calls `abort` | files that provably no version refers to are deleted |
+| the driver dies | unreferenced files remain until a cleanup |
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KILL_SECONDS = 3.0
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Writes a DataFrame to a table, by appending or by replacing what is there.
+    """Writer of a DataFrame to a table, which appends or overwrites.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ class LanceWriter(DataSourceArrowWriter):
     schema : StructType
         Of the DataFrame.
     mode : {"append", "overwrite", "create"}
-        Whether rows are added, or replace the old ones, a table that is missing being created; or whether there must be
-        no table yet, nor when the write is committed.
+        The first two add or replace rows, and create a missing table. "create" requires that there is no table, now and
+        at the commit.
     check_names : bool
-        Whether new columns that differ in case only are refused.
+        Whether to refuse new columns that differ only in case.
     config : mapping of str to str, optional
-        Entries of the configuration of a table that is created or replaced.
+        Configuration of a table that is created or replaced.
 
     Raises
     ------
     DatasetExistsError
-        If there is a table that was to be created.
+        If the table to create exists.
     InvalidInputError
-        If an option makes no sense, or is not what the table has that is written to.
+        If an option is invalid, or contradicts the table.
     NotSupportedError
         If a column's type cannot be stored.
     SchemaMismatchError
-        If the DataFrame does not fit the table that it is appended to.
+        If the DataFrame does not fit the table on append.
     StorageError
         If the table's directory cannot be written.
     """
@@ -103,7 +103,7 @@ class LanceWriter(DataSourceArrowWriter):
         )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
-        """Write one partition; on any failure its files are deleted before the error goes on to Spark."""
+        """Write one partition; delete its files before an error reaches Spark."""
         context = TaskContext.get()
         if context is None:
             raise CommitError("a partition can be written by a Spark task only")
@@ -127,8 +127,8 @@ class LanceWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this write, unless a version of the table may refer to them.
 
-        Spark aborts as soon as one task has failed, and gives the others, which it has told to stop, some time until it
-        kills their processes. What they still write meanwhile is deleted by looking again after that.
+        Spark aborts as soon as one task has failed, and gives the others some time to stop before it kills their
+        processes. A second deletion after that removes the files that they still write.
         """
         results = [self._result(message) for message in messages if message is not None]
         self._table_write.abort(_fragments(results))
@@ -156,7 +156,7 @@ def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetad
 
 
 def _check_names(names: Sequence[str], stored: Sequence[str]) -> None:
-    """Refuse new columns that Spark cannot tell apart by default; it does not tell a data source that it can."""
+    """Refuse new columns that Spark cannot distinguish by default; data sources cannot see the setting."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.lower(), name)
