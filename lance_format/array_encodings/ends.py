@@ -73,7 +73,8 @@ def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: boo
         offsets = np.empty(ranges.num_rows + 1, dtype)
         valid = np.empty(ranges.num_rows, np.bool_)
         firsts, lasts = np.empty((2, ranges.count), np.int64)
-        nulls = kernels.read_ends(words, ranges.sizes, has_previous, amount, offsets, valid, firsts, lasts)
+        most = int(np.iinfo(dtype).max)
+        nulls = kernels.read_ends(words, ranges.sizes, has_previous, amount, most, offsets, valid, firsts, lasts)
         if nulls != _TOO_NARROW:
             break
     if nulls == _DECREASING or (firsts[1:] < lasts[:-1]).any():

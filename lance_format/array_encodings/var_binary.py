@@ -71,7 +71,8 @@ class VarBinaryReader:
             offsets = np.empty(ranges.num_rows + 1, dtype)
             valid = np.empty(ranges.num_rows, np.bool_)
             firsts, lasts = np.empty((2, ranges.count), np.int64)
-            found = kernels.read_ends(starts, ranges.sizes, before, _MOST_BYTES, offsets, valid, firsts, lasts)
+            most = int(np.iinfo(dtype).max)
+            found = kernels.read_ends(starts, ranges.sizes, before, _MOST_BYTES, most, offsets, valid, firsts, lasts)
             if found != _TOO_NARROW:
                 break
         if found != 0 or (firsts[1:] < lasts[:-1]).any() or int(lasts[-1]) > self._file.size:

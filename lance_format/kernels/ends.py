@@ -24,6 +24,7 @@ def read_ends(
     counts: I64,
     has_previous: npt.NDArray[np.bool_],
     amount: int,
+    most: int,
     offsets: Words,
     valid: npt.NDArray[np.bool_],
     firsts: I64,
@@ -42,6 +43,8 @@ def read_ends(
         Whether an end precedes those of the range.
     amount : int
         At least 1.
+    most : int
+        The highest offset that `offsets` can hold.
     offsets : int32 or int64[num_values + 1]
         Set; the first is 0.
     valid : bool[num_values]
@@ -55,7 +58,6 @@ def read_ends(
         The number of nulls, -1 if ends decrease, or -2 if `offsets` are too narrow.
     """
     adjustment = np.uint64(amount)
-    most = np.iinfo(offsets.dtype).max
     nulls = 0
     position = 0
     written = 0
