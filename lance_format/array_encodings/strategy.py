@@ -89,7 +89,7 @@ def encode_header(num_rows: int) -> EncodedArray:
 
 def _encode_nullable(array: DecodedArray, shape: ArrayShape, page: PageBuilder) -> pb.ArrayEncoding:
     """Encode values of a fixed width, or fixed-size lists of such."""
-    if array.values is None:
+    if array.values is None or (array.validity is not None and not array.validity.data.any()):
         return nullable.all_nulls()
     if isinstance(array.values, PackedStructBlock):
         assert isinstance(array.values.rows, FixedWidthBlock)
@@ -112,14 +112,9 @@ def _encode_strings(
     *,
     may_have_dictionary: bool,
 ) -> pb.ArrayEncoding:
-    if may_have_dictionary and (found := _few_distinct(block)) is not None:
-        keys = found.indices.data[: block.num_values] + np.uint8(1)
-        if validity is not None:
-            keys[~unpack_validity(validity)] = 0
-        items = found.items
-        return dictionary.encode(
-            FixedWidthBlock(keys, 8, keys.size), items.num_values, lambda page: _encode_items(items, None, page), page
-        )
+    if may_have_dictionary and (found := _few_distinct(block, validity)) is not None:
+        keys, items = _keys_of(found, validity)
+        return dictionary.encode(keys, items.num_values, lambda page: _encode_items(items, None, page), page)
     if options.scheme is Scheme.FSST and block.bits_per_offset == 32 and block.size_bytes:
         compressed = symbols.compress(block)
         if compressed is not None and compressed[0].bits_per_offset == 32:
@@ -127,12 +122,25 @@ def _encode_strings(
     return binary.encode(block, validity, options, page)
 
 
-def _few_distinct(block: VariableWidthBlock) -> distinct.IndexedPage | None:
-    """Return the distinct values of a block, if they are few."""
+def _few_distinct(block: VariableWidthBlock, validity: FixedWidthBlock | None) -> distinct.IndexedPage | None:
+    """Return the distinct values of a block, if they are few; the empty string, which stands for nulls, may be one."""
     if block.num_values < _FEWEST_VALUES:
         return None
+    most = _MOST_ITEMS + (validity is not None)
     sample = block.slice(0, min(_SAMPLED_VALUES, block.num_values))
-    return None if distinct.split(sample, _MOST_ITEMS) is None else distinct.split(block, _MOST_ITEMS)
+    return None if distinct.split(sample, most) is None else distinct.split(block, most)
+
+
+def _keys_of(found: distinct.IndexedPage, validity: FixedWidthBlock | None) -> tuple[FixedWidthBlock, DataBlock]:
+    """Return keys, of which 0 is null and others are one more than the number of their item, and the items."""
+    numbers, items = found.indices.data[: found.indices.num_values], found.items
+    valid = np.ones(numbers.size, np.bool_) if validity is None else unpack_validity(validity)
+    used = np.zeros(items.num_values, np.bool_)
+    used[numbers[valid]] = True
+    places = np.where(used, np.cumsum(used), 0).astype(np.uint8)
+    keys = np.where(valid, places[numbers], np.uint8(0))
+    kept = items if used.all() or not used.any() else items.take(np.flatnonzero(used))
+    return FixedWidthBlock(keys, 8, keys.size), kept
 
 
 def _encode_dictionary(
