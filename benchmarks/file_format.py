@@ -1,6 +1,6 @@
 """Files, ours against pylance's, on the same data in one process.
 
-    python benchmarks/file_format.py [--rows N] [--scale-factor X] [--versions 2.1 2.2] [case …]
+    python benchmarks/file_format.py [--rows N] [--scale-factor X] [--versions 2.0 2.1 2.2] [case …]
 
 Both write and read in turn, seven times; the medians in milliseconds and their ratio (ours / pylance's, below 1 is
 faster or smaller) are printed. We sync what we write to the disk, pylance does not; that is in our time of writing.
@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from lance_format.file import LanceFileReader, LanceFileWriter
 
+_VERSIONS = ["2.0", "2.1", "2.2"]
 _ROUNDS = 7
 _TAKEN = 1000
 _BATCH = 65_536
@@ -100,6 +101,17 @@ def _line_items(scale_factor: float) -> pa.Table:
         table = pq.read_table(Path(directory) / "lineitem.parquet")
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     return table.cast(pa.schema([pa.field(field.name, plain.get(field.type, field.type)) for field in table.schema]))
+
+
+def _without_null_structs(table: pa.Table) -> pa.Table:
+    """Return a table whose structs are all there, as file format 2.0 needs it."""
+    columns = {}
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        array = column.combine_chunks() if pa.types.is_struct(column.type) else column
+        if pa.types.is_struct(column.type) and array.null_count:
+            array = pa.StructArray.from_arrays(array.flatten(), fields=list(array.type))
+        columns[name] = array
+    return pa.table(columns)
 
 
 _clock = time.perf_counter
@@ -176,7 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--scale-factor", type=float, default=1.0, help="of TPC-H")
-    parser.add_argument("--versions", nargs="+", default=["2.1", "2.2"], choices=["2.1", "2.2"])
+    parser.add_argument("--versions", nargs="+", default=_VERSIONS, choices=_VERSIONS)
     parser.add_argument("cases", nargs="*", metavar="case", help=f"of {', '.join(CASES)}, {_LINE_ITEMS}")
     parser.add_argument("--cpu", action="store_true", help="time of all processors: for machines with other work")
     arguments = parser.parse_args()
@@ -188,8 +200,9 @@ def main() -> None:
         rng = np.random.default_rng(0)
         table = _line_items(arguments.scale_factor) if name == _LINE_ITEMS else CASES[name](rng, arguments.rows)
         for version in arguments.versions:
+            data = _without_null_structs(table) if version == "2.0" else table
             with tempfile.TemporaryDirectory() as directory:
-                found = _measure(table, Path(directory), np.random.default_rng(1), version)
+                found = _measure(data, Path(directory), np.random.default_rng(1), version)
             for what, (ours, theirs) in found.items():
                 print(f"{name:24}{version:5}{what:18}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
 
