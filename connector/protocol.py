@@ -18,6 +18,7 @@ option                   value
 `__lance.snapshot`       `[uri, version]`: the version that Spark has seen, whatever was committed since
 `__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
 `__lance.runtime`        a second predicate, which Spark found while it ran the query
+`__lance.replaced`       the predicate on the rows of that version that a write replaces
 `__lance.limit`          the number of rows that suffice: of all partitions together without a filter, else of each
 `__lance.offset`         the number of these rows that are skipped; only without a filter
 `__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
@@ -40,6 +41,7 @@ TIME_ZONE = "__lance.time_zone"
 SNAPSHOT = "__lance.snapshot"
 PREDICATE = "__lance.predicate"
 RUNTIME = "__lance.runtime"
+REPLACED = "__lance.replaced"
 LIMIT = "__lance.limit"
 OFFSET = "__lance.offset"
 ORDER = "__lance.order"

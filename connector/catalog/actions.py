@@ -15,6 +15,7 @@ action         takes                        does
 `drop`         `purge`                      drops a table
 `rename`       `to`                         renames a table
 `alter`        `set`, `unset`               changes properties, in one version
+`truncate`                                  deletes all rows
 ============== ============================ ==========================================================================
 """
 
@@ -42,7 +43,7 @@ from connector.catalog.directories import (
 from connector.catalog.properties import check_changeable, describe_properties, split_properties
 from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
-from connector.options.snapshot import open_snapshot
+from connector.options.snapshot import branch_uri, open_snapshot
 from connector.protocol import ACTION, DETAILS
 from connector.types.schemas import to_stored_schema
 from lance_format import LanceDataset
@@ -79,7 +80,7 @@ def _remove(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, A
 
 def _find(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
     path = Path(given["path"])
-    if not has_table(path):
+    if not has_table(LanceOptions.parse(given)):
         return {"state": "absent"}
     return {"state": "dropped" if is_dropped(path) and not details["by_path"] else "table"}
 
@@ -129,6 +130,11 @@ def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, An
     return {}
 
 
+def _truncate(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
+    lance_format.dataset(branch_uri(LanceOptions.parse(given))).truncate_table()
+    return {}
+
+
 _ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[str, Any]]] = {
     "list": _list,
     "make": _make,
@@ -139,4 +145,5 @@ _ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[s
     "drop": _drop,
     "rename": _rename,
     "alter": _alter,
+    "truncate": _truncate,
 }

@@ -13,7 +13,9 @@ import os
 from pathlib import Path
 
 import lance_format
-from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, StorageError
+from connector.options.options import LanceOptions
+from connector.options.snapshot import branch_uri
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, StorageError, VersionNotFoundError
 
 SUFFIX = ".lance"
 _DROPPED = ".lance-deregistered"
@@ -92,11 +94,11 @@ def remove_directory(path: Path, *, cascade: bool) -> bool:
     return True
 
 
-def has_table(path: Path) -> bool:
-    """Return whether there is a table in a directory, dropped or not."""
+def has_table(options: LanceOptions) -> bool:
+    """Return whether there is the table that options name, dropped or not, and its branch if they name one."""
     try:
-        lance_format.dataset(path)
-    except DatasetNotFoundError:
+        lance_format.dataset(branch_uri(options))
+    except (DatasetNotFoundError, VersionNotFoundError):
         return False
     return True
 

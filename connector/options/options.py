@@ -25,6 +25,8 @@ from lance_format import InvalidInputError
 
 _SPARK_INTERNAL_PREFIX = "__"
 _TIMESTAMP = "timestamp"
+_VERSION_AS_OF = "versionAsOf"
+_TIMESTAMP_AS_OF = "timestampAsOf"
 _SEVERAL_PATHS = "paths"
 _CATALOG_PROPERTIES = ("provider", "owner")
 """Of tables that CREATE TABLE and saveAsTable make; they reach a data source where Spark plans without the bridge."""
@@ -139,8 +141,8 @@ class LanceOptions:
             column_option = _parse_column_option(name, value)
             if column_option is not None:
                 column_options.append(column_option)
-            elif name == _TIMESTAMP:
-                parsed[name] = parse_timestamp(name, value, given.get(TIME_ZONE))
+            elif name in (_TIMESTAMP, _TIMESTAMP_AS_OF.lower()):
+                parsed[_SPELLINGS[name]] = parse_timestamp(name, value, given.get(TIME_ZONE))
             elif name in _SPELLINGS:
                 spelling = _SPELLINGS[name]
                 parsed[_ATTRIBUTES.get(spelling, spelling)] = _PARSERS[spelling](spelling, value)
@@ -149,6 +151,8 @@ class LanceOptions:
         if "path" not in parsed:
             hint = "" if is_planned else f"; a table of a catalog, which has one of its own, {_NEEDS_PLANNER}"
             raise InvalidInputError(f"no path is given: use .load(path), .save(path) or the option 'path'{hint}")
+        _check_one_version(parsed)
+        _rename_as_of(parsed)
         _check_one_version(parsed)
         return cls(**parsed, column_options=tuple(column_options))
 
@@ -161,6 +165,18 @@ def _check_one_version(parsed: Mapping[str, Any]) -> None:
             raise InvalidInputError(
                 f"the options {one!r} and {both[0]!r} contradict each other: each says which version to read; keep one"
             )
+
+
+def _rename_as_of(parsed: dict[str, Any]) -> None:
+    """Replace Spark's own names of time travel, of which one takes a number or a tag."""
+    if _VERSION_AS_OF in parsed:
+        version = parsed.pop(_VERSION_AS_OF)
+        is_number = _DIGITS.fullmatch(version) is not None
+        parsed["version" if is_number else "tag"] = (
+            _PARSERS["version"](_VERSION_AS_OF, version) if is_number else version
+        )
+    if _TIMESTAMP_AS_OF in parsed:
+        parsed[_TIMESTAMP] = parsed.pop(_TIMESTAMP_AS_OF)
 
 
 def _unknown_name(name: str) -> str:
@@ -268,6 +284,8 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "tag": _parse_text,
     "branch": _parse_text,
     _TIMESTAMP: parse_timestamp,
+    _VERSION_AS_OF: _parse_text,
+    _TIMESTAMP_AS_OF: parse_timestamp,
     "columns": _parse_columns,
     "metadata_columns": _parse_metadata_columns,
     "filter": _parse_text,
@@ -283,5 +301,10 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
 }
 _SPELLINGS = {spelling.lower(): spelling for spelling in _PARSERS}
 _ATTRIBUTES = {"mergeSchema": "merge_schema"}
-_CONTRADICTIONS = {"tag": ("version", "branch", "timestamp"), "version": ("timestamp",)}
+_CONTRADICTIONS = {
+    "tag": ("version", "branch", _TIMESTAMP),
+    "version": (_TIMESTAMP,),
+    _VERSION_AS_OF: ("version", "tag", _TIMESTAMP, _TIMESTAMP_AS_OF),
+    _TIMESTAMP_AS_OF: ("version", "tag", _TIMESTAMP),
+}
 """A tag names a version of a branch; a version and a time may be of a branch."""

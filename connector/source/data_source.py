@@ -8,6 +8,8 @@ option                    for   value
                                 DataFrame or view is made
 `tag`                     read  the name of the version to read
 `timestamp`               read  the latest version at a time: `2026-01-31 12:00:00+01:00`, or microseconds since 1970
+`versionAsOf`             read  the number or the tag of the version to read: Spark's own name
+`timestampAsOf`           read  the same as `timestamp`: Spark's own name
 `branch`                  both  the branch; by default the main one
 `columns`                 read  the columns to read, separated by commas, or as a JSON list; all by default
 `metadata_columns`        read  of `_rowid`, `_rowaddr`, `_fragid`, `_row_created_at_version`,
@@ -77,13 +79,13 @@ from connector.catalog.properties import split_properties
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, NAMES_CHECKED, PROPERTIES, SAVING, SCHEMA
+from connector.protocol import ASK, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
-from connector.write.writer import LanceWriter
+from connector.write.writer import LanceWriter, ReplacedRows
 from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, NotSupportedError
 
 
@@ -179,7 +181,11 @@ class LanceDataSource(DataSource):
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
         named, config = split_properties(json.loads(self._given.get(PROPERTIES, "{}")))
         options = LanceOptions.parse({**named, **self.options})
-        return LanceWriter(options, schema, mode, check_names=NAMES_CHECKED not in self._given, config=config)
+        replaced = None
+        if REPLACED in self._given:
+            replaced = ReplacedRows(*self._seen(Pushed.parse(self.options)), self._given[REPLACED])
+        check_names = NAMES_CHECKED not in self._given
+        return LanceWriter(options, schema, mode, check_names=check_names, config=config, replaced=replaced)
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
         """Refuse to be read as a stream."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ import lance_format
 from connector.options.column_options import apply_to_new, check_against_table
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri
+from connector.read.predicates import parse_predicate
 from connector.types.batches import to_stored
 from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
 from connector.types.schemas import to_spark_schema, to_stored_schema
@@ -34,6 +36,28 @@ from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
 
 _KILL_SECONDS = 3.0
 """How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedRows:
+    """Rows of a version of a table that other rows replace.
+
+    Parameters
+    ----------
+    uri : str
+    version : int
+    predicate : str
+        As `connector.read.predicates` describes.
+    """
+
+    uri: str
+    version: int
+    predicate: str
+
+    def commit(self, fragments: Sequence[lance_format.FragmentMetadata], uuid: str) -> None:
+        """Delete the rows and add fragments, in one version; the uuid is that of the write that made them."""
+        rows = parse_predicate(self.predicate)
+        lance_format.dataset(self.uri, self.version).replace_where(rows, fragments, uuid=uuid)
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -51,6 +75,8 @@ class LanceWriter(DataSourceArrowWriter):
         Whether to refuse new columns that differ only in case.
     config : mapping of str to str, optional
         Configuration of a table that is created or replaced.
+    replaced : ReplacedRows, optional
+        Rows that an append deletes in the same version.
 
     Raises
     ------
@@ -74,10 +100,11 @@ class LanceWriter(DataSourceArrowWriter):
         *,
         check_names: bool = True,
         config: Mapping[str, str] | None = None,
+        replaced: ReplacedRows | None = None,
     ) -> None:
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
-        self._path = branch_uri(options)
+        self._path, self._replaced = branch_uri(options), replaced
         table = self._open_table()
         if table is not None:
             _check_stable_row_ids(options, table)
@@ -122,7 +149,10 @@ class LanceWriter(DataSourceArrowWriter):
         found = [result.partition_id for result in results]
         if found != list(range(len(messages))):
             raise CommitError(f"expected one result from each of {len(messages)} write tasks in order, but got {found}")
-        self._table_write.commit(_fragments(results))
+        if self._replaced is None:
+            self._table_write.commit(_fragments(results))
+        else:
+            self._replaced.commit(_fragments(results), self._table_write.uuid)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this write, unless a version of the table may refer to them.

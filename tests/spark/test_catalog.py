@@ -14,9 +14,10 @@ import lance_namespace
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
 import lance_format
-from tests.spark.conftest import PLANNER, files
+from tests.spark.conftest import PLANNER, data_files, files
 
 NUMBERS = itertools.count()
 
@@ -295,6 +296,125 @@ def test_a_query_sees_what_was_written_since(catalog: Catalog) -> None:
     catalog.sql("REFRESH TABLE @.t")  # Spark keeps to what is cached until then.
     assert catalog.spark.table(f"{catalog.name}.db.t").count() == 4
     catalog.spark.catalog.clearCache()
+
+
+@pytest.fixture
+def versions(catalog: Catalog) -> Catalog:
+    """Return a catalog whose table `t` has three versions, the second one tagged, and a branch."""
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    catalog.sql("INSERT INTO @.t VALUES (2)")
+    dataset = lance_format.dataset(catalog.path("t"))
+    dataset.tags.create("second", 2)
+    dataset.create_branch("b")
+    catalog.sql("CREATE OR REPLACE TABLE @.t AS SELECT id, 'x' AS s FROM @.t")
+    return catalog
+
+
+def test_versions_of_a_table(versions: Catalog) -> None:
+    count = "SELECT count(*) FROM @.t"
+    assert versions.sql(f"{count} VERSION AS OF 1") == [(1,)]
+    assert versions.sql(f"{count} VERSION AS OF 'second'") == [(2,)]
+    assert versions.sql(f"{count} FOR SYSTEM_VERSION AS OF 2") == [(2,)]
+    assert versions.sql(f"{count} TIMESTAMP AS OF current_timestamp()") == [(2,)]
+    assert versions.spark.sql("SELECT * FROM @.t VERSION AS OF 2".replace("@", f"{versions.name}.db")).columns == ["id"]
+    by_path = f"{versions.name}.`{versions.path('t')}`"
+    assert versions.sql(f"SELECT count(*) FROM {by_path} VERSION AS OF 1") == [(1,)]
+    joined = "SELECT count(*) FROM @.t AS new LEFT ANTI JOIN @.t VERSION AS OF 1 AS old ON new.id = old.id"
+    assert versions.sql(joined) == [(1,)]
+    versions.refuses(f"{count} VERSION AS OF 99", "99")
+    versions.refuses(f"{count} VERSION AS OF 'none'", "none")
+    versions.refuses(f"{count} TIMESTAMP AS OF '2001-01-01'", "2001")
+    versions.refuses("INSERT INTO @.t VERSION AS OF 1 VALUES (5)", "")
+
+
+def test_versions_as_options(versions: Catalog) -> None:
+    read, table, path = versions.spark.read, f"{versions.name}.db.t", versions.path("t")
+    committed = lance.dataset(path).versions()[1]["timestamp"].astimezone().isoformat(sep=" ")
+    for wanted, rows in ({"versionAsOf": "1"}, 1), ({"versionAsOf": "second"}, 2), ({"timestampAsOf": committed}, 2):
+        for named in wanted, {name.lower(): value for name, value in wanted.items()}:
+            assert versions.spark.read.options(**named).table(table).count() == rows
+            assert versions.spark.read.format("lance").options(**named).load(path).count() == rows
+    with pytest.raises(PySparkException, match="contradict"):
+        read.format("lance").options(versionAsOf="1", version="2").load(path)
+
+
+def test_branches_have_names(versions: Catalog) -> None:
+    assert versions.sql("SELECT * FROM @.t.branch_b ORDER BY id") == [(1,), (2,)]
+    versions.sql("INSERT INTO @.t.branch_b VALUES (3)")
+    assert versions.sql("SELECT count(*) FROM @.t.branch_b") == [(3,)]
+    assert versions.sql("SELECT count(*) FROM @.t") == [(2,)]
+    by_path = f"{versions.name}.`{versions.path('t')}`.branch_b"
+    assert versions.sql(f"SELECT count(*) FROM {by_path}") == [(3,)]
+    versions.refuses("SELECT * FROM @.t.branch_none", "cannot be found")
+    versions.refuses("DROP TABLE @.t.branch_b", "names a branch")
+    versions.refuses("DROP TABLE @.t.branch_b PURGE", "names a branch")
+    versions.refuses("CREATE OR REPLACE TABLE @.t.branch_b AS SELECT 1 AS id", "names a branch")
+    versions.refuses("ALTER TABLE @.t.branch_b RENAME TO db.x", "names a branch")
+    versions.sql("CREATE TABLE @.branch_b AS SELECT 7 AS id")
+    assert versions.sql("SELECT * FROM @.branch_b") == [(7,)]
+
+
+def test_insert_by_column(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id BIGINT, name STRING, x INT)")
+    catalog.sql("INSERT INTO @.t (name, id) VALUES ('owl', 1)")
+    catalog.sql("INSERT INTO @.t BY NAME SELECT 'emu' AS name, 2 AS id")
+    assert catalog.sql("SELECT * FROM @.t ORDER BY id") == [(1, "owl", None), (2, "emu", None)]
+    catalog.sql("INSERT OVERWRITE @.t SELECT id + 1, name, x FROM @.t")
+    assert catalog.sql("SELECT id FROM @.t ORDER BY id") == [(2,), (3,)]
+    catalog.refuses("INSERT INTO @.t VALUES (1)", "")
+    catalog.refuses("INSERT INTO @.t BY NAME SELECT 1 AS other", "other")
+    catalog.sql("TRUNCATE TABLE @.t")
+    assert catalog.sql("SELECT * FROM @.t") == []
+
+
+def test_replace_where_is_one_version(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(10)")
+    catalog.sql("INSERT INTO @.t VALUES (NULL, 'null')")
+    catalog.sql("INSERT INTO @.t REPLACE WHERE id >= 3 AND id < 9 SELECT id * 100, name FROM @.t WHERE id = 4")
+    expected = [(None, "null"), (0, "n0"), (1, "n1"), (2, "n2"), (9, "n9"), (400, "n4")]
+    assert catalog.sql("SELECT * FROM @.t ORDER BY id") == expected
+    theirs = lance.dataset(catalog.path("t"))
+    theirs.validate()
+    assert theirs.version == 3
+    assert sorted(theirs.to_table()["name"].to_pylist()) == sorted(name for _, name in expected)
+    table = catalog.spark.table(f"{catalog.name}.db.t")
+    new = catalog.spark.createDataFrame([(1, "new")], table.schema)
+    new.writeTo(f"{catalog.name}.db.t").overwrite(col("id").isNull() | col("name").startswith("n0"))
+    assert [row.id for row in table.sort("id").collect()] == [1, 1, 2, 9, 400]
+    catalog.sql("INSERT INTO @.t REPLACE WHERE id = 9 SELECT id, name FROM @.t WHERE false")
+    assert catalog.sql("SELECT count(*) FROM @.t WHERE id = 9") == [(0,)]
+    assert lance.dataset(catalog.path("t")).version == 5
+
+
+def test_replace_where_refuses_what_it_cannot_do(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(10)")
+    catalog.refuses("INSERT INTO @.t REPLACE WHERE length(name) = 2 SELECT 1, 'a'", "REPLACE WHERE|ilter")
+    catalog.refuses("INSERT INTO @.t REPLACE WHERE id > 3 SELECT raise_error('no'), 'a'", "no")
+    catalog.refuses("INSERT INTO @.t REPLACE WHERE nothing = 1 SELECT 1, 'a'", "nothing")
+    with pytest.raises(PySparkException, match="dynamic"):
+        catalog.spark.range(1).selectExpr("id", "'x' AS name").writeTo(f"{catalog.name}.db.t").overwritePartitions()
+    assert lance.dataset(catalog.path("t")).version == 1
+
+
+def test_replace_where_keeps_concurrent_appends_and_not_concurrent_deletes(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT id FROM range(4)")
+    path = catalog.path("t")
+    seen = lance_format.dataset(path)
+    write = lance_format.plan_write(path, seen.schema, mode="append")
+    fragments = write.write_fragments(seen.to_batches(filter="id = 3"))
+    catalog.sql("INSERT INTO @.t VALUES (2)")
+    assert seen.replace_where("id = 2", fragments, uuid=write.uuid).num_deleted_rows == 1
+    assert sorted(catalog.sql("SELECT * FROM @.t")) == [(0,), (1,), (2,), (3,), (3,)]
+    lance_format.dataset(path, 1).replace_where("id = 2", fragments, uuid=write.uuid)
+    assert lance_format.dataset(path).version == 3
+    before = data_files(path)
+    stale = lance_format.dataset(path)
+    other = lance_format.plan_write(path, seen.schema, mode="append")
+    written = other.write_fragments(seen.to_batches())
+    lance_format.dataset(path).delete("id = 1")
+    with pytest.raises(lance_format.RetryableCommitConflictError):
+        stale.replace_where("id = 1", written, uuid=other.uuid)
+    assert data_files(path) == before
 
 
 def test_options_of_a_catalog_are_known(planner: SparkSession) -> None:

@@ -38,6 +38,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class Catalog implements StagingTableCatalog, SupportsNamespaces {
   private static final String ROOT = "root";
+  private static final String BRANCH = "branch_";
   private static final Set OF_SPARK = new HashSet(Arrays.asList(new String[] {TableCatalog.PROP_PROVIDER,
       TableCatalog.PROP_LOCATION, TableCatalog.PROP_OWNER, TableCatalog.PROP_EXTERNAL,
       TableCatalog.PROP_IS_MANAGED_LOCATION}));
@@ -91,7 +92,27 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
         : directory(table.namespace()) + "/" + checked("table", table.name()) + ".lance";
   }
 
-  private Map options(Identifier table) { return options(path(table)); }
+  private Map options(Identifier table) {
+    Identifier main = main(table);
+    Map options = options(path(main));
+    if (main != table) options.put("branch", table.name().substring(BRANCH.length()));
+    return options;
+  }
+
+  /** The table that a name is a branch of, as `t.branch_b` is of t unless t is a namespace; else what is given. */
+  private Identifier main(Identifier table) {
+    String[] namespace = table.namespace();
+    if (!table.name().startsWith(BRANCH) || namespace.length == 0) return table;
+    int last = namespace.length - 1;
+    Identifier main = Identifier.of((String[]) Arrays.copyOf(namespace, last), namespace[last]);
+    return isPath(main) || !namespaceExists(namespace) ? main : table;
+  }
+
+  private void refuseBranch(String what, Identifier table) {
+    if (main(table) == table) return;
+    throw new UnsupportedOperationException(what + " is for tables, and " + shown(table) + " names a branch; nothing was"
+        + " changed");
+  }
 
   private static Map options(String path) {
     Map options = new HashMap();
@@ -101,7 +122,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
     return options;
   }
 
-  private static Map act(String what, Map options, Map details, StructType schema) {
+  static Map act(String what, Map options, Map details, StructType schema) {
     if (!DefaultSource.enabled()) {
       throw new UnsupportedOperationException("Catalogs of Lance tables need the planner: set"
           + " spark.lance.planner.enabled to true, or read and write by the path, with format(\"lance\")");
@@ -122,7 +143,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
   /** Whether there is a table: "table", or "dropped" without being purged, or "absent". */
   private String state(Identifier table) {
-    return (String) act("find", options(table), details("by_path", Boolean.valueOf(isPath(table))), null).get("state");
+    return (String) act("find", options(table), details("by_path", Boolean.valueOf(isPath(main(table)))), null).get("state");
   }
 
   public boolean tableExists(Identifier table) { return state(table).equals("table"); }
@@ -207,6 +228,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
   private StagedTable staged(Identifier table, Column[] columns, Transform[] partitions, Map properties, boolean creates)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     Divisions.refuse(partitions);
+    refuseBranch("CREATE or REPLACE TABLE", table);
     checkProvider((String) properties.get(TableCatalog.PROP_PROVIDER));
     if (properties.get(TableCatalog.PROP_LOCATION) != null) {
       throw new UnsupportedOperationException("LOCATION: a table of the catalog " + name + " is where its name says. Leave"
@@ -254,6 +276,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
   public Table alterTable(Identifier table, TableChange[] changes) throws NoSuchTableException {
     if (!tableExists(table)) throw new NoSuchTableException(table);
+    refuseBranch("ALTER TABLE", table);
     Map details = Changes.of(shown(table), changes);
     act("alter", options(table), details, null);
     return loadTable(table);
@@ -261,6 +284,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
   /** The files stay: the table is not listed any more. */
   public boolean dropTable(Identifier table) {
+    refuseBranch("DROP TABLE", table);
     if (!tableExists(table)) return false;
     if (isPath(table)) {
       throw new UnsupportedOperationException("A table by its path is in no list from which DROP TABLE could take it:"
@@ -271,12 +295,15 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
   }
 
   public boolean purgeTable(Identifier table) {
+    refuseBranch("DROP TABLE", table);
     if (!tableExists(table)) return false;
     act("drop", options(table), details("purge", Boolean.TRUE), null);
     return true;
   }
 
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
+    refuseBranch("RENAME TO", from);
+    refuseBranch("RENAME TO", to);
     if (!tableExists(from)) throw new NoSuchTableException(from);
     if (isPath(from) || isPath(to)) {
       throw new UnsupportedOperationException("RENAME TO changes names in the catalog " + name + ", and " + from + " or "

@@ -1,13 +1,17 @@
 package lance;
 
+import java.util.Collections;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table of a catalog of Lance tables: it has the columns and properties of its version, and a name. */
-final class NamedTable extends LanceTable {
+final class NamedTable extends LanceTable implements TruncatableTable {
   private final String name;
   private final Map properties;
 
@@ -20,6 +24,21 @@ final class NamedTable extends LanceTable {
 
   public String name() { return name; }
   public Map properties() { return properties; }
+
+  /** Deletes all rows, in one version. */
+  public boolean truncateTable() {
+    Catalog.act("truncate", options, Collections.emptyMap(), null);
+    Caches.refresh((String) options.get("path"));
+    return true;
+  }
+
+  /** Spark has loaded the version that its own options name; they come along. */
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap more) {
+    Map options = Python.merged(more.asCaseSensitiveMap(), Collections.emptyMap());
+    options.remove("versionAsOf");
+    options.remove("timestampAsOf");
+    return super.newScanBuilder(new CaseInsensitiveStringMap(options));
+  }
 }
 
 /** A table that a statement creates or replaces: the write makes the version, so that nothing is left to do afterwards. */
@@ -38,7 +57,7 @@ final class PlacedTable extends Staged {
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     isWritten = true;
-    Map options = Python.merged(info.options().asCaseSensitiveMap(), java.util.Collections.singletonMap(
+    Map options = Python.merged(info.options().asCaseSensitiveMap(), Collections.singletonMap(
         "__lance.properties", Python.json(made.properties())));
     return super.newWriteBuilder(new WriteInfo(info, options));
   }

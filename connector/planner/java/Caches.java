@@ -3,14 +3,17 @@ package lance;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.SupportsTruncate;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
@@ -74,13 +77,37 @@ final class Caches {
 }
 
 /** Spark's own, whose commits refresh what is cached. */
-final class RefreshingWriteBuilder implements SupportsTruncate {
-  private final PythonWriteBuilder python;
-  private final String directory;
+final class RefreshingWriteBuilder implements SupportsOverwriteV2 {
+  private final LanceTable table;
+  private final LogicalWriteInfo info;
+  private final Map options;
+  private PythonWriteBuilder python;
 
-  RefreshingWriteBuilder(PythonWriteBuilder python, String directory) {
-    this.python = python;
-    this.directory = directory;
+  RefreshingWriteBuilder(LanceTable table, LogicalWriteInfo info, Map options) {
+    this.table = table;
+    this.info = info;
+    this.options = options;
+    this.python = python();
+  }
+
+  private PythonWriteBuilder python() {
+    return new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, options));
+  }
+
+  /** Replaces the rows for which all predicates hold, of the version that the query reads. */
+  public WriteBuilder overwrite(Predicate[] predicates) {
+    Facts facts = table.facts(options);
+    Predicates encoder = new Predicates(facts);
+    for (int i = 0; i < predicates.length; i++) {
+      if (encoder.encode(predicates[i]) != null) continue;
+      throw new UnsupportedOperationException("REPLACE WHERE and overwrite(condition) replace rows by comparisons of columns"
+          + " with constants, and " + predicates[i] + " is none that Lance evaluates as Spark does; nothing was changed."
+          + " INSERT OVERWRITE with a query that also selects the rows to be kept does without");
+    }
+    options.put("__lance.replaced", encoder.conjunction(predicates));
+    options.put("__lance.snapshot", facts.snapshot());
+    python = python();
+    return this;
   }
 
   public WriteBuilder truncate() {
@@ -88,7 +115,7 @@ final class RefreshingWriteBuilder implements SupportsTruncate {
     return this;
   }
 
-  public Write build() { return new RefreshingWrite(python.build(), directory); }
+  public Write build() { return new RefreshingWrite(python.build(), (String) options.get("path")); }
 }
 
 final class RefreshingWrite implements Write {

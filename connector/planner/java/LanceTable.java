@@ -17,7 +17,6 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonWriteBuilder;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -59,7 +58,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   /** Those of Spark's PythonTable, except streams. */
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
-        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE}));
+        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
     return all;
   }
@@ -77,7 +76,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   }
 
   /** Spark loads tables of catalogs again for each query, so that they are of the version that they were loaded in. */
-  private Facts facts(Map all) {
+  Facts facts(Map all) {
     boolean isOwn = all.equals(Python.merged(options, Collections.emptyMap()));
     boolean isNamed = Versions.isNamed(all);
     Facts found = isOwn && isNamed ? loaded() : Versions.ofThisQuery(all, schema, isOwn && isCatalogs ? loaded() : null);
@@ -98,8 +97,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
         SQLConf$.MODULE$.get().caseSensitiveAnalysis());
     Map all = Python.merged(options, info.options().asCaseSensitiveMap());
     all.put("__lance.names_checked", "true");
-    return new RefreshingWriteBuilder(
-        new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, all)), (String) all.get("path"));
+    return new RefreshingWriteBuilder(this, info, all);
   }
 
   /**
@@ -118,7 +116,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   /** The options that say what is read. */
   private Map read() {
     Map all = Python.merged(options, Collections.emptyMap());
-    if (!all.containsKey("timestamp")) all.remove("__lance.time_zone");
+    if (!all.containsKey("timestamp") && !all.containsKey("timestampAsOf")) all.remove("__lance.time_zone");
     return all;
   }
 

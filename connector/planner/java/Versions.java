@@ -21,7 +21,8 @@ import scala.collection.immutable.Seq;
  * has an object for each execution, its planning tracker, by which the versions are kept here.
  */
 final class Versions {
-  private static final List NAMED_BY = Arrays.asList(new String[] {"version", "tag", "timestamp"});
+  private static final List NAMED_BY = Arrays.asList(new String[] {"version", "tag", "timestamp", "versionAsOf",
+      "timestampAsOf"});
   private static final Map QUERIES = Collections.synchronizedMap(new WeakHashMap());
 
   private Versions() {}

@@ -23,14 +23,16 @@ from lance_format.table.changes.columns.metadata import (
     update_table_metadata,
 )
 from lance_format.table.changes.rows.delete import DeletePlan, DeleteResult, plan_delete
-from lance_format.table.changes.rows.row_delta import RowDelta, plan_row_delta
+from lance_format.table.changes.rows.replace_where import replace_where
+from lance_format.table.changes.rows.row_delta import RowDelta, RowDeltaResult, plan_row_delta
 from lance_format.table.changes.rows.update import UpdatePlan, UpdateResult, plan_update
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
-from lance_format.table.changes.write.plan import choose_file_version
+from lance_format.table.changes.write.plan import check_data_files, choose_file_version
 from lance_format.table.changes.write.run import write_data
 from lance_format.table.dataset.merge_builder import MergeInsertBuilder
 from lance_format.table.dataset.optimize import DatasetOptimizer
 from lance_format.table.format.duration import timeout_seconds
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.scan.projection import Filter
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
@@ -90,6 +92,36 @@ class DatasetChanges(OpenTable):
             A plan for the version that this object shows.
         """
         return plan_delete(self._table, predicate, split_size_bytes)
+
+    def replace_where(
+        self, predicate: Filter, fragments: Sequence[FragmentMetadata], *, uuid: str | None = None
+    ) -> RowDeltaResult:
+        """Delete the rows for which a predicate is true, and add fragments, in one version.
+
+        Only rows of the version that this object shows are deleted. Rows that others append concurrently are kept.
+
+        Parameters
+        ----------
+        predicate : str or pyarrow.compute.Expression
+        fragments : sequence of FragmentMetadata
+            Made by `TableWrite.write_fragments` of an append.
+        uuid : str, optional
+            The uuid of that write. If a version of the table carries it already, nothing changes.
+
+        Returns
+        -------
+        RowDeltaResult
+
+        Raises
+        ------
+        CommitError
+            If a data file is missing or incomplete.
+        RetryableCommitConflictError
+            If another writer changed the same rows. Files whose names carry the uuid are deleted.
+        """
+        table = self._table
+        check_data_files(table.store, table.root, fragments)
+        return replace_where(self, predicate, fragments, uuid)
 
     def plan_row_delta(self, columns: Sequence[str] | None = None, *, description: str = "") -> RowDelta:
         """Plan to delete, replace and insert single rows; see `lance_format.table.changes.rows.row_delta`.

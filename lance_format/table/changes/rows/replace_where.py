@@ -1,0 +1,27 @@
+"""Replacing the rows that match a predicate: they are deleted where they are, and fragments added, in one version."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from lance_format.table.changes.rows.delete import plan_delete
+from lance_format.table.changes.rows.row_changes import unite
+from lance_format.table.changes.rows.row_delta import RowDeltaResult, plan_row_delta
+from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.scan.projection import Filter
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import run_tasks
+
+
+def replace_where(
+    dataset: OpenTable, predicate: Filter, fragments: Sequence[FragmentMetadata], uuid: str | None
+) -> RowDeltaResult:
+    """Delete rows and add fragments; see `LanceDataset.replace_where`."""
+    table = dataset._table
+    search = plan_delete(table, predicate)
+    delta = plan_row_delta(table, description=search.predicate)
+    delta = delta if uuid is None else dataclasses.replace(delta, uuid=uuid)
+    removed, _ = unite(run_tasks(table, search))
+    return delta.commit(dataset, [RowDeltaChanges(0, removed, tuple(fragments))])
