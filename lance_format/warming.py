@@ -23,7 +23,7 @@ _Column = tuple[pa.Array, dict[str, str]]
 
 
 def compile_kernels() -> None:
-    """Write, scan, filter, delete and take rows of every kind of value, which calls the kernels with all their types.
+    """Write, scan, filter, take and delete rows of every kind of value, which calls the kernels with all their types.
 
     Kernels of read-only formats, such as 2.0, are compiled when such a file is read. Cached kernels are loaded. A cache
     belongs to a user, an installation of this package and a processor model.
@@ -39,7 +39,7 @@ def _use(path: str, table: pa.Table, version: str) -> None:
     stored.to_table()
     stored.take([5, 17, table.num_rows - 3])
     stored.to_table(filter=f"id > {_NUM_ROWS - 5000} AND id % 3 = 0")
-    stored.delete("id < 10")
+    stored.merge_insert("id").when_matched_delete().execute(table.slice(0, 10).select(["id"]))
     dataset(path).to_table(limit=10)
 
 

@@ -1,8 +1,8 @@
 """Joins by key of the rows of a stream with rows in memory.
 
 The rows in memory are numbered by key once. Each key column is looked up separately, in a hash table of its distinct
-values; the numbers of two columns are then joined to a number of the pair, and so on. All steps process whole columns.
-A list is looked up as the numbers of its items, which are numbered like keys.
+values, which is kept for integers; the numbers of two columns are then joined to a number of the pair, and so on. All
+steps process whole columns. A list is looked up as the numbers of its items, which are numbered like keys.
 
 Values are the same as they are in the reference: by their bits, so that NaN equals NaN, and 0.0 does not equal -0.0.
 Nulls are values like others here. The caller decides whether they match: see `null_keys`.
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
 from lance_format.extension_types import is_list
+from lance_format.table.batches.integer_index import IntegerIndex, is_integral
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -72,6 +73,9 @@ class ListIndex:
         return self.lists.find(_as_numbers(column, self.items.find(_items(column))))
 
 
+Leaf: TypeAlias = FlatIndex | IntegerIndex | ListIndex
+
+
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
     """The distinct keys of some rows, numbered from 0. `index_keys` makes it.
@@ -80,21 +84,20 @@ class KeyIndex:
     ----------
     names : tuple of str
         The columns of a key.
-    leaves : tuple of FlatIndex or ListIndex
+    leaves : tuple of FlatIndex, IntegerIndex or ListIndex
         The distinct values of every leaf of these columns.
-    pairs : tuple of int64[num_pairs]
-        For every leaf except the first, the existing pairs of a number of the preceding leaves and one of its own,
-        ascending.
+    pairs : tuple of IntegerIndex
+        For every leaf except the first, the existing pairs of a number of the preceding leaves and one of its own.
     """
 
     names: tuple[str, ...]
-    leaves: tuple[FlatIndex | ListIndex, ...]
-    pairs: tuple[Numbers, ...]
+    leaves: tuple[Leaf, ...]
+    pairs: tuple[IntegerIndex, ...]
 
     @property
     def num_keys(self) -> int:
         """Number of keys."""
-        return int(self.pairs[-1].size) if self.pairs else len(self.leaves[0])
+        return len(self.pairs[-1] if self.pairs else self.leaves[0])
 
     def find(self, rows: pa.Table) -> Numbers:
         """Return the numbers of the keys of other rows, `int64[num_rows]`; -1 where there is no such key.
@@ -107,7 +110,7 @@ class KeyIndex:
         columns = _leaves(rows, self.names)
         numbers = self.leaves[0].find(columns[0])
         for column, leaf, pairs in zip(columns[1:], self.leaves[1:], self.pairs, strict=True):
-            numbers = _search(pairs, _join(numbers, leaf.find(column), len(leaf)))
+            numbers = pairs.find_numbers(_join(numbers, leaf.find(column), len(leaf)))
         return numbers
 
 
@@ -136,9 +139,9 @@ def index_keys(rows: pa.Table, names: Sequence[str]) -> tuple[KeyIndex, Numbers]
     pairs = []
     numbers = leaves[0].find(columns[0])
     for column, leaf in zip(columns[1:], leaves[1:], strict=True):
-        found, numbers = np.unique(_join(numbers, leaf.find(column), len(leaf)), return_inverse=True)
-        numbers = numbers.astype(np.int64)
-        pairs.append(found)
+        joined = _join(numbers, leaf.find(column), len(leaf))
+        pairs.append(IntegerIndex.of_numbers(joined))
+        numbers = pairs[-1].find_numbers(joined)
     return KeyIndex(tuple(names), leaves, tuple(pairs)), numbers
 
 
@@ -165,6 +168,15 @@ class RowsByKey:
 
     order: Numbers
     starts: Numbers
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two rows have one key."""
+        return self.starts.size <= 1 or int(np.diff(self.starts).max()) <= 1
+
+    def only(self, numbers: Numbers) -> Numbers:
+        """Return the rows with keys that one row each has, `int64[num_places]`."""
+        return self.order[self.starts[numbers]]
 
     def counts(self, numbers: Numbers) -> Numbers:
         """Return how many rows have these keys; none where a number is -1."""
@@ -210,15 +222,9 @@ def _join(left: Numbers, right: Numbers, num_right: int) -> Numbers:
     return np.where((left < 0) | (right < 0), _ABSENT, left * num_right + right)
 
 
-def _search(ascending: Numbers, wanted: Numbers) -> Numbers:
-    """Return the indices of numbers among others; -1 for missing ones, and for -1 itself."""
-    if not ascending.size:
-        return np.full(wanted.size, _ABSENT, np.int64)
-    places = np.minimum(np.searchsorted(ascending, wanted), ascending.size - 1)
-    return np.where(ascending[places] == wanted, places, _ABSENT)
-
-
-def _index_leaf(column: pa.ChunkedArray) -> FlatIndex | ListIndex:
+def _index_leaf(column: pa.ChunkedArray) -> Leaf:
+    if is_integral(column.type):
+        return IntegerIndex.of(column)
     if is_list(column.type):
         items, numbers = index_keys(_items(column), [_ITEM])
         return ListIndex(items, FlatIndex(pc.unique(_as_numbers(column, numbers))))

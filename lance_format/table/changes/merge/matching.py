@@ -21,6 +21,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, filter_mask, to_sql
 from lance_format.expressions.nodes import Literal
+from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.fitting import Partial, conform_table, plan_append, plan_update
 from lance_format.table.batches.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
 from lance_format.table.batches.partial_structs import find_partial, with_given_fields
@@ -71,7 +72,10 @@ class MergeSource:
 
     def find(self, rows: pa.Table) -> Numbers:
         """Return which keys of the source other rows have; -1 for none."""
-        return np.where(null_keys(rows, self.keys.names), -1, self.keys.find(rows))
+        numbers = self.keys.find(rows)
+        if any(rows.column(name).null_count for name in self.keys.names):
+            numbers[null_keys(rows, self.keys.names)] = -1
+        return numbers
 
     def without_match(self, matched: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which rows have a key that is not among those matched, `bool[num_keys]`."""
@@ -208,7 +212,7 @@ class Matches:
         is_updated = replaced_by >= 0
         going = is_updated | is_deleted
         if going.any():
-            self.gone.add(rows.filter(pa.array(going)))
+            self.gone.add_offsets(rows.scan.fragment.id, to_bitmap(rows.offsets[going]))
         if is_updated.any():
             update = self.updates.setdefault(rows.scan.fragment.id, FragmentUpdate(rows.scan))
             update.rows.append(rows.filter(pa.array(is_updated)))
@@ -282,19 +286,25 @@ def _act_on_matched(
     """
     replaced_by = np.full(numbers.size, -1, np.int64)
     is_deleted = np.zeros(numbers.size, np.bool_)
-    if merging.matched is WhenMatched.KEEP or not (numbers >= 0).any():
+    is_matched = numbers >= 0
+    if merging.matched is WhenMatched.KEEP or not is_matched.any():
         return replaced_by, is_deleted
     if merging.matched is WhenMatched.FAIL:
-        key = describe_key(target.select(merging.on), int(np.argmax(numbers >= 0)))
+        key = describe_key(target.select(merging.on), int(np.argmax(is_matched)))
         raise InvalidInputError(f"the table has a row already with {key}; nothing was changed")
-    counts = source.by_key.counts(numbers)
-    if condition is None and counts.max() > 1:
-        raise _ambiguous(target.select(merging.on), int(counts.argmax()))
+    if condition is None:
+        if not source.by_key.is_unique:
+            counts = source.by_key.counts(numbers)
+            if counts.max() > 1:
+                raise _ambiguous(target.select(merging.on), int(counts.argmax()))
+        if merging.matched is not WhenMatched.UPDATE:
+            return replaced_by, is_matched
+        replaced_by[is_matched] = source.by_key.only(numbers[is_matched])
+        return replaced_by, is_deleted
     for places, rows in source.by_key.pairs(numbers, _MAX_PAIRS):
-        if condition is not None:
-            kept = filter_mask(condition, _beside(condition, source.table, rows, target, places))
-            mask = kept.to_numpy(zero_copy_only=False)
-            places, rows = places[mask], rows[mask]
+        kept = filter_mask(condition, _beside(condition, source.table, rows, target, places))
+        mask = kept.to_numpy(zero_copy_only=False)
+        places, rows = places[mask], rows[mask]
         repeated = np.flatnonzero(places[1:] == places[:-1])
         if repeated.size:
             raise _ambiguous(target.select(merging.on), int(places[repeated[0]]))
