@@ -94,7 +94,7 @@ class LegacyMetadata(FileMetadata):
         """
         field = next((node for node in self.schema.walk() if node.id == self.first_field + number), None)
         if field is None:
-            raise CorruptFileError(f"the file has no field {self.first_field + number}")
+            return ColumnMetadata([])  # Ids have gaps.
         pages = [self._page(field, number, batch) for batch in range(self.batch_rows.size)]
         items = self.dictionaries.get(field.id)
         buffers = () if items is None else (ByteRange(items.offset, self.file_size - items.offset),)
@@ -107,14 +107,15 @@ class LegacyMetadata(FileMetadata):
         kind = kind_of(field)
         if kind is Kind.LIST:
             return self._lists(field, batch, position, length)
+        if kind is Kind.STRUCT:
+            return self._header(batch)
         if kind is not Kind.LEAF:
             raise NotSupportedError(
                 f"field {field.name!r} is a {field.logical_type}, which file format 0.1 cannot hold"
             )
         arrow_type = field.to_arrow_type()
         if pa.types.is_struct(arrow_type):
-            empty = array_encodings_pb2.ArrayEncoding(struct=array_encodings_pb2.SimpleStruct())
-            return PageMetadata((), int(self.batch_rows[batch]), empty)
+            return self._header(batch)
         items = self.dictionaries.get(field.id)
         layout = LegacyPage(
             self.file_size,
@@ -125,6 +126,11 @@ class LegacyMetadata(FileMetadata):
         )
         size = min(_size_of(arrow_type, length), self.file_size - position)
         return PageMetadata((ByteRange(position, size),), length, layout)
+
+    def _header(self, batch: int) -> PageMetadata:
+        """Return the page of structs, which holds nothing."""
+        struct = array_encodings_pb2.ArrayEncoding(struct=array_encodings_pb2.SimpleStruct())
+        return PageMetadata((), int(self.batch_rows[batch]), struct)
 
     def _lists(self, field: Field, batch: int, position: int, length: int) -> PageMetadata:
         """Return the page of lists, whose positions are ends, except the first, which is 0."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_format
+from lance_format.file import LanceFileReader
 from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array
 from tests.file.counting import CountedFile
 from tests.nested_arrays import RandomValues, random_type
@@ -201,3 +202,15 @@ def test_statistics_prune(tmp_path: Path) -> None:
     assert set(zones) == {("id",), ("s",), ("f",)}
     for where, found in (("id = 555", 1), ("s = '0555'", 1), ("id > 990 and f < 200", 9)):
         assert ours.count_rows(where) == found
+
+
+def test_files_by_themselves(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    data = pa.table({"s": [{"x": row, "l": [str(row)] * (row % 3)} for row in range(50)], "n": range(50)})
+    lance.write_dataset(data, path, data_storage_version="legacy", max_rows_per_group=20)
+    reader = LanceFileReader(next(iter((tmp_path / "t" / "data").iterdir())))
+    assert reader.read_all(batch_size=7).to_table().equals(data)
+    assert reader.take_rows([3, 30]).to_table().equals(data.take([3, 30]))
+    metadata = reader.metadata()
+    assert (metadata.major_version, metadata.minor_version, metadata.num_rows) == (0, 2, 50)
+    assert [len(column.pages) for column in metadata.columns] == [3] * 5

@@ -176,3 +176,42 @@ def test_fixed_size_lists_of_structs_are_refused_by_name(tmp_path: Path) -> None
         writer.write_batch(table)
     with pytest.raises(lance_format.NotSupportedError, match=r"column 'c.*fixed-size list of structs"):
         LanceFileReader(tmp_path / "f.lance").read_all().to_table()
+
+
+def _rows(first: int, stop: int) -> pa.Table:
+    rows = range(first, stop)
+    lists, structs = [[row] * (row % 3) for row in rows], [{"x": row, "y": str(row)} for row in rows]
+    return pa.table({"id": rows, "s": [str(row) for row in rows], "l": lists, "st": structs})
+
+
+def test_tables_of_several_versions(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    lance_format.write_dataset(_rows(0, 50), path, data_storage_version="2.0")
+    lance_format.write_dataset(_rows(50, 80), path, mode="append")
+    lance.write_dataset(_rows(80, 90), path, mode="append")
+    lance_format.write_dataset(_rows(90, 120), path, mode="append", data_storage_version="2.2")
+    ours, theirs = lance_format.dataset(path), lance.dataset(path)
+    versions = [file.file_minor_version for part in theirs.get_fragments() for file in part.metadata.files]
+    assert versions == [0, 0, 0, 2]
+    assert ours.data_storage_version == theirs.data_storage_version == "2.0"
+    assert ours.to_table() == theirs.to_table() == _rows(0, 120)
+    ours.update({"s": "'changed'"}, "id % 20 = 3")
+    ours.add_columns({"twice": "id * 2"})
+    ours.delete("id = 5")
+    ours.optimize.compact_files()
+    theirs = lance.dataset(path)
+    theirs.validate()
+    assert ours.to_table() == theirs.to_table()
+    for where in ("st.x > 100 and twice < 230", "s = 'changed'", "st.y = '7'"):
+        assert ours.to_table(filter=where) == theirs.to_table(filter=where)
+    assert {file.file_minor_version for part in theirs.get_fragments() for file in part.metadata.files} == {0}
+
+
+def test_pylance_harvests_our_statistics(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    lance_format.write_dataset(_rows(0, 50), path, data_storage_version="2.0")
+    lance.dataset(path).create_scalar_index("id", "ZONEMAP")
+    lance_format.write_dataset(_rows(50, 90), path, mode="append")
+    lance.dataset(path).optimize.optimize_indices()
+    for table in (lance.dataset(path), lance_format.dataset(path)):
+        assert table.count_rows("id = 77") == table.count_rows("id = 7") == 1
