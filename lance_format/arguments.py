@@ -1,8 +1,8 @@
-"""Checks of what callers hand to public functions and methods, by the annotations of these.
+"""Checks of the arguments of public functions and methods against their annotations.
 
-An argument of another type than its annotation ends in an `InvalidInputError` that names it, before anything is done.
-The elements of sequences and mappings are checked too, those of iterators are not, which can be gone through once only.
-Text has to be Unicode: a lone surrogate is in no encoding, and could not be stored.
+An argument of another type than its annotation raises an `InvalidInputError` that names it, before anything is done.
+Elements of sequences and mappings are checked too, but not those of iterators, which can be consumed only once. Text
+must be Unicode: a lone surrogate has no encoding, and cannot be stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMES: dict[Any, str] = {
 
 
 def checked_methods(cls: _Class) -> _Class:
-    """Check the arguments of the public methods that a class has itself, and those that make an object of it."""
+    """Check the arguments of the public methods that a class defines, and of its constructor."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -105,7 +105,7 @@ def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _check(name: str, value: Any, hint: Any) -> Any:
-    """Return an argument of the type that it should have."""
+    """Check the type of an argument, and return it."""
     if not _fits(value, hint):
         shown = reprlib.repr(value)[:_MOST_SHOWN]
         raise InvalidInputError(f"{name} is {shown}; {_describe(hint)} is needed{_hint_at_surrogates(value)}")
@@ -237,7 +237,7 @@ _ORIGINS: dict[Any, Callable[[Any, Any], bool]] = {
 
 
 def _describe(hint: Any) -> str:
-    """Say what a type is, for a message."""
+    """Describe a type, for a message."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(_describe(option) for option in options if option is not type(None)))

@@ -1,7 +1,7 @@
-"""Arrow IPC files from untrusted sources: how much memory one takes is found before anything is decompressed.
+"""Arrow IPC files from untrusted sources: their memory is computed before anything is decompressed.
 
-The bodies of a file's batches may be compressed, each buffer by itself, and PyArrow expands them to whatever size they
-claim. Where batches and buffers are is written in FlatBuffers, of which this module reads the few fields it needs.
+The bodies of a file's batches may be compressed, each buffer separately, and PyArrow expands them to the size they
+claim. FlatBuffers hold the offsets of batches and buffers; this module reads the few fields it needs.
 
     │ ARROW1, padding │ message │ … │ message │ footer │ i32 bytes of the footer │ ARROW1 │
 
@@ -25,8 +25,8 @@ _CONTINUATION = 0xFFFFFFFF
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _NOT_COMPRESSED = -1
 _MIN_BUFFER_BYTES = 8
-"""What a buffer counts for at least, so that few bytes cannot stand for endless empty ones."""
-# The places of fields in their tables.
+"""Minimum size that a buffer counts for, so that few bytes cannot represent countless empty ones."""
+# The positions of fields in their tables.
 _FOOTER_DICTIONARIES, _FOOTER_BATCHES = 2, 3
 _MESSAGE_KIND, _MESSAGE_HEADER = 1, 2
 _DICTIONARY_DATA = 1

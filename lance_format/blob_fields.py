@@ -1,8 +1,8 @@
-"""Columns of blobs: large values that are stored apart from the pages that describe them.
+"""Columns of blobs: large values that are stored separately from the pages that describe them.
 
 There are two formats. A field of the first, which file format 2.1 has, is a byte string that its metadata marks. The
-second, which tables have from file format 2.2 on, is an extension type whose storage says what a writer may give: bytes
-or the URI of bytes elsewhere. Three forms of a field follow:
+second, which tables have from file format 2.2 on, is an extension type whose storage is the writer's input: bytes or
+the URI of bytes elsewhere. Three forms of a field follow:
 
 =============== ============================================= ===============================================
 form            first format                                  second format
@@ -138,13 +138,13 @@ def format_of(field: Field) -> BlobFormat | None:
 
 
 def _is_given(children: tuple[Field, ...]) -> bool:
-    """Return whether these are fields that hold what a writer gives."""
+    """Return whether these are the fields of a writer's input."""
     names = tuple(child.name for child in children)
     return names in (_GIVEN_FIELDS[:2], _GIVEN_FIELDS) and holds_bytes(children[0])
 
 
 def holds_bytes(field: Field) -> bool:
-    """Return whether a column of blobs is asked for as bytes."""
+    """Return whether a column of blobs is requested as bytes."""
     return field.logical_type in _BINARY_NAMES
 
 
@@ -257,7 +257,7 @@ def check_storable(field: Field, version: FileVersion) -> None:
     Raises
     ------
     InvalidInputError
-        If there are descriptions, which tell nothing without the file that they are of.
+        If there are descriptions, which are meaningless without their file.
     NotSupportedError
     """
 

@@ -206,7 +206,7 @@ def whole_bytes(bits: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _RowBlock:
-    """Values each of which is a row of something else."""
+    """Values that are rows of other blocks."""
 
     rows: DataBlock
 
@@ -322,7 +322,7 @@ ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock | Dic
 
 
 def detached(block: DataBlock) -> DataBlock:
-    """Return a block with memory of its own, to be kept longer than the buffer that it was read from."""
+    """Return a copy of a block that does not keep its source buffer alive."""
     if not isinstance(block, VariableWidthBlock):
         return block.take(np.arange(block.num_values))
     begin, end = int(block.offsets[0]), int(block.offsets[-1])
@@ -332,7 +332,7 @@ def detached(block: DataBlock) -> DataBlock:
 
 
 def memory_bytes(block: DataBlock) -> int:
-    """Return what a detached block takes."""
+    """Return the bytes of a detached block."""
     return block.size_bytes + (block.offsets.nbytes + SLACK if isinstance(block, VariableWidthBlock) else 0)
 
 

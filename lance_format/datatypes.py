@@ -98,7 +98,7 @@ class Field:
     unenforced_primary_key : bool
         Whether it belongs to the table's primary key.
     primary_key_position, clustering_key_position : int
-        Its places in these keys, from 1 on; 0 if it has none.
+        Positions in these keys, from 1 on; 0 if it has none.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Field:
 
     @property
     def stored_type(self) -> str:
-        """The type of what is stored, as the format spells it: bytes for JSON, and for numbers that Arrow lacks."""
+        """The stored type as the format spells it: bytes for JSON, and for numbers that Arrow lacks."""
         return "large_binary" if self.logical_type == JSON else self.logical_type.replace(_BFLOAT16, _BFLOAT16_STORAGE)
 
     def walk(self) -> Iterator[Field]:
@@ -149,7 +149,7 @@ class Field:
             raise CorruptFileError(f"malformed logical type {self.logical_type[:100]!r}: {error}") from error
 
     def to_storage(self) -> pa.Field:
-        """Return the Arrow field, metadata included, storage types standing for extension types."""
+        """Return the Arrow field with metadata, and with storage types in place of extension types."""
         arrow_type = self.to_arrow_type()
         if pa.types.is_null(arrow_type) and not self.nullable:
             raise CorruptFileError(f"field {self.name!r} has no type but null, and may not be null")
@@ -364,7 +364,7 @@ def _field_encoding(field: Field) -> file_pb2.Field.Encoding:
 
 
 def _as_text(metadata: Mapping[bytes, bytes] | None, owner: str) -> dict[bytes, bytes]:
-    """Return metadata, once it is shown to be text: the reference reads it as such, and replaces what is not."""
+    """Check that metadata is text, and return it: the reference replaces anything else."""
     for key, value in (metadata or {}).items():
         for part, what in ((key, "key"), (value, f"value {value[:100]!r} of the key")):
             try:
@@ -386,7 +386,7 @@ def _check_unique_names(fields: Iterable[Field], parent: str) -> None:
 
 
 def check_depth(field: pa.Field) -> None:
-    """Refuse types that are nested deeper than Arrow hands from one library to another, whatever is in the files."""
+    """Refuse types that are nested deeper than Arrow can pass between libraries."""
     level, depth = [field.type], 0
     while level:
         if depth > _MAX_NESTING:
@@ -422,7 +422,7 @@ def _logical_type(arrow_type: pa.DataType, name: str) -> str:
     InvalidInputError
         If it is of lists that have no items.
     """
-    is_extension = isinstance(arrow_type, pa.BaseExtensionType)  # those that are defined in Python have no hash
+    is_extension = isinstance(arrow_type, pa.BaseExtensionType)  # extension types defined in Python have no hash
     plain = None if is_extension else _PLAIN_NAMES.get(arrow_type)
     if plain is not None:
         return plain

@@ -1,11 +1,11 @@
-"""Arrow's extension types, and how they travel.
+"""Arrow's extension types, and their conversion to storage types and back.
 
 An extension type is a storage type and two entries of its field's metadata. PyArrow writes them wherever a field leaves
 the process, but tells only of types that are defined in Python what the second would be; so the field is exported
 through Arrow's C data interface, which has them for all. On the way back in, PyArrow makes of storage and entries the
 extension type again, if one of that name is registered, however deep inside of a type it is.
 
-All other modules deal with storage types; extension types appear in schemas and batches that users are handed.
+All other modules use storage types; extension types appear only in public schemas and batches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance_format.arguments import checked
 
 EXTENSION_KEYS = (b"ARROW:extension:name", b"ARROW:extension:metadata")
-"""The entries of a field's metadata that say which extension type it has."""
+"""The entries of a field's metadata that name its extension type."""
 _NAME = EXTENSION_KEYS[0]
 
 
@@ -40,7 +40,7 @@ class _ArrowSchema(ctypes.Structure):
 
 
 def metadata_of(field: pa.Field) -> dict[bytes, bytes]:
-    """Return a field's metadata, with the entries that say which extension type it has."""
+    """Return a field's metadata, with the entries that name its extension type."""
     exported = _ArrowSchema()
     field._export_to_c(ctypes.addressof(exported))
     try:
@@ -99,8 +99,8 @@ class _Schema:
 def resolve(field: pa.Field) -> pa.Field:
     """Return a field of storage types with the extension types that its metadata names.
 
-    Those that are not registered stay storage types with their metadata, and so does the whole field if any of its
-    extension types does not accept its parameters, or has another storage: what is stored stays readable.
+    Unregistered ones stay storage types with their metadata. So does the whole field if one of its extension types
+    rejects its parameters, or has another storage: stored values stay readable.
     """
     if not _names_extensions(field):
         return field
@@ -149,7 +149,7 @@ def with_item(list_type: pa.DataType, item: pa.Field) -> pa.DataType:
 
 @checked
 def storage_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with storage types in place of extension types, of which nothing is left."""
+    """Return a schema with storage types in place of extension types, without their metadata."""
     return pa.schema([_map_field(field, lambda leaf: leaf) for field in schema], metadata=schema.metadata)
 
 

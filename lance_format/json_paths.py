@@ -1,4 +1,4 @@
-"""Paths into JSON documents, and what they lead to.
+"""Paths into JSON documents, and their values.
 
 A path is a chain of steps, each of which leads from some values to others, or to none:
 
@@ -8,7 +8,7 @@ A path is a chain of steps, each of which leads from some values to others, or t
     [0] [last-1] an item of an array, from the start or from the end
     [*]          all items of an array; what is no array, itself
 
-The reference knows more: slices, lists of items, conditions and arithmetic.
+The reference supports more: slices, lists of items, conditions and arithmetic.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     Raises
     ------
     InvalidInputError
-        If it is none, or has what is not supported.
+        If it is malformed, or has an unsupported step.
     """
     start = _START.match(text)
     position = start.end() if start else 0
@@ -121,7 +121,7 @@ def items(document: bytes) -> list[bytes] | None:
 
 
 def child(document: bytes, key: str) -> bytes | None:
-    """Return the member of an object that has a key, or the item of an array at a place; None if there is none."""
+    """Return the member of an object by key, or the item of an array by index; None if there is none."""
     kind = jsonb.read_container(document, 0, len(document))[0]
     if kind == jsonb.ARRAY and not re.fullmatch(r"\+?[0-9]{1,19}", key):
         return None

@@ -1,4 +1,4 @@
-"""JSONB, the form in which Lance stores JSON: made of text, and made text again.
+"""JSONB, the stored form of JSON in Lance: conversion from and to text.
 
 The layout is that of the Rust crate `jsonb` (github.com/databendlabs/jsonb). All integers are big-endian. A document is
 a container, a container is
@@ -59,9 +59,9 @@ def to_text(data: bytes) -> str:
     Raises
     ------
     CorruptFileError
-        If it is no JSONB.
+        If it is not JSONB.
     NotSupportedError
-        If it holds what JSON has no place for: bytes, dates, intervals.
+        If it holds values that JSON lacks: bytes, dates, intervals.
     """
     pieces: list[str] = []
     pending: list[_Part] = [(0, len(data))]
@@ -75,14 +75,20 @@ def to_text(data: bytes) -> str:
 
 
 def read_container(data: bytes, start: int, end: int) -> tuple[int, list[int], list[int]]:
-    """Return what a container has: its kind, the kinds of its values, and where each begins and the last one ends.
+    """Return the kind of a container, the kinds of its values, and their offsets.
 
-    Of objects the keys are values as well, and stand before the others.
+    The keys of an object are values as well, and precede the others.
+
+    Parameters
+    ----------
+    data : bytes
+    start, end : int
+        Byte range of the container.
 
     Raises
     ------
     CorruptFileError
-        If it is no container.
+        If it is not a container.
     """
     if end - start < 4:
         raise CorruptFileError(f"JSON has a container of {end - start} bytes")
@@ -159,7 +165,7 @@ def _number(data: bytes) -> str:
 
 
 def _double(value: float) -> str:
-    """Spell a number as pylance does: the fewest digits that tell it, with an exponent below 1e-5 and from 1e16 on."""
+    """Format a number as pylance does: with the fewest digits, and an exponent below 1e-5 and from 1e16 on."""
     text = repr(value)
     digits, exponent_sign, exponent = text.partition("e-")
     if not exponent_sign:
@@ -311,7 +317,7 @@ def to_scalar(document: bytes) -> str | int | float | bool | None:
     Raises
     ------
     CorruptFileError
-        If it is no JSONB.
+        If it is not JSONB.
     InvalidInputError
         If it is an array or an object.
     """

@@ -1,7 +1,7 @@
-"""Values of metadata: texts that stand for truth values and numbers, read exactly as the reference reads them.
+"""Values of metadata: truth values and numbers as text, parsed exactly as by the reference.
 
-Readers take from these how a column is laid out, so that reading one more narrowly or more generously than other
-implementations makes its pages unreadable. Spaces are part of a value.
+They decide the layout of a column, so parsing one more strictly or more leniently than other implementations makes its
+pages unreadable. Spaces are part of a value.
 """
 
 from __future__ import annotations

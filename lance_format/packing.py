@@ -1,7 +1,7 @@
-"""Structs that are stored as one column, their fields side by side: what the metadata of a field says of that.
+"""Packed structs, which are stored as one column of adjacent fields: their marks in the metadata of a field.
 
-Either of two keys is enough. The reference writes packed structs for every spelling of yes, but its readers know
-`true` alone, in any case: they abort on the other columns that it writes. What is written here says `true`.
+Either of two keys suffices. The reference writes packed structs for every spelling of yes, but its readers accept only
+`true`, in any case: they abort on the other columns that it writes. This library writes `true`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def check_changeable(names: list[str]) -> None:
         if _settles(name):
             raise InvalidInputError(
                 f"the property {name!r} is settled when a table is created: CREATE OR REPLACE TABLE … AS SELECT, which"
-                " may read the table itself, makes it anew"
+                " may read the table itself, recreates it"
             )
         if name in _DESCRIBING or name.lower() in _OF_WRITES:
             raise InvalidInputError(f"{name!r} cannot be set: it is no property that a table keeps")

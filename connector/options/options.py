@@ -149,7 +149,7 @@ class LanceOptions:
             else:
                 raise InvalidInputError(_unknown_name(name))
         if "path" not in parsed:
-            hint = "" if is_planned else f"; a table of a catalog, which has one of its own, {_NEEDS_PLANNER}"
+            hint = "" if is_planned else f"; a table of a catalog, which has its own path, {_NEEDS_PLANNER}"
             raise InvalidInputError(f"no path is given: use .load(path), .save(path) or the option 'path'{hint}")
         _check_one_version(parsed)
         _rename_as_of(parsed)
@@ -223,7 +223,7 @@ def _parse_choice(choices: tuple[str, ...]) -> Callable[[str, str], str]:
     def parse(name: str, value: str) -> str:
         text = value.strip().lower()
         if text not in choices:
-            raise InvalidInputError(f"option {name!r} has to be one of {', '.join(choices)}, not {value!r}")
+            raise InvalidInputError(f"option {name!r} must be one of {', '.join(choices)}, not {value!r}")
         return text
 
     return parse
@@ -234,7 +234,7 @@ def _parse_count(largest: int) -> Callable[[str, str], int]:
         text = value.strip()
         count = int(text) if _DIGITS.fullmatch(text) else 0
         if not 1 <= count <= largest:
-            raise InvalidInputError(f"option {name!r} has to be a whole number from 1 to {largest}, not {value!r}")
+            raise InvalidInputError(f"option {name!r} must be a whole number from 1 to {largest}, not {value!r}")
         return count
 
     return parse
@@ -268,7 +268,7 @@ def _parse_metadata_columns(name: str, value: str) -> tuple[str, ...]:
 
 
 def _parse_json_names(name: str, value: str) -> list[str]:
-    expected = f"option {name!r} starts like a JSON list and has to be one, of strings, not {value!r}"
+    expected = f"option {name!r} starts like a JSON list and must be one, of strings, not {value!r}"
     try:
         names = json.loads(value)
     except (ValueError, RecursionError) as error:

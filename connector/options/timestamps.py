@@ -47,11 +47,11 @@ def parse_timestamp(name: str, value: str, zone: str | None = None) -> datetime.
             return found.astimezone(datetime.UTC)
     except (ValueError, OverflowError, zoneinfo.ZoneInfoNotFoundError) as error:
         raise InvalidInputError(
-            f"option {name!r} has to be a timestamp with a time zone, such as {_EXAMPLES}, or microseconds since 1970,"
+            f"option {name!r} must be a timestamp with a time zone, such as {_EXAMPLES}, or microseconds since 1970,"
             f" not {value!r}"
         ) from error
     raise InvalidInputError(
-        f"option {name!r} has no time zone: {value!r}; Spark does not tell a data source that of the session, so add"
+        f"option {name!r} has no time zone: {value!r}; data sources cannot see that of the session, so add"
         f" one, as in {_EXAMPLES}, or give microseconds since 1970"
     )
 

@@ -239,6 +239,6 @@ def _check_columns(options: LanceOptions, stored: list[str]) -> None:
     own = [column for column in options.metadata_columns if column in stored]
     if own:
         raise InvalidInputError(
-            f"option 'metadata_columns' names {own[0]!r}, but the table {options.path} has a column of its own of this"
+            f"option 'metadata_columns' names {own[0]!r}, but the table {options.path} has its own column of this"
             " name; leave it out"
         )

@@ -102,7 +102,7 @@ _STORED_TYPES: dict[type[DataType], Callable[[Any], pa.DataType]] = {
 
 _REFUSED_TYPES: dict[type[DataType], str] = {
     YearMonthIntervalType: "Lance has no type for months; store extract(year FROM c) * 12 + extract(month FROM c)",
-    CalendarIntervalType: "Lance has no type for it; store months, days and microseconds as columns of their own",
+    CalendarIntervalType: "Lance has no type for it; store months, days and microseconds as separate columns",
     GeometryType: "it cannot be stored yet; store st_asbinary(column)",
     GeographyType: "it cannot be stored yet; store st_asbinary(column)",
 }
@@ -368,7 +368,7 @@ def _vector_size(value: object, path: str) -> int:
         return int(str(value))
     except ValueError:
         raise InvalidInputError(
-            f"the metadata {VECTOR_SIZE_KEY!r} of column {path!r} has to be a whole number, not {value!r}"
+            f"the metadata {VECTOR_SIZE_KEY!r} of column {path!r} must be a whole number, not {value!r}"
         ) from None
 
 

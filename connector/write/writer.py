@@ -103,7 +103,7 @@ class LanceWriter(DataSourceArrowWriter):
         replaced: ReplacedRows | None = None,
     ) -> None:
         if mode == "overwrite" and options.merge_schema:
-            raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite brings a schema of its own")
+            raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite has its own schema")
         self._path, self._replaced = branch_uri(options), replaced
         table = self._open_table()
         if table is not None:

@@ -1,8 +1,8 @@
-"""What all array encodings share: what they are asked, and what they answer.
+"""Interface of array encodings: requests for rows, and results.
 
-Like page layouts (`structural/page.py`), encodings do no I/O: asked for rows, each answers with a plan, a generator
-that yields the byte ranges it wants next, is sent their bytes, and in the end returns the rows. An encoding that
-consists of others runs their plans side by side, so that what they want is fetched at once.
+Like page layouts (`structural/page.py`), encodings do no I/O: each returns a plan for rows, a generator that yields the
+byte ranges it needs next, is sent their bytes, and returns the rows. An encoding that consists of others runs their
+plans side by side, so that their ranges are fetched together.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class DecodedArray:
 
 T = TypeVar("T")
 Planned: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], T]
-"""Yields the ranges it wants, is sent their bytes (8-byte aligned, in order), returns what they hold."""
+"""A generator that yields ranges, is sent their bytes (8-byte aligned, in order), and returns their content."""
 
 
 class ArrayReader(Protocol):
-    """An encoded array, which can be asked for rows."""
+    """An encoded array whose rows can be read."""
 
     def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
         """Plan the reading of some rows, which lie within the array; at least one."""

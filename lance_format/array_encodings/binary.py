@@ -20,7 +20,7 @@ from lance_format.proto import array_encodings_pb2
 
 
 class BinaryReader:
-    """Reads byte strings.
+    """Reader of byte strings.
 
     Parameters
     ----------
@@ -54,7 +54,18 @@ class BinaryReader:
 def encode(
     block: VariableWidthBlock, validity: FixedWidthBlock | None, options: CompressionOptions, page: PageBuilder
 ) -> array_encodings_pb2.ArrayEncoding:
-    """Encode byte strings; those that are null are empty."""
+    """Encode byte strings.
+
+    Parameters
+    ----------
+    block : VariableWidthBlock
+        The byte strings; null ones are empty.
+    validity : FixedWidthBlock or None
+        A bit per row; None if no row is null.
+    options : CompressionOptions
+    page : PageBuilder
+        The buffers are added to it.
+    """
     begin, end = int(block.offsets[0]), int(block.offsets[-1])
     ends = block.offsets[1:].astype(np.uint64)
     ends -= np.uint64(begin)

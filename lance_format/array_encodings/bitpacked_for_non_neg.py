@@ -78,7 +78,7 @@ class BitpackedForNonNegReader:
 
 
 def _union(ranges: RowRanges) -> RowRanges:
-    """Return ranges, of which some may overlap, as ones that do not."""
+    """Merge overlapping ranges."""
     starts = np.ones(ranges.count, np.bool_)
     starts[1:] = ranges.begins[1:] > ranges.ends[:-1]
     firsts = np.flatnonzero(starts)

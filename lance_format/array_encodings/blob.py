@@ -1,10 +1,10 @@
-"""Blob: a column of descriptions, whose payloads stand elsewhere in the file, each at a multiple of 64 bytes.
+"""Blob: a column of descriptions, whose payloads lie elsewhere in the file, each at a multiple of 64 bytes.
 
-The values are packed structs without nulls of their own:
+The values are packed structs without own nulls:
 
     │ u64 position │ u64 size │        of the payload, in bytes from the start of the file
 
-An empty payload has neither, and what is null has position 1 and size 0.
+An empty payload has neither, and a null has position 1 and size 0.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BlobReader:
         self._descriptions = descriptions
 
     def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
-        """Plan the reading of some rows; see `ArrayReader`. What is null or empty has position 0."""
+        """Plan the reading of some rows; see `ArrayReader`. Nulls and empty payloads have position 0."""
         found = yield from self._descriptions.plan(ranges)
         if found.values is None:
             return found
@@ -57,7 +57,7 @@ class BlobReader:
 
 
 def encode(descriptions: PackedStructBlock, validity: FixedWidthBlock | None) -> FixedWidthBlock:
-    """Return the rows of descriptions as they are stored, with what is null among them."""
+    """Return the stored rows of descriptions, nulls included."""
     assert isinstance(descriptions.rows, FixedWidthBlock)
     numbers = descriptions.rows.data[: descriptions.size_bytes].view("<u8").reshape(-1, 2).copy()
     if validity is not None:

@@ -59,7 +59,16 @@ class ArrayPage:
         return parts.parts.get(part) if isinstance(parts, _Parts) else None
 
     def keep(self, part: object, found: object, size_bytes: int) -> None:
-        """Leave something for later reads of the page."""
+        """Cache a part of the page for later reads.
+
+        Parameters
+        ----------
+        part : object
+            Key of the part.
+        found : object
+            Never modified.
+        size_bytes : int
+        """
         parts = self.cache.get()
         known = parts if isinstance(parts, _Parts) else _Parts({}, 0)
         size = known.size_bytes + size_bytes

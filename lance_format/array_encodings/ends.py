@@ -1,9 +1,9 @@
-"""Ends of lists and byte strings: reading those of some rows, and what they say.
+"""Ends of lists and byte strings: reading and decoding those of some rows.
 
     │ end of value 0 │ end of value 1 │ …        words of 8 to 64 bits, the items of a page counted from its first
 
-An amount, more than there are items, is added to the end of a value that is null. Where a value starts, the end before
-it says: a row takes two words, and the first of a page one.
+An amount, more than the number of items, is added to the end of a null value. A value starts at the preceding end: a
+row takes two words, and the first of a page one.
 """
 
 from __future__ import annotations
@@ -85,7 +85,18 @@ def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: boo
 def encode_ends(
     ends: npt.NDArray[np.uint64], validity: FixedWidthBlock | None, amount: int, page: PageBuilder
 ) -> array_encodings_pb2.ArrayEncoding:
-    """Encode where values end, as words of 64 bits; `amount` is added to those that are null, in place."""
+    """Encode the ends of values as words of 64 bits.
+
+    Parameters
+    ----------
+    ends : uint64[num_values]
+        Modified in place: `amount` is added to the ends of nulls.
+    validity : FixedWidthBlock or None
+        A bit per value; None if no value is null.
+    amount : int
+    page : PageBuilder
+        The buffers are added to it.
+    """
     if validity is not None:
         ends[~unpack_validity(validity)] += np.uint64(amount)
     block = FixedWidthBlock(ends.astype("<u8", copy=False).view(np.uint8), 64, ends.size)

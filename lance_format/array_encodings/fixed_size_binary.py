@@ -16,14 +16,13 @@ _MAX_INT32 = 2**31 - 1
 
 
 class FixedSizeBinaryReader:
-    """Reads byte strings of one size.
+    """Reader of byte strings of one size.
 
     Parameters
     ----------
     values : ArrayReader
-        Of the bytes, flat.
     values_per_row : int
-        How many of the values are a string: one, or as many as it has bytes.
+        Number of values per string: one, or its number of bytes.
     byte_width : int
         At least 1.
     bits_per_offset : int

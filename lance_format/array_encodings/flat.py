@@ -1,9 +1,9 @@
-"""Flat: values of one width, side by side in a buffer.
+"""Flat: values of one width, adjacent in a buffer.
 
     │ value 0 │ value 1 │ …        of any number of bits, the least significant first
 
-The buffer may be compressed by zstd or LZ4 as a whole (`compression/byte_codecs.py` has the bytes): reading any value
-then takes all of them. Writers compress nothing but the bytes of strings.
+The whole buffer may be compressed by zstd or LZ4 (`compression/byte_codecs.py` has the bytes): reading any value then
+reads all of them. Writers compress only the bytes of strings.
 """
 
 from __future__ import annotations
@@ -99,7 +99,16 @@ def _scheme_of(encoding: array_encodings_pb2.Flat) -> int | None:
 
 
 def check_room(size_bytes: int, bits_per_value: int, num_values: int | None) -> None:
-    """Raise `CorruptFileError` if a buffer does not hold so many values; None for any number."""
+    """Raise `CorruptFileError` if a buffer is too small for its values.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Size of the buffer.
+    bits_per_value : int
+    num_values : int or None
+        None if unknown; any size is allowed then.
+    """
     if num_values is not None and size_bytes * 8 < num_values * bits_per_value:
         raise CorruptFileError(
             f"a buffer of {size_bytes} bytes is to hold {num_values} values of {bits_per_value} bits"
@@ -136,7 +145,15 @@ def encode(block: FixedWidthBlock, page: PageBuilder) -> array_encodings_pb2.Arr
 
 
 def encode_bytes(data: Bytes, page: PageBuilder, options: CompressionOptions) -> array_encodings_pb2.ArrayEncoding:
-    """Encode bytes, compressed as a whole if that is asked for and makes them fewer."""
+    """Encode bytes, compressed as a whole if requested and smaller.
+
+    Parameters
+    ----------
+    data : uint8[…]
+    page : PageBuilder
+        The buffer is added to it.
+    options : CompressionOptions
+    """
     scheme = options.general_scheme
     if scheme is not None and data.size:
         small, _ = byte_codecs.shrink(scheme, options.level, BufferSlices.whole(data))

@@ -1,7 +1,7 @@
 """FSST: byte strings whose frequent pieces are replaced by one byte each.
 
-`compression/fsst.py` has the algorithm and the table of symbols. Each value is compressed by itself, and what comes of
-it is stored as byte strings.
+`compression/fsst.py` has the algorithm and the table of symbols. Each value is compressed separately, and the results
+are stored as byte strings.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""List: the column that says where each list ends, whose items are the next column.
+"""List: a column with the ends of lists, whose items are the next column.
 
     │ end of list 0 │ end of list 1 │ …        see `ends.py`; `null_offset_adjustment` is added to nulls
 
-Ends are counted from the first item of the page, and pages of the items end wherever they do: `num_items` of all pages
-before tells where the items of a page begin. A list that is null may have items, which belong to nothing.
+Ends are counted from the first item of the page, independent of the pages of the items: the sum of `num_items` of the
+preceding pages is the first item of a page. A null list may have items, which are ignored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ListPage:
         self._ends = Request(page, page.num_rows, WORDS).parse(lists.offsets)
 
     def plan(self, ranges: RowRanges) -> Planned[Extents]:
-        """Plan the reading of where the items of some lists are, which lie within the page; at least one."""
+        """Plan the reading of the item ranges of at least one list within the page."""
         extents = yield from plan_extents(self._ends, self._amount, ranges, wide=True)
         if extents.items.count and int(extents.items.ends[-1]) > self._num_items:
             raise CorruptFileError(f"lists end at item {extents.items.ends[-1]} of a page of {self._num_items}")
@@ -57,12 +57,12 @@ class ListPage:
 
 
 def list_of(encoding: array_encodings_pb2.ArrayEncoding) -> array_encodings_pb2.List:
-    """Return what the page of a list says.
+    """Return the encoding of a page of lists.
 
     Raises
     ------
     CorruptFileError
-        If the page is none of a list, or has more items than are possible.
+        If the page is not of lists, or has more items than possible.
     """
     if encoding.WhichOneof("array_encoding") != "list":
         raise CorruptFileError(

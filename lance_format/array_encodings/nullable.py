@@ -1,6 +1,6 @@
-"""Nullable: which rows of another encoding are null.
+"""Nullable: the validity of the rows of another encoding.
 
-Either none is, or all are, which takes no buffer; or a bitmap tells, a bit for each row, 1 where it is there:
+No buffer is needed if no row is null, or all are. Otherwise a bitmap has a bit per row, 1 if it is valid:
 
     no_nulls    values                 any encoding
     some_nulls  validity, values       the bitmap flat; values are arbitrary where they are null
@@ -26,7 +26,7 @@ class AllNullReader:
 
 
 class SomeNullReader:
-    """Reads rows of which some are null.
+    """Reader of rows with nulls.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class SomeNullReader:
 
 
 def no_nulls(values: array_encodings_pb2.ArrayEncoding) -> array_encodings_pb2.ArrayEncoding:
-    """Return the encoding of values of which none is null."""
+    """Return the encoding of values without nulls."""
     found = array_encodings_pb2.Nullable.NoNull(values=values)
     return array_encodings_pb2.ArrayEncoding(nullable=array_encodings_pb2.Nullable(no_nulls=found))
 
@@ -55,7 +55,7 @@ def no_nulls(values: array_encodings_pb2.ArrayEncoding) -> array_encodings_pb2.A
 def some_nulls(
     validity: array_encodings_pb2.ArrayEncoding, values: array_encodings_pb2.ArrayEncoding
 ) -> array_encodings_pb2.ArrayEncoding:
-    """Return the encoding of values of which some are null."""
+    """Return the encoding of values with nulls."""
     found = array_encodings_pb2.Nullable.SomeNull(validity=validity, values=values)
     return array_encodings_pb2.ArrayEncoding(nullable=array_encodings_pb2.Nullable(some_nulls=found))
 

@@ -50,8 +50,17 @@ class PackedStructReader:
 
 
 def encode(rows: FixedWidthBlock, fields: Sequence[ArrayShape], page: PageBuilder) -> array_encodings_pb2.ArrayEncoding:
-    """Encode rows whose fields have some shapes."""
-    # What a field is like in the buffer of the struct is all that its encoding says; it has no buffer itself.
+    """Encode the rows of packed structs.
+
+    Parameters
+    ----------
+    rows : FixedWidthBlock
+    fields : sequence of ArrayShape
+        The shapes of the fields.
+    page : PageBuilder
+        The buffer is added to it.
+    """
+    # The encoding of a field only describes its form in the struct's buffer; it has no own buffer.
     inner = [_describe(field) for field in fields]
     packed = array_encodings_pb2.PackedStruct(inner=inner, buffer=page.add(rows.data[: rows.size_bytes]))
     return array_encodings_pb2.ArrayEncoding(packed_struct=packed)

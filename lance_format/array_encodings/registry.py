@@ -1,4 +1,4 @@
-"""Which reader reads which array encoding: one table, and one of what is not read, with reasons."""
+"""Registry of the readers of array encodings, and of unsupported encodings with the reasons."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an encoding is to be read as.
+    """The form in which an encoding is read.
 
     Parameters
     ----------
     page : ArrayPage
     num_rows : int or None
-        None if as many as there are.
+        None for all.
     shape : ArrayShape
     depth : int
-        How many encodings stand around it.
+        Number of enclosing encodings.
     """
 
     page: ArrayPage
@@ -51,12 +51,21 @@ class Request:
     depth: int = 0
 
     def parse(self, encoding: pb.ArrayEncoding, shape: ArrayShape | None = None, times: int = 1) -> ArrayReader:
-        """Build the reader of an encoding inside, which has the same rows, or `times` as many."""
+        """Build the reader of an inner encoding.
+
+        Parameters
+        ----------
+        encoding : pb.ArrayEncoding
+        shape : ArrayShape, optional
+            Shape of its values, by default the same.
+        times : int
+            Number of its rows per row of this encoding.
+        """
         rows = None if self.num_rows is None else self.num_rows * times
         return self.parse_rows(encoding, rows, self.shape if shape is None else shape)
 
     def parse_rows(self, encoding: pb.ArrayEncoding, num_rows: int | None, shape: ArrayShape) -> ArrayReader:
-        """Build the reader of an encoding inside, which has so many rows."""
+        """Build the reader of an inner encoding with `num_rows` rows; see `parse`."""
         return _parse(encoding, Request(self.page, num_rows, shape, self.depth + 1))
 
     @property
@@ -77,10 +86,17 @@ class Request:
 def parse_array(encoding: pb.ArrayEncoding, page: ArrayPage, shape: ArrayShape) -> ArrayReader:
     """Build the reader of a page.
 
+    Parameters
+    ----------
+    encoding : pb.ArrayEncoding
+    page : ArrayPage
+    shape : ArrayShape
+        Shape of the column's values.
+
     Raises
     ------
     CorruptFileError
-        If the encoding says nothing, contradicts itself or the page, or is not of the column's values.
+        If the encoding is empty, contradicts itself or the page, or does not fit the column's values.
     NotSupportedError
         If it is valid, but cannot be read.
     """
@@ -188,7 +204,7 @@ def _parse_packed_struct(encoding: pb.ArrayEncoding, request: Request) -> ArrayR
 
 
 def _bits_of_field(encoding: pb.ArrayEncoding) -> int:
-    """Return the bits of a field of a packed struct, which has no nulls."""
+    """Return the bits per value of a field of a packed struct, which has no nulls."""
     bits = 1
     encoding = _innermost(encoding)
     while encoding.WhichOneof("array_encoding") == "fixed_size_list":

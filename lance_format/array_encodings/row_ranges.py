@@ -1,4 +1,4 @@
-"""Which rows of an array are wanted: half-open ranges, which every encoding turns into ranges of what is below it."""
+"""Requested rows of an array: half-open ranges, which every encoding converts to ranges of its inner encodings."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _EMPTY = RowRanges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def without_empty(begins: Counts, ends: Counts) -> RowRanges:
-    """Return ranges without those that are empty, such as the items of empty lists; touching ones are joined."""
+    """Drop empty ranges, such as the items of empty lists, and join adjacent ones."""
     filled = ends > begins
     if not filled.all():
         begins, ends = begins[filled], ends[filled]

@@ -1,7 +1,7 @@
-"""Which encodings a page gets when it is written: those that pylance chooses, all of which it reads.
+"""Choice of the encodings of a written page, the same as pylance's.
 
-Values are flat, and nullable where some are null. Byte strings are binary, compressed if that is asked for; strings of
-few distinct values become a dictionary. Columns that are dictionaries keep them.
+Values are flat, and nullable if some are null. Byte strings are binary, compressed if requested; strings of few
+distinct values become a dictionary. Dictionary columns keep their dictionaries.
 """
 
 from __future__ import annotations

@@ -62,7 +62,14 @@ class ValueSlices:
 
 
 def plan_slices(buffer: ByteRange, bits_per_value: int, ranges: RowRanges) -> Planned[ValueSlices]:
-    """Plan the reading of ranges of values, which lie within a buffer."""
+    """Plan the reading of ranges of values within a buffer.
+
+    Parameters
+    ----------
+    buffer : ByteRange
+    bits_per_value : int
+    ranges : RowRanges
+    """
     begins, ends = ranges.begins * bits_per_value, ranges.ends * bits_per_value
     first_bytes, end_bytes = begins // 8, (ends + 7) // 8
     if ranges.count == 1:

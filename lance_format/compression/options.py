@@ -186,7 +186,7 @@ def understood(
             why = _NOT_DONE.get(name, f"it is unknown; the options are {', '.join(NAMES)}")
             wrong.append(
                 InvalidInputError(
-                    f"column {column!r}: option '{PREFIX.decode()}{name}' would have no effect, and has to go: {why}"
+                    f"column {column!r}: option '{PREFIX.decode()}{name}' would have no effect; remove it: {why}"
                 )
             )
             continue

@@ -67,7 +67,7 @@ def is_empty(lists: pa.Array) -> pa.BooleanArray:
 
 def _items(wanted: Any) -> pa.Array:
     if not isinstance(wanted, pa.Scalar):
-        raise InvalidInputError("lists can be asked for items of a constant list only, such as [1, 2]")
+        raise InvalidInputError("lists can be searched only for items of a constant list, such as [1, 2]")
     return wanted.values if wanted.is_valid else pa.nulls(0)
 
 

@@ -143,7 +143,16 @@ _parse_known_encoding = functools.lru_cache(maxsize=64)(_parse_encoding)
 
 
 def serialize_column(pages: Iterable[PageMetadata], first_rows: Iterable[int], *, is_blob: bool = False) -> bytes:
-    """Serialize a column's metadata."""
+    """Serialize a column's metadata.
+
+    Parameters
+    ----------
+    pages : iterable of PageMetadata
+    first_rows : iterable of int
+        The first row of each page.
+    is_blob : bool
+        Whether the values are blob descriptions.
+    """
     encoding = encodings_pb2.ColumnEncoding()
     values = encoding.blob.inner if is_blob else encoding
     values.values.SetInParent()

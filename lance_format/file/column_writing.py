@@ -32,7 +32,16 @@ class WrittenColumn:
     priorities: list[int] = field(default_factory=list)
 
     def add(self, buffers: tuple[ByteRange, ...], encoding: PageEncoding, num_rows: int, priority: int) -> None:
-        """Add a page, whose buffers have been written."""
+        """Add a page whose buffers have been written.
+
+        Parameters
+        ----------
+        buffers : tuple of ByteRange
+        encoding : PageEncoding
+        num_rows : int
+        priority : int
+            The first row of the page; 0 in file format 2.0.
+        """
         self.pages.append(PageMetadata(buffers, num_rows, encoding))
         self.priorities.append(priority)
 

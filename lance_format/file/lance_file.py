@@ -187,7 +187,16 @@ class LanceFileReader:
     def take_rows(
         self, indices: Sequence[int], *, batch_size: int = _DEFAULT_BATCH_SIZE, batch_readahead: int = 16
     ) -> ReaderResults:
-        """Read single rows, given in ascending order.
+        """Read single rows.
+
+        Parameters
+        ----------
+        indices : sequence of int
+            The rows, ascending.
+        batch_size : int
+            Maximum number of rows per batch.
+        batch_readahead : int
+            Ignored.
 
         Raises
         ------

@@ -102,12 +102,22 @@ def build_array(
     arrow_type: pa.DataType,
     shape: ValueShape,
 ) -> pa.Array:
-    """Build an array of values, which its offsets reach; their validity may be a bitmap already.
+    """Build an array from the values of a leaf.
+
+    Parameters
+    ----------
+    values : ValueBlock or None
+        The values; None if the type has none.
+    validity : bool[num_values], pa.Buffer or None
+        Validity of the values, or its bitmap; None if all are valid.
+    num_values : int
+    arrow_type : pa.DataType
+    shape : ValueShape
 
     Raises
     ------
     CorruptFileError
-        If the values are not of the type: strings that are not UTF-8, say.
+        If the values are not of the type, such as strings that are not UTF-8.
     """
     if values is None:
         if num_values * bytes_per_slot(arrow_type) > _MAX_NULL_BYTES:

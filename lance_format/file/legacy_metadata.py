@@ -189,7 +189,7 @@ def read_legacy_metadata(tail: TailReader, version: FileVersion) -> LegacyMetada
     position = _FOOTER.unpack(footer)[0]
     metadata = _parse(file_pb2.LegacyMetadata, _read_message(tail, position), "metadata")
     if metadata.manifest_position == 0:
-        raise NotSupportedError("the file has no schema of its own, and cannot be read without it")
+        raise NotSupportedError("the file lacks its own schema, and cannot be read without it")
     manifest = _parse(table_pb2.Manifest, _read_message(tail, metadata.manifest_position), "schema")
     schema = parse_schema(manifest.fields, {})
     bounds = np.array(metadata.batch_offsets or [0], np.int64)

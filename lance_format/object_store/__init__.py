@@ -58,20 +58,20 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
 
 def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> tuple[ObjectStore, str]:
-    """Return the store that a path or URI means, and the path within the store.
+    """Return the store of a path or URI, and the path within the store.
 
     Parameters
     ----------
     uri : str or path
         A path, absolute or relative to the working directory, where `~` is the home directory; or a `file:` URI; or
-        `memory://` and a path, which is one place in the memory of this process.
+        `memory://` and a path, in the memory of this process.
     storage_options : mapping, optional
-        What the store needs to know; local files need nothing, and ignore it.
+        Options of the store. Local files ignore them.
 
     Raises
     ------
     InvalidInputError
-        If there is no path.
+        If the path is empty.
     NotSupportedError
         If the URI names a storage that is not supported.
     """

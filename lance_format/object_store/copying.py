@@ -17,7 +17,14 @@ def read_chunks(reader: RangeReader) -> Iterator[bytes]:
 
 
 def write_chunks(store: ObjectStore, path: str, chunks: Iterable[bytes]) -> None:
-    """Write a file, which replaces what is there once it is whole; nothing is left of it after an exception."""
+    """Write a file from chunks. It replaces an existing file when it is complete; an exception leaves nothing of it.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    path : str
+    chunks : iterable of bytes
+    """
     writer = store.open_writer(path)
     try:
         for chunk in chunks:

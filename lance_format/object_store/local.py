@@ -23,7 +23,7 @@ from lance_format.object_store.store import ObjectExistsError, ObjectInfo, Objec
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe without a writer would block.
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-_MODE = 0o666  # The umask takes away what it must.
+_MODE = 0o666  # The umask restricts it.
 _MAX_IO_BYTES = 1 << 30  # The kernel moves at most 2 GiB - 4 KiB a call.
 _REMEDIES = {
     errno.EACCES: "grant this user access, or choose another path",
@@ -354,7 +354,7 @@ class LocalWriter:
 
 
 def _temporary_name(path: str) -> str:
-    """Return an unpredictable name in the same directory, by whose pattern a cleanup knows what is left over."""
+    """Return an unpredictable name in the same directory, whose pattern a cleanup recognises."""
     return os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
 
 
@@ -377,7 +377,7 @@ def _sync_directory(path: str) -> None:
 
 
 class _StorageErrors:
-    """Turn what the operating system raises into our errors."""
+    """Convert errors of the operating system to `StorageError`."""
 
     __slots__ = ("_action", "_path")
 

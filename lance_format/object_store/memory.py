@@ -1,7 +1,7 @@
-"""Objects in the memory of this process, under `memory://`: for tests, and for tables that need not last.
+"""Objects in the memory of this process, under `memory://`: for tests, and for temporary tables.
 
-All that is written by a path stays until it is deleted, by `LanceDataset.drop` for instance, or the process ends.
-Other processes, those that the process starts among them, have memories of their own.
+An object exists until it is deleted, for instance by `LanceDataset.drop`, or the process ends. Other processes, child
+processes included, have separate memories.
 """
 
 from __future__ import annotations

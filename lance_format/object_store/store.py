@@ -86,8 +86,7 @@ class ObjectStore(ReadableStore, Protocol):
         path : str
         data : bytes
         durable : bool
-            Whether the object has to outlive a failure of the machine. Without it, what is there afterwards may be
-            anything.
+            Whether the object must survive a failure of the machine. Otherwise its content is undefined after one.
         """
 
     def put_if_absent(self, path: str, data: bytes) -> None:
@@ -108,7 +107,7 @@ class ObjectStore(ReadableStore, Protocol):
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield all objects below a directory at any depth, in any order; none if there is no such directory.
 
-        Whether those that appear or disappear meanwhile are among them is open. Symbolic links are not followed.
+        Objects that are created or deleted concurrently may or may not be included. Symbolic links are not followed.
         """
 
     def size(self, path: str) -> int:
@@ -123,22 +122,22 @@ class ObjectStore(ReadableStore, Protocol):
         """Delete an object; harmless if there is none."""
 
     def delete_exact(self, path: str, data: bytes) -> bool:
-        """Delete an object if it has this content, and return whether it had: nobody else's is ever deleted."""
+        """Delete an object if it has this content; return whether it had. Objects of other writers are kept."""
 
     def check_writable(self, path: str) -> None:
         """Raise `StorageError` if objects plainly cannot be created in this directory; writes nothing."""
 
     def absent_directories(self, path: str) -> tuple[str, ...]:
-        """Return this directory and its ancestors so far as they do not exist, innermost first.
+        """Return the missing directories among this one and its ancestors, innermost first.
 
-        Empty where the storage has no directories.
+        Empty if the storage has no directories.
         """
 
     def remove_if_empty(self, directories: Iterable[str]) -> None:
         """Remove those of the directories, in order, that exist and are empty."""
 
     def remove_empty_tree(self, directory: str) -> None:
-        """Remove a directory and those below it so far as nothing is in them, the innermost first."""
+        """Remove the empty directories among this one and those below it, innermost first."""
 
 
 def check_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> None:

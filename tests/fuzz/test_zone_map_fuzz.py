@@ -230,7 +230,7 @@ def test_an_index_without_a_file(table: LanceDataset, tmp_path: Path) -> None:
         message.uuid.uuid = uuids.UUID(int=5).bytes
 
     other = with_index(copy_of(table, tmp_path), change)
-    with pytest.raises(DatasetNotFoundError, match="of index 'a_idx' is gone"):
+    with pytest.raises(DatasetNotFoundError, match="of index 'a_idx' is missing"):
         found(other, "a = 34")
     other.drop_index("a_idx")
     assert found(other, "a = 34") == [34]

@@ -29,11 +29,11 @@ def _table(array: pa.Array, **options: str) -> pa.Table:
 _WITHOUT_EFFECT = {
     "an unknown option": (
         _table(_NUMBERS, compresion="zstd"),
-        "option 'lance-encoding:compresion' would have no effect, and has to go: it is unknown",
+        "option 'lance-encoding:compresion' would have no effect; remove it: it is unknown",
     ),
     "general": (
         _table(_NUMBERS, general="zstd"),
-        "option 'lance-encoding:general' would have no effect, and has to go: it is unknown",
+        "option 'lance-encoding:general' would have no effect; remove it: it is unknown",
     ),
     "a level of lz4": (_table(_TEXTS, compression="lz4", compression_level="3"), "lz4 has no levels"),
     "no mode": (_table(_NUMBERS, bss="maybe"), "option 'lance-encoding:bss' is 'maybe'"),

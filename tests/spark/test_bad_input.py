@@ -68,8 +68,8 @@ class TestReading:
     @pytest.mark.parametrize(
         ("name", "value", "message"),
         [
-            ("version", "latest", "option 'version' has to be a whole number"),
-            ("batch_size", "0", "option 'batch_size' has to be a whole number"),
+            ("version", "latest", "option 'version' must be a whole number"),
+            ("batch_size", "0", "option 'batch_size' must be a whole number"),
             ("columns", "id,nmae", "option 'columns' names 'nmae', but the table"),
             ("columns", "id,id", "more than once"),
             ("versoin", "1", "did you mean 'version'?"),

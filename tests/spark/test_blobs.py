@@ -82,9 +82,9 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, path: str) -> None:
     df = _frame(spark, [b"x"])
     for options, message in (
         ({"id.lance.encoding": "blob"}, "cannot hold blobs"),
-        ({"picture.lance.encoding": "packed"}, "has to be one of blob"),
+        ({"picture.lance.encoding": "packed"}, "must be one of blob"),
         ({"picture.lance.encodin": "blob"}, "did you mean 'picture.lance.encoding'"),
-        ({"blob_handling": "bytes"}, "has to be one of all_binary"),
+        ({"blob_handling": "bytes"}, "must be one of all_binary"),
     ):
         with pytest.raises(Exception, match=message):
             overwrite(df, path, **options)

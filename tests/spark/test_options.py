@@ -86,7 +86,7 @@ def test_timestamps(value: str, expected: datetime.datetime) -> None:
     "value", ["", "noon", "2026-02-30 UTC", "2026-01-31 12:00:00 Mars/North", "9" * 19, "-1", "1.5"]
 )
 def test_timestamps_are_checked(value: str) -> None:
-    with pytest.raises(InvalidInputError, match="option 'timestamp' has to be a timestamp with a time zone"):
+    with pytest.raises(InvalidInputError, match="option 'timestamp' must be a timestamp with a time zone"):
         parse(timestamp=value)
 
 
@@ -98,7 +98,7 @@ def test_timestamps_need_a_time_zone(value: str) -> None:
 
 @pytest.mark.parametrize("name", ["enable_stable_row_ids", "mergeSchema"])
 def test_flags_are_checked(name: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"option '{name}' has to be one of true, false, not 'yes'"):
+    with pytest.raises(InvalidInputError, match=f"option '{name}' must be one of true, false, not 'yes'"):
         parse(**{name: "yes"})
 
 
@@ -152,7 +152,7 @@ def test_columns_whose_names_hold_commas_are_a_json_list() -> None:
 @pytest.mark.parametrize("value", ["0", "-1", "x", "", "1.5", "1e3", "\u0661", "1_000", "0x10", "9" * 30])
 @pytest.mark.parametrize("name", ["version", "batch_size", "max_row_per_file", "max_bytes_per_file"])
 def test_numbers_are_checked(name: str, value: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"option '{name}' has to be a whole number from 1 to"):
+    with pytest.raises(InvalidInputError, match=f"option '{name}' must be a whole number from 1 to"):
         parse(**{name: value})
 
 

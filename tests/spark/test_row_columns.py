@@ -80,7 +80,7 @@ def raise_next_row_id(path: str, next_row_id: int) -> None:
 def test_a_column_of_its_own_hides_one(spark: SparkSession, path: str) -> None:
     overwrite(spark.createDataFrame([("mine",)], "_fragid string"), path)
     assert load(spark, path).collect() == [("mine",)]
-    with pytest.raises(PySparkException, match="has a column of its own of this name"):
+    with pytest.raises(PySparkException, match="has its own column of this name"):
         load(spark, path, metadata_columns="_fragid")
 
 

@@ -36,7 +36,7 @@ Arrow stream: a DataFrame of polars, a dataset, a scanner, a relation of duckdb
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise InvalidInputError(f"data of type {type(data).__name__} cannot be written; give an Arrow table or batches")
     if schema is None:
-        raise InvalidInputError("an iterable of batches does not tell its schema; give it as schema=")
+        raise InvalidInputError("an iterable of batches has no schema; give it as schema=")
     return _fitting(data, schema), schema
 
 

@@ -89,5 +89,5 @@ class Branches:
         load_branch_history(self._table, check_branch_name(branch))  # Raises an error that lists the branches.
         found = load_branch(self._table.store, main_of(self._table), branch)
         if found is None:
-            raise VersionNotFoundError(f"the branch {branch!r} was deleted by someone else")
+            raise VersionNotFoundError(f"the branch {branch!r} was deleted by another writer")
         return found

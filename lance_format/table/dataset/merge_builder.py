@@ -266,7 +266,7 @@ def _find_keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...
     wanted: Sequence[str] = [on] if isinstance(on, str) else list(on or ())
     wanted = wanted or [field.name for field in schema.fields if field.unenforced_primary_key]
     if not wanted:
-        raise InvalidInputError("the table has no primary key: say by which columns rows are to be matched, with on=")
+        raise InvalidInputError("the table has no primary key: name the columns to match rows by, with on=")
     return tuple(dict.fromkeys(_spell(schema, name) for name in wanted))
 
 

@@ -123,7 +123,7 @@ class Tags:
         resolve_reference(self._table, check_tag_name(tag))  # Raises an error that lists the tags.
         found = load_tag(self._table.store, main_of(self._table), tag)
         if found is None:
-            raise VersionNotFoundError(f"the tag {tag!r} was deleted by someone else")
+            raise VersionNotFoundError(f"the tag {tag!r} was deleted by another writer")
         return found
 
 

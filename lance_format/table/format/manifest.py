@@ -238,7 +238,16 @@ def _serialize_message(message: table_pb2.Manifest, fragments: FragmentList) -> 
 
 
 def first_manifest(schema: Schema, file_version: FileVersion, *, stable_row_ids: bool = False) -> Manifest:
-    """Return a table without rows, and without a version yet."""
+    """Return a manifest without rows and version, the base of the first commit.
+
+    Parameters
+    ----------
+    schema : Schema
+    file_version : FileVersion
+        Default version of data files.
+    stable_row_ids : bool
+        Whether rows keep their ids when they move.
+    """
     return Manifest(0, 0, schema, FragmentList(), file_version, stable_row_ids=stable_row_ids)
 
 

@@ -50,7 +50,7 @@ def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata,
     CorruptFileError
         If the file is malformed or contradicts the manifest.
     DatasetNotFoundError
-        If it is gone.
+        If the file is missing.
     """
     deletion = fragment.deletion_file
     if deletion is None:
@@ -60,8 +60,8 @@ def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata,
         content = store.read(path, _max_bytes(physical_rows))
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
-            f"the deletion file {path} of fragment {fragment.id} is gone; if a cleanup has removed this version of the"
-            " table, open the latest"
+            f"the deletion file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
+            " the table, open the latest"
         ) from error
     rows = np.sort(_PARSERS[deletion.file_type](content, path, physical_rows))
     if rows.size and (rows[0] < 0 or rows[-1] >= physical_rows or (np.diff(rows) == 0).any()):

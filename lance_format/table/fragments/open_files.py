@@ -185,7 +185,7 @@ class FragmentFiles:
             source = self._store.open_reader(path, file.file_size_bytes or None)
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(
-                f"the data file {path} of fragment {fragment.id} is gone; if a cleanup has removed this version of"
+                f"the data file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
                 " the table, open the latest"
             ) from error
         try:

@@ -164,7 +164,7 @@ def _bytes_of(stored: RowSequence, scan: FragmentReader) -> bytes:
     try:
         source = scan.store.open_reader(path)
     except ObjectNotFoundError as error:
-        raise DatasetNotFoundError(f"the file {path} with row ids of fragment {scan.fragment.id} is gone") from error
+        raise DatasetNotFoundError(f"the file {path} with row ids of fragment {scan.fragment.id} is missing") from error
     try:
         if stored.offset + stored.size > source.size_bytes:
             raise CorruptFileError(

@@ -175,8 +175,8 @@ def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.Data
         return ZoneMapFile(table.store, path, size or None, value_type)
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
-            f"the file {path} of index {index.name!r} is gone; if a cleanup has removed this version of the table, open"
-            " the latest"
+            f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
+            " open the latest"
         ) from error
 
 

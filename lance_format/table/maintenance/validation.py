@@ -73,7 +73,7 @@ def _check_sizes(table: TableVersion, fragment: FragmentMetadata) -> None:
         try:
             size = table.store.size(path)
         except ObjectNotFoundError as error:
-            raise DatasetNotFoundError(f"the data file {path} of fragment {fragment.id} is gone") from error
+            raise DatasetNotFoundError(f"the data file {path} of fragment {fragment.id} is missing") from error
         if file.file_size_bytes not in (0, size):
             raise CorruptFileError(f"the file has {size} bytes, the manifest says {file.file_size_bytes}", path=path)
 

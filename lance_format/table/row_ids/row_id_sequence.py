@@ -162,7 +162,7 @@ class RowIdSequence:
         size = bounds[-1][2] if bounds else 0
         if positions.size and not (positions[0] >= 0 and positions[-1] < size):
             wrong = positions[0] if positions[0] < 0 else positions[-1]
-            raise InvalidInputError(f"row {wrong} of a sequence of {size} row ids is asked for")
+            raise InvalidInputError(f"row {wrong} of a sequence of {size} row ids is requested")
         ends = np.searchsorted(positions, np.array([last for _, _, last in bounds], np.int64)).tolist()
         for (segment, first, _), begin, end in zip(bounds, [0, *ends], ends, strict=False):
             yield segment, begin, end, positions[begin:end] - first

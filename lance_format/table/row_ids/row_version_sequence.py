@@ -145,7 +145,7 @@ class RowVersionSequence:
     def _check(self, positions: Positions) -> None:
         if positions.size and not (positions.min() >= 0 and positions.max() < len(self)):
             raise InvalidInputError(
-                f"rows {positions.min()} to {positions.max()} of a sequence of {len(self)} row versions are asked for"
+                f"rows {positions.min()} to {positions.max()} of a sequence of {len(self)} row versions are requested"
             )
 
 

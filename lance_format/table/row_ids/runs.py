@@ -105,4 +105,4 @@ def check_slice(start: int, stop: int, size: int, what: str) -> None:
         If it does not.
     """
     if not 0 <= start <= stop <= size:
-        raise InvalidInputError(f"rows {start} to {stop} of a sequence of {size} {what} are asked for")
+        raise InvalidInputError(f"rows {start} to {stop} of a sequence of {size} {what} are requested")

@@ -246,7 +246,7 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
         raise InvalidInputError(f"columns is {columns!r}; a list of column names is needed")
     if len(set(columns)) < len(columns):
-        raise InvalidInputError(f"columns is {list(columns)!r}; a column can be asked for only once")
+        raise InvalidInputError(f"columns is {list(columns)!r}; a column can be selected only once")
     return [Output(name, _as_column(name, visible)) for name in columns]
 
 

@@ -417,7 +417,7 @@ def check_conflict(own: Transaction, committed: Transaction, version: int) -> No
         return
     cause = (
         f"this {own.operation.name}, planned on version {own.read_version}, meets version {version},"
-        f" which another writer made meanwhile by the operation {committed.operation.name}"
+        f" which another writer committed concurrently by the operation {committed.operation.name}"
     )
     if verdict is Verdict.RETRYABLE:
         raise RetryableCommitConflictError(f"{cause}; nothing was changed: run it again on the latest version")

@@ -158,7 +158,7 @@ def _first_manifest(
 def _with_base(fragment: FragmentMetadata, base_id: int) -> FragmentMetadata:
     for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
         if isinstance(sequence, ExternalFile):
-            raise NotSupportedError("a table that keeps its row ids in files of their own cannot have branches")
+            raise NotSupportedError("a table that keeps its row ids in separate files cannot have branches")
     deletion = fragment.deletion_file
     return dataclasses.replace(
         fragment,

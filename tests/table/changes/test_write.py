@@ -161,7 +161,7 @@ class TestCommit:
         one, two = (plan(tmp_path / "t", "create") for _ in range(2))
         written = [write(one, 0, 1), write(two, 1, 2)]
         assert one.commit(written[0]) == 1
-        with pytest.raises(DatasetExistsError, match="meanwhile"):
+        with pytest.raises(DatasetExistsError, match="concurrently"):
             two.commit(written[1])
         assert two.abort(written[1]) != []
         assert column(tmp_path / "t") == [0]

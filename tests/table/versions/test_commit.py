@@ -139,7 +139,7 @@ def test_a_version_that_does_not_say_what_it_changed_is_a_conflict(tmp_path: Pat
         | {"message": message, "inline_transaction": None}
     )
     store.put(history.manifest_path(2), serialize_manifest(bare))
-    with pytest.raises(CommitConflictError, match=r"version 2 .* does not tell"):
+    with pytest.raises(CommitConflictError, match=r"version 2 .* does not say"):
         commit(store, root, append(1, some_fragment()))
     assert commit(store, root, append(2, some_fragment())).version == 3
 

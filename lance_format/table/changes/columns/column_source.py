@@ -145,7 +145,7 @@ def _from_rows(rows: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> Colu
     if isinstance(rows, pa.RecordBatchReader):
         schema = rows.schema
     if schema is None:
-        raise InvalidInputError("an iterable of batches does not tell its schema; give it as reader_schema")
+        raise InvalidInputError("an iterable of batches has no schema; give it as reader_schema")
     stream = RowStream(rows)
     return ColumnSource(Schema(()), schema, _Rows(stream), stream.check_exhausted)
 

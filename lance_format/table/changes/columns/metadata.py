@@ -94,7 +94,7 @@ def as_update(values: Any, replace: bool) -> MapUpdate:
     if not isinstance(values, Mapping) or not all(
         isinstance(key, str) and isinstance(value, str | None) for key, value in values.items()
     ):
-        raise InvalidInputError(f"{values!r} is no mapping of strings to strings, or to None for what is to go")
+        raise InvalidInputError(f"{values!r} is no mapping of strings to strings, or to None for removed entries")
     if replace:  # All entries are removed anyway.
         values = {key: value for key, value in values.items() if value is not None}
     return MapUpdate(dict(values), replace)

@@ -105,7 +105,7 @@ def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
     for name in merging.on:
         schema.field(name)  # it may be gone by now
         if name not in source.names:
-            raise InvalidInputError(f"the data lacks the column {name!r}, which its rows are to be matched by")
+            raise InvalidInputError(f"the data lacks the column {name!r}, by which its rows are matched")
     plan_update(schema, pa.schema([source.field(name) for name in merging.on]))  # Keys are whole.
     if merging.inserts:
         keeps = merging.matched is WhenMatched.UPDATE

@@ -165,7 +165,7 @@ class TableWrite:
         except CommitConflictError as error:
             if self.mode != "create":
                 raise
-            raise DatasetExistsError(f"{root} was created by another writer meanwhile: {error}") from error
+            raise DatasetExistsError(f"{root} was created by another writer concurrently: {error}") from error
 
     def abort(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
         """Delete the files of this write if they are certainly not part of the table.
@@ -377,7 +377,7 @@ def _check_names(fields: Iterable[Field]) -> None:
     reserved = [field.name for field in fields if field.name in RESERVED_COLUMNS]
     if reserved:
         raise InvalidInputError(
-            f"a table cannot have a column {reserved[0]!r}: by this name it tells what it knows of its rows; rename the"
+            f"a table cannot have a column {reserved[0]!r}: the name is reserved for a metadata column; rename the"
             " column, or leave it out"
         )
 

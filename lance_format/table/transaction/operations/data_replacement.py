@@ -61,7 +61,7 @@ class DataReplacement(FragmentDefaults):
         for fragment_id, file in self.files:
             fragment = updated.get(fragment_id) or current.fragment(fragment_id)
             if fragment is None:
-                raise InvalidInputError(f"the table has no fragment {fragment_id}, whose data is to be replaced")
+                raise InvalidInputError(f"the table has no fragment {fragment_id}, whose data would be replaced")
             updated[fragment_id] = _replace_file(fragment, file)
         indices = tuple(
             index

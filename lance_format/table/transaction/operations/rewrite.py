@@ -85,7 +85,7 @@ class Rewrite:
         self._check_reserved(current)
         missing = self.changed_fragment_ids - current.fragments.ids
         if missing:
-            raise InvalidInputError(f"the table has no fragments {sorted(missing)[:10]}, which are to be rewritten")
+            raise InvalidInputError(f"the table has no fragments {sorted(missing)[:10]}, which would be rewritten")
         kept = current.fragments.changed(removed=self.changed_fragment_ids)
         state = dataclasses.replace(current, fragments=kept)
         for group in self.groups:
