@@ -115,8 +115,8 @@ CONSTRUCTED: list[type] = [
 """What users make themselves; the others are made by methods."""
 VALUES = {
     "BlobFile", "CleanupCandidateFile", "CleanupExplanation", "CleanupStats", "ColumnBounds", "DataFile",
-    "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentWriteProgress", "LanceOperation", "ScanMetrics",
-    "ScanTask",
+    "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentWriteProgress", "LanceOperation", "RowDelta",
+    "RowDeltaChanges", "ScanMetrics", "ScanTask",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""
 

@@ -45,7 +45,12 @@ class CleanupPolicy:
         versions = conditions.pop("versions", None)
         if versions is None and all(conditions.get(name) is None for name in ("older_than", "retain_versions")):
             conditions["older_than"] = DEFAULT_AGE
-        return cls(versions=None if versions is None else frozenset(versions), **conditions)
+        if versions is not None:
+            versions = list(versions)
+            if not all(isinstance(version, int) for version in versions):
+                raise InvalidInputError(f"versions is {repr(versions)[:200]}; whole numbers are needed")
+            versions = frozenset(versions)
+        return cls(versions=versions, **conditions)
 
     def __post_init__(self) -> None:
         if self.older_than is not None and not isinstance(self.older_than, datetime.timedelta):
