@@ -24,7 +24,7 @@ from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileSummary, FileWriter
 from lance_format.file.zone_collector import ROWS_PER_ZONE
-from lance_format.file.zone_places import names_zones, without_zones
+from lance_format.file.zone_places import check_zone_index, names_zones, without_zones
 from lance_format.file.zone_seeds import Seed
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "StoredBlobs",
     "as_given",
     "check_requests",
+    "check_zone_index",
     "column_indices",
     "is_packed",
     "names_zones",

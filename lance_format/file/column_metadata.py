@@ -7,7 +7,7 @@ File format document, "File Structure". Encodings are self-describing messages. 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -40,6 +40,23 @@ class PageMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class ZoneIndexPlace:
+    """Place of the zone index of a column, which nobody has looked at yet.
+
+    Parameters
+    ----------
+    rows_per_zone : int
+    buffer : int
+    is_in_file : bool
+        Whether the buffer is one of the file, instead of the column.
+    """
+
+    rows_per_zone: int
+    buffer: int
+    is_in_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnMetadata:
     """A column.
 
@@ -50,11 +67,14 @@ class ColumnMetadata:
         Those that its pages share; all within the file.
     is_blob : bool
         Whether it says of itself that its values are descriptions of blobs. From 2.1 on pages say that.
+    zone_index : ZoneIndexPlace, optional
+        Where statistics of its zones are; see `zone_index`.
     """
 
     pages: list[PageMetadata]
     buffers: tuple[ByteRange, ...] = ()
     is_blob: bool = False
+    zone_index: ZoneIndexPlace | None = None
 
 
 def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMetadata:
@@ -80,7 +100,7 @@ def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMet
     except DecodeError as error:
         raise CorruptFileError(f"the column metadata is no valid protobuf message: {error}") from error
     encoding = _unpack(column.encoding, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
-    encoding = encoding.zone_index.inner if encoding.HasField("zone_index") else encoding
+    zone_index, encoding = _take_zone_index(encoding)
     is_blob = encoding.WhichOneof("column_encoding") == "blob"
     if is_blob and not version.has_array_encodings:
         raise NotSupportedError(f"column encoding 'blob' cannot be read in a file of format {version}")
@@ -88,7 +108,21 @@ def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMet
     if num_rows > MAX_ROWS:
         raise CorruptFileError(f"the pages of a column have {num_rows} rows; at most {MAX_ROWS} are possible")
     buffers = _ranges(column.buffer_offsets, column.buffer_sizes, file_size, "column")
-    return ColumnMetadata([_parse_page(page, file_size, version) for page in column.pages], buffers, is_blob)
+    pages = [_parse_page(page, file_size, version) for page in column.pages]
+    return ColumnMetadata(pages, buffers, is_blob, zone_index)
+
+
+def _take_zone_index(
+    encoding: encodings_pb2.ColumnEncoding,
+) -> tuple[ZoneIndexPlace | None, encodings_pb2.ColumnEncoding]:
+    """Return where the zone index of a column is, and the encoding that it wraps; the outermost one counts."""
+    place = None
+    while encoding.HasField("zone_index"):
+        found = encoding.zone_index
+        in_file = found.zone_map_buffer.buffer_type == array_encodings_pb2.Buffer.file
+        place = place or ZoneIndexPlace(found.rows_per_zone, found.zone_map_buffer.buffer_index, in_file)
+        encoding = found.inner
+    return place, encoding
 
 
 def _ranges(offsets: Iterable[int], sizes: Iterable[int], file_size: int, what: str) -> tuple[ByteRange, ...]:
@@ -142,7 +176,14 @@ _parse_known_encoding = functools.lru_cache(maxsize=64)(_parse_encoding)
 """Pages of a column, and those of small files of a table, often have the very same one."""
 
 
-def serialize_column(pages: Iterable[PageMetadata], first_rows: Iterable[int], *, is_blob: bool = False) -> bytes:
+def serialize_column(
+    pages: Iterable[PageMetadata],
+    first_rows: Iterable[int],
+    *,
+    is_blob: bool = False,
+    zone_index: ZoneIndexPlace | None = None,
+    buffers: Sequence[ByteRange] = (),
+) -> bytes:
     """Serialize a column's metadata.
 
     Parameters
@@ -152,11 +193,23 @@ def serialize_column(pages: Iterable[PageMetadata], first_rows: Iterable[int], *
         The first row of each page.
     is_blob : bool
         Whether the values are blob descriptions.
+    zone_index : ZoneIndexPlace, optional
+    buffers : sequence of ByteRange
+        Those of the column itself.
     """
     encoding = encodings_pb2.ColumnEncoding()
-    values = encoding.blob.inner if is_blob else encoding
+    values = encoding
+    if zone_index is not None:
+        values.zone_index.rows_per_zone = zone_index.rows_per_zone
+        kind = array_encodings_pb2.Buffer.file if zone_index.is_in_file else array_encodings_pb2.Buffer.column
+        values.zone_index.zone_map_buffer.buffer_index = zone_index.buffer
+        values.zone_index.zone_map_buffer.buffer_type = kind
+        values = values.zone_index.inner
+    values = values.blob.inner if is_blob else values
     values.values.SetInParent()
     column = file_pb2.ColumnMetadata(encoding=_pack(encoding, _COLUMN_ENCODING_URL))
+    column.buffer_offsets.extend(buffer.offset for buffer in buffers)
+    column.buffer_sizes.extend(buffer.size for buffer in buffers)
     for page, first_row in zip(pages, first_rows, strict=True):
         assert not isinstance(page.layout, LegacyPage)
         is_array = isinstance(page.layout, array_encodings_pb2.ArrayEncoding)

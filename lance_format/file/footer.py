@@ -287,3 +287,34 @@ def serialize_end(
     major, minor = version.footer_numbers
     footer = _FOOTER.pack(position, columns_at, globals_at, len(global_buffers), len(columns), major, minor, _MAGIC)
     return b"".join((*columns, tables, footer))
+
+
+def complete_end(source: RangeReader, schema: Schema, num_rows: int) -> tuple[int, bytes] | None:
+    """Return the end that a file without global buffers, and so without a descriptor, would have with one.
+
+    Parameters
+    ----------
+    source : RangeReader
+    schema : Schema
+    num_rows : int
+
+    Returns
+    -------
+    (int, bytes) or None
+        How many bytes of the file precede the end, and the end. None if the file has global buffers.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is shorter than a footer.
+    """
+    kept = source.size_bytes - _FOOTER.size
+    if kept < 0:
+        raise CorruptFileError(f"this is no Lance file: it has {source.size_bytes} bytes, fewer than a footer")
+    (footer,) = source.read_ranges([ByteRange(kept, _FOOTER.size)])
+    metadata_at, columns_at, _, num_globals, *rest = _FOOTER.unpack(footer)
+    if num_globals:
+        return None
+    descriptor = serialize_descriptor(schema, num_rows)
+    table = _ENTRY.pack(kept, len(descriptor))
+    return kept, descriptor + table + _FOOTER.pack(metadata_at, columns_at, kept + len(descriptor), 1, *rest)

@@ -29,6 +29,7 @@ from lance_format.file.projection import project
 from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.writer import FileWriter
+from lance_format.file.zone_places import check_zone_index
 from lance_format.object_store import resolve
 from lance_format.version import STABLE, FileVersion
 
@@ -308,6 +309,8 @@ class LanceFileWriter:
         Maximum size of a page in bytes before compression, by default 32 MiB.
     encoding, column_encoding : mapping, optional
         Compression options; see `FileWriter`.
+    zone_index : {"column"}, optional
+        Whether the encodings of columns include zone statistics; see `FileWriter`.
 
     Attributes
     ----------
@@ -326,7 +329,9 @@ class LanceFileWriter:
         max_page_bytes: int | None = None,
         encoding: Mapping[str, Any] | None = None,
         column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+        zone_index: str | None = None,
     ) -> None:
+        check_zone_index(zone_index)
         self._store, self._location = resolve(path, storage_options)
         self._version = STABLE if version is None else FileVersion.parse(version)
         self._version.require_writable()
@@ -334,6 +339,7 @@ class LanceFileWriter:
         self._max_page_bytes = max_page_bytes
         self._encoding = encoding
         self._column_encoding = column_encoding
+        self._zone_index = zone_index
         self._writer: FileWriter | None = None
         self._lock = threading.Lock()
         self.closed = False
@@ -354,6 +360,7 @@ class LanceFileWriter:
                 max_page_bytes=self._max_page_bytes,
                 encoding=self._encoding,
                 column_encoding=self._column_encoding,
+                zone_index=self._zone_index,
             )
         except BaseException:
             sink.abort()

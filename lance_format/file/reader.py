@@ -110,7 +110,7 @@ class FileReader:
     def _open_zones(self) -> ZoneReader | LegacyZoneReader:
         if isinstance(self.metadata, LegacyMetadata):
             return LegacyZoneReader(self.metadata, lambda metadata: FileReader(self._source, metadata=metadata))
-        return ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader)
+        return ZoneReader(self.metadata, self._tail, self._cache, self._file, FileReader, self._load_columns)
 
     def _read_metadata(self, tail_bytes: int) -> FileMetadata:
         known = self._cache.get((*self._file, "end"))

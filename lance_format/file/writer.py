@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +24,8 @@ from lance_format.file.leaf_arrays import as_stored
 from lance_format.file.nesting import check_order, check_writable
 from lance_format.file.structural_writing import StructuralWriting
 from lance_format.file.zone_collector import ROWS_PER_ZONE, ColumnZones
-from lance_format.file.zone_places import ZonesPlace, names_zones, without_zones
-from lance_format.file.zone_storing import stored_zones
+from lance_format.file.zone_places import ZonesPlace, check_zone_index, names_zones, without_zones
+from lance_format.file.zone_storing import stored_zone_indices, stored_zones
 from lance_format.version import STABLE, FileVersion
 
 _DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
@@ -113,6 +114,9 @@ class FileWriter:
     rows_per_zone : int, optional
         Number of rows per zone of the statistics, with which readers skip rows that cannot match a filter; None for no
         statistics. `lance_format/file/zone_collector.py` lists the columns with statistics.
+    zone_index : {"column"}, optional
+        Whether the encodings of columns include the statistics too (`lance_format/file/zone_index.py`). Pylance does
+        not use these, and cannot read files of format 2.0 that have them.
 
     Raises
     ------
@@ -133,8 +137,10 @@ class FileWriter:
         encoding: Mapping[str, Any] | None = None,
         column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
         rows_per_zone: int | None = ROWS_PER_ZONE,
+        zone_index: str | None = None,
     ) -> None:
         version.require_writable()
+        check_zone_index(zone_index, rows_per_zone)
         for name, value in (
             ("data_cache_bytes", data_cache_bytes),
             ("max_page_bytes", max_page_bytes),
@@ -162,6 +168,7 @@ class FileWriter:
         self._max_page_bytes = _DEFAULT_PAGE_BYTES if max_page_bytes is None else max_page_bytes
         self._metadata = without_zones(schema.metadata)
         self._rows_per_zone = rows_per_zone
+        self._has_zone_indices = zone_index is not None
         self._global_buffers: list[bytes] = []
         self._finished = False
         self.num_rows = 0
@@ -287,22 +294,28 @@ class FileWriter:
         if self._rows_per_zone is None:
             return
         leaves = [leaf for column in self._columns if column.zones is not None for leaf in column.zones.leaves]
-        for key, data in stored_zones(leaves, self._sink.position, self._embed):
+        size = self._sink.position
+        if self._has_zone_indices:
+            columns = {part.field_id: part for column in self._columns for part in column.pages.columns}
+            for field_id, data in stored_zone_indices(leaves, size, partial(_embed, version=FileVersion.V2_0)):
+                columns[field_id].add_zone_index(self._rows_per_zone, self._write_aligned(data))
+        for key, data in stored_zones(leaves, size, partial(_embed, version=self._version)):
             place = ZonesPlace(self.add_global_buffer(data), self._rows_per_zone)
             self._metadata[key] = place.serialize()
-
-    def _embed(self, batch: pa.RecordBatch) -> bytes:
-        """Return a batch as a file of the same version."""
-        sink = _Buffer()
-        writer = FileWriter(sink, Schema.from_arrow(batch.schema), version=self._version, rows_per_zone=None)
-        writer.write_batch(batch)
-        writer.finish()
-        return sink.getvalue()
 
     def abort(self) -> None:
         """Leave nothing behind."""
         self._finished = True
         self._sink.abort()
+
+
+def _embed(batch: pa.RecordBatch, version: FileVersion) -> bytes:
+    """Return a batch as a file without statistics."""
+    sink = _Buffer()
+    writer = FileWriter(sink, Schema.from_arrow(batch.schema), version=version, rows_per_zone=None)
+    writer.write_batch(batch)
+    writer.finish()
+    return sink.getvalue()
 
 
 def _joined(arrays: list[pa.Array]) -> list[pa.Array]:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.file.zone_collector import Key, LeafZones, is_text, to_arrow
+from lance_format.file.zone_collector import Key, Keys, LeafZones, is_text, to_arrow
 
 NULL_COUNT, MIN_VALUE, MAX_VALUE = "null_count", "min_value", "max_value"
 
@@ -54,15 +54,20 @@ def _struct(zones: LeafZones) -> pa.StructArray:
     return pa.StructArray.from_arrays([nulls, lower, upper], [NULL_COUNT, MIN_VALUE, MAX_VALUE])
 
 
-def _bounds(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_type: pa.DataType) -> tuple[pa.Array, ...]:
+def cut_keys(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_type: pa.DataType) -> tuple[Keys, Keys]:
+    """Return bounds as keys: of strings and byte strings those that are not too long to be stored."""
     has_text = pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
-    if has_text or pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
-        cut = _cut_text if has_text else _cut_bytes
-        least = [cut(key, upwards=False) if isinstance(key, bytes) else None for key in lower]
-        greatest = [cut(key, upwards=True) if isinstance(key, bytes) else None for key in upper]
-        return to_arrow(least, arrow_type), to_arrow(greatest, arrow_type)
+    if not has_text and not pa.types.is_binary(arrow_type) and not pa.types.is_large_binary(arrow_type):
+        return list(lower), list(upper)
+    cut = _cut_text if has_text else _cut_bytes
+    least: Keys = [cut(key, upwards=False) if isinstance(key, bytes) else None for key in lower]
+    greatest: Keys = [cut(key, upwards=True) if isinstance(key, bytes) else None for key in upper]
+    return least, greatest
+
+
+def _bounds(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_type: pa.DataType) -> tuple[pa.Array, ...]:
+    bounds = [to_arrow(keys, arrow_type) for keys in cut_keys(lower, upper, arrow_type)]
     limits = _limits(arrow_type)
-    bounds = [to_arrow(keys, arrow_type) for keys in (lower, upper)]
     if limits is not None:
         bounds = [pc.if_else(bound.is_null(), limit, bound) for bound, limit in zip(bounds, limits, strict=True)]
     if pa.types.is_floating(arrow_type):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, InvalidInputError
 
 STATISTICS_KEY = b"lance.statistics"
 """The key of the entry that names the embedded file; see `zone_file`."""
@@ -14,6 +14,11 @@ STATISTICS_KEY = b"lance.statistics"
 SEED_PREFIX = b"lance.seed."
 """What the keys of entries begin with that name seeds; the name of a column follows. See `zone_seeds`."""
 
+IN_COLUMNS = "column"
+"""What a writer is asked for to store zones in the encodings of columns too, where no key tells of them. See
+`zone_index`."""
+
+_MOST_ROWS_PER_INDEXED_ZONE = 2**32 - 1
 _PLACE = re.compile(rb"(\d{1,9}):(\d{1,15})")
 
 
@@ -59,3 +64,28 @@ def names_zones(key: bytes) -> bool:
 def without_zones(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     """Return the metadata of a schema without the locations of zones of a file."""
     return {key: value for key, value in metadata.items() if not names_zones(key)}
+
+
+def check_zone_index(zone_index: str | None, rows_per_zone: int | None = 1) -> None:
+    """Check what a writer is asked for as zone index.
+
+    Parameters
+    ----------
+    zone_index : str, optional
+    rows_per_zone : int, optional
+        None for no statistics.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is unknown, or there are no zones, or zones of too many rows.
+    """
+    if zone_index is None:
+        return
+    if zone_index != IN_COLUMNS:
+        raise InvalidInputError(f"zone_index is {zone_index!r}; it may be {IN_COLUMNS!r} or None")
+    if rows_per_zone is None or rows_per_zone > _MOST_ROWS_PER_INDEXED_ZONE:
+        raise InvalidInputError(
+            f"zone_index={zone_index!r} needs rows_per_zone from 1 to {_MOST_ROWS_PER_INDEXED_ZONE};"
+            f" it is {rows_per_zone}"
+        )

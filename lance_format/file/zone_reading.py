@@ -1,11 +1,13 @@
 """Reading the zones of some columns of a file, from the most precise form.
 
 A seed is exact and counts NaN; the embedded file has more columns, and neither property (`zone_seeds`, `zone_file`).
-Only the needed columns of the latter are read. The results are validated and cached.
+Only the needed columns of the latter are read. Columns without both may have a zone index in their encoding
+(`zone_index`). The results are validated and cached.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,16 +20,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.data_block import Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.expressions.nodes import Path
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.file.column_metadata import ColumnMetadata, ZoneIndexPlace
+from lance_format.file.column_pages import ColumnPages
 from lance_format.file.column_projection import ColumnProjection
 from lance_format.file.columns import column_indices
 from lance_format.file.footer import FileMetadata, TailReader
 from lance_format.file.search_cache import Key, SearchCache
 from lance_format.file.zone_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
+from lance_format.file.zone_index import to_statistics, with_descriptor, zone_index_schema
 from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
 from lance_format.file.zone_seeds import Seed, nan_of, parse_seed
 from lance_format.version import FileVersion
@@ -86,6 +92,8 @@ class ZoneReader:
         Of the file in the cache.
     open_file : callable
         Opens the embedded file.
+    load_columns : callable
+        Returns the metadata of columns, given by number and name.
     """
 
     def __init__(
@@ -95,12 +103,14 @@ class ZoneReader:
         cache: SearchCache,
         key: Key,
         open_file: Callable[[RangeReader, SearchCache], EmbeddedFile],
+        load_columns: Callable[[Mapping[int, str]], Mapping[int, ColumnPages]],
     ) -> None:
         self._metadata = metadata
         self._tail = tail
         self._cache = cache
         self._key = key
         self._open_file = open_file
+        self._load_columns = load_columns
 
     def read(self, requests: Sequence[ZoneRequest]) -> dict[Path, ZoneStatistics]:
         """Return the zones of the columns that have them.
@@ -110,8 +120,6 @@ class ZoneReader:
         CorruptFileError
             If the statistics are malformed, or contradict themselves or the file.
         """
-        if not self._metadata.zones:
-            return {}
         keys = {request: (*self._key, "zones", request.column, str(request.arrow_type)) for request in requests}
         known = {request: self._cache.get(key) for request, key in keys.items()}
         lacking = [request for request, found in known.items() if found is None]
@@ -140,10 +148,9 @@ class ZoneReader:
         requests = [request for request in requests if request.column in fields]
         found = self._read_seeds(requests, fields)
         others = {request: fields[request.column][-1] for request in requests if request not in found}
-        try:
-            return found | self._read_embedded(others)
-        except NotSupportedError:  # of another writer; what cannot be read says nothing
-            return found
+        with contextlib.suppress(NotSupportedError):  # of another writer; what cannot be read says nothing
+            found |= self._read_embedded(others)
+        return found | self._read_zone_indices([request for request in requests if request not in found], fields)
 
     def _read_seeds(
         self, requests: Sequence[ZoneRequest], fields: Mapping[int, tuple[Field, ...]]
@@ -172,6 +179,53 @@ class ZoneReader:
                 check_statistics(seed.statistics, self._metadata.num_rows)
             return seed
 
+    def _read_zone_indices(
+        self, requests: Sequence[ZoneRequest], fields: Mapping[int, tuple[Field, ...]]
+    ) -> dict[ZoneRequest, ZoneStatistics]:
+        names = {request.column: ".".join(request.path) for request in requests}
+        found: dict[ZoneRequest, ZoneStatistics] = {}
+        if not names or not self._metadata.num_rows:
+            return found
+        columns = self._load_columns(names)
+        for request in requests:
+            column = columns[request.column].column
+            stored_type = fields[request.column][-1].to_arrow_type()
+            if column.zone_index is None or stored_type != request.arrow_type:
+                continue
+            name = names[request.column]
+            with _naming(f"the zone index of column {name!r}"), contextlib.suppress(NotSupportedError):
+                found[request] = self._read_zone_index(column, column.zone_index, request.arrow_type)
+        return found
+
+    def _read_zone_index(
+        self, column: ColumnMetadata, place: ZoneIndexPlace, arrow_type: pa.DataType
+    ) -> ZoneStatistics:
+        buffers = self._metadata.global_buffers if place.is_in_file else column.buffers
+        if place.rows_per_zone == 0 or place.buffer >= len(buffers):
+            raise CorruptFileError(
+                f"it is in buffer {place.buffer} of {len(buffers)}, with {place.rows_per_zone} rows per zone"
+            )
+        num_rows = self._rows_of_zones(place.rows_per_zone)
+        part = with_descriptor(_Part(self._tail, buffers[place.buffer]), arrow_type, len(num_rows))
+        columns = _columns_of(self._open_zones(part, len(num_rows)), zone_index_schema(arrow_type).names)
+        return check_statistics(to_statistics(columns, arrow_type, num_rows), self._metadata.num_rows)
+
+    def _rows_of_zones(self, rows_per_zone: int) -> Counts:
+        """Return how many rows each zone has, if all but the last have so many."""
+        total = self._metadata.num_rows
+        num_zones = -(-total // rows_per_zone)
+        if num_zones > _MOST_ZONES:
+            raise CorruptFileError(f"{total} rows are said to be {num_zones} zones")
+        num_rows = np.full(num_zones, rows_per_zone, np.int64)
+        num_rows[-1:] = total - rows_per_zone * (num_zones - 1)
+        return num_rows
+
+    def _open_zones(self, source: RangeReader, num_zones: int) -> EmbeddedFile:
+        file = self._open_file(source, self._cache)
+        if file.num_rows != num_zones:
+            raise CorruptFileError(f"there are {file.num_rows} zones of {num_zones}")
+        return file
+
     def _locate(self, value: bytes) -> tuple[ZonesPlace, ByteRange]:
         place = ZonesPlace.parse(value)
         buffers = self._metadata.global_buffers
@@ -184,13 +238,9 @@ class ZoneReader:
         if value is None or not fields:
             return {}
         place, part = self._locate(value)
-        num_zones = -(-self._metadata.num_rows // place.rows_per_zone)
-        num_rows = np.full(min(num_zones, _MOST_ZONES), place.rows_per_zone, np.int64)
-        num_rows[-1:] = self._metadata.num_rows - place.rows_per_zone * (num_zones - 1)
         with _naming("the statistics"):
-            file = self._open_file(_Part(self._tail, part), self._cache)
-            if file.num_rows != num_zones or num_zones > _MOST_ZONES:
-                raise CorruptFileError(f"there are {file.num_rows} zones of {num_zones}")
+            num_rows = self._rows_of_zones(place.rows_per_zone)
+            file = self._open_zones(_Part(self._tail, part), len(num_rows))
             columns = structs_of(file, {str(field.id) for field in fields.values()})
             found: dict[ZoneRequest, ZoneStatistics] = {}
             for request, field in fields.items():
@@ -206,7 +256,7 @@ class _Part:
     """A part of a file, as a file; a `RangeReader`."""
 
     def __init__(self, tail: TailReader, part: ByteRange) -> None:
-        self.path = f"{tail.source.path}, global buffer at {part.offset}"
+        self.path = f"{tail.source.path}, buffer at {part.offset}"
         self.size_bytes = part.size
         self._tail = tail
         self._offset = part.offset
@@ -279,6 +329,17 @@ def structs_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.Struct
     return {
         projection.field.name: pa.concat_arrays([batch.column(index) for batch in batches])
         for index, projection in enumerate(projections)
+    }
+
+
+def _columns_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.Array]:
+    """Read those columns of an embedded file, which has a row at least, that are called so."""
+    indices = column_indices(file.schema, file.version)
+    wanted = [ColumnProjection(field, indices) for field in file.schema.fields if field.name in names]
+    batches = list(file.read(wanted, 0, file.num_rows, batch_size=file.num_rows)) if wanted else []
+    return {
+        projection.field.name: pa.concat_arrays([batch.column(index) for batch in batches])
+        for index, projection in enumerate(wanted)
     }
 
 

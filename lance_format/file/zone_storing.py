@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lance_format.file.zone_collector import LeafZones
 from lance_format.file.zone_file import serialize_zones
+from lance_format.file.zone_index import serialize_zone_index
 from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY
 from lance_format.file.zone_seeds import serialize_seed
 
@@ -30,11 +31,32 @@ def stored_zones(
     write : callable
         Makes a Lance file of a batch.
     """
-    num_zones = len(leaves[0].num_rows) if leaves else 0
-    if num_zones == 0 or (num_zones == 1 and size_bytes < _WORTHWHILE_BYTES * len(leaves)):
+    if not _is_worthwhile(leaves, size_bytes):
         return
     for zones in leaves:
         seed = serialize_seed(zones)
         if seed is not None:
             yield SEED_PREFIX + zones.leaf.name.encode(), seed
     yield STATISTICS_KEY, serialize_zones(leaves, write)
+
+
+def stored_zone_indices(
+    leaves: list[LeafZones], size_bytes: int, write: Callable[[pa.RecordBatch], bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the zone index of each column, with the id of its field; see `stored_zones`.
+
+    Parameters
+    ----------
+    leaves, size_bytes
+        See `stored_zones`.
+    write : callable
+        Makes a Lance file of format 2.0 of a batch.
+    """
+    if _is_worthwhile(leaves, size_bytes):
+        for zones in leaves:
+            yield zones.leaf.field.id, serialize_zone_index(zones, write)
+
+
+def _is_worthwhile(leaves: list[LeafZones], size_bytes: int) -> bool:
+    num_zones = len(leaves[0].num_rows) if leaves else 0
+    return num_zones > 1 or (num_zones == 1 and size_bytes >= _WORTHWHILE_BYTES * len(leaves))

@@ -62,7 +62,7 @@ def same(found: pa.Array, expected: pa.Array) -> bool:
     return found.equals(expected)
 
 
-def _cut(rng: random.Random, table: pa.Table) -> list[pa.RecordBatch]:
+def cut(rng: random.Random, table: pa.Table) -> list[pa.RecordBatch]:
     combined = table.combine_chunks()
     places = sorted({0, table.num_rows, *(rng.randint(0, table.num_rows) for _ in range(rng.randint(0, 6)))})
     parts = [combined.slice(start, stop - start).to_batches() for start, stop in pairwise(places)]
@@ -80,7 +80,7 @@ def _random_column(rng: random.Random, arrow_type: pa.DataType, count: int) -> p
     return _with_nulls(rng, values, rng.choice([0, 0, 0.2, 0.95]))
 
 
-def _random_table(rng: random.Random, *, null_structs: bool = True) -> pa.Table:
+def random_table(rng: random.Random, *, null_structs: bool = True) -> pa.Table:
     count = rng.choice([11, 40, 200, 300])
     types = rng.sample(ORDERED_TYPES, 4)
     columns = {f"c{place}": _random_column(rng, arrow_type, count) for place, arrow_type in enumerate(types)}
@@ -92,7 +92,7 @@ def _random_table(rng: random.Random, *, null_structs: bool = True) -> pa.Table:
     return pa.table(columns | {"st": outer})
 
 
-def _leaf(batch: pa.RecordBatch, path: nodes.Path) -> pa.Array:
+def leaf_of(batch: pa.RecordBatch, path: nodes.Path) -> pa.Array:
     values = batch[path[0]]
     return pc.struct_field(values, list(path[1:])) if len(path) > 1 else values
 
@@ -111,18 +111,18 @@ def unsigned_zeros(values: pa.Array) -> pa.Array:
 def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     rng = random.Random(seed)
     version = rng.choice(_VERSIONS)
-    table = _random_table(rng, null_structs=version is not FileVersion.V2_0)
+    table = random_table(rng, null_structs=version is not FileVersion.V2_0)
     rows_per_zone = rng.choice([3, 10])
     path = tmp_path_factory.mktemp("zones") / "a.lance"
     page_bytes = rng.choice([None, 1, 2000])
-    write(path, table, rows_per_zone, version, _cut(rng, table), page_bytes)
+    write(path, table, rows_per_zone, version, cut(rng, table), page_bytes)
     file = CountedFile(path)
     found = file.reader.zone_statistics(file.columns())
     batch = table.combine_chunks().to_batches()[0]
     paths = {(name,) for name in table.schema.names if name != "st"} | {("st", "in", "x"), ("st", "in", "y")}
     assert set(found) == paths
     for leaf_path, statistics in found.items():
-        values = _leaf(batch, leaf_path)
+        values = leaf_of(batch, leaf_path)
         expected = statistics_of(values, sizes_of(len(values), rows_per_zone))
         assert statistics.num_rows.tolist() == expected.num_rows.tolist()
         assert statistics.num_nulls.tolist() == expected.num_nulls.tolist()
@@ -132,13 +132,13 @@ def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFacto
         else:
             assert len(leaf_path) > 1 or pa.types.is_fixed_size_binary(values.type)
     for _ in range(10):
-        _check_pruning(rng, batch, found)
+        check_pruning(rng, batch, found)
 
 
-def _check_pruning(rng: random.Random, batch: pa.RecordBatch, statistics: dict[nodes.Path, object]) -> None:
+def check_pruning(rng: random.Random, batch: pa.RecordBatch, statistics: dict[nodes.Path, object]) -> None:
     terms = []
     for leaf_path in rng.sample(sorted(statistics), 2):
-        values = _leaf(batch, leaf_path)
+        values = leaf_of(batch, leaf_path)
         if pa.types.is_float16(values.type):
             values = values.cast(pa.float32())
         terms.append(random_tree(rng, nodes.Column(leaf_path), values, rng.randint(0, 2)))

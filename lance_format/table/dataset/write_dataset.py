@@ -34,6 +34,7 @@ def write_dataset(
     storage_options: Mapping[str, str] | None = None,
     encoding: Mapping[str, Any] | None = None,
     column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    zone_index: str | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     auto_cleanup_options: Mapping[str, int] | None = None,
@@ -51,8 +52,8 @@ lists or list of dicts
     schema : pa.Schema, optional
         Required with an iterable of batches.
     mode, max_rows_per_file, max_bytes_per_file, data_storage_version, enable_stable_row_ids, merge_schema, \
-allow_unportable_names, storage_options, encoding, column_encoding, commit_message, transaction_properties, \
-auto_cleanup_options, **tuning
+allow_unportable_names, storage_options, encoding, column_encoding, zone_index, commit_message, \
+transaction_properties, auto_cleanup_options, **tuning
         See `WriteOptions`. Tuning arguments of pylance (`max_rows_per_group` …) are ignored.
     progress : FragmentWriteProgress, optional
         Notified of each fragment that is begun and completed.
@@ -87,6 +88,7 @@ auto_cleanup_options, **tuning
             storage_options=storage_options,
             encoding=encoding,
             column_encoding=column_encoding,
+            zone_index=zone_index,
             commit_message=commit_message,
             transaction_properties=transaction_properties,
             auto_cleanup_options=auto_cleanup_options,

@@ -43,6 +43,8 @@ class DataFileOptions:
         A file is closed once it has that many, or is about to, but not before it has 64 KiB.
     encoding, column_encoding : mapping
         See `FileWriter`.
+    zone_index : str, optional
+        See `FileWriter`.
     """
 
     version: FileVersion
@@ -50,11 +52,17 @@ class DataFileOptions:
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    zone_index: str | None = None
 
     def open_writer(self, sink: RangeWriter, schema: Schema) -> FileWriter:
         """Return a writer of one data file."""
         return FileWriter(
-            sink, schema, version=self.version, encoding=self.encoding, column_encoding=self.column_encoding
+            sink,
+            schema,
+            version=self.version,
+            encoding=self.encoding,
+            column_encoding=self.column_encoding,
+            zone_index=self.zone_index,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack
 
 from lance_format.errors import InvalidInputError
+from lance_format.file import check_zone_index
 from lance_format.table.changes.write.settings import auto_cleanup_entries, check_tuning, merge_properties
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.version import FileVersion
@@ -28,6 +29,7 @@ class WriteKeywords(TypedDict, total=False):
     storage_options: Mapping[str, str] | None
     encoding: Mapping[str, Any] | None
     column_encoding: Mapping[str, Mapping[str, Any]] | None
+    zone_index: str | None
     commit_message: str | None
     transaction_properties: Mapping[str, str] | None
     auto_cleanup_options: Mapping[str, int] | None
@@ -75,6 +77,9 @@ class WriteOptions:
     encoding, column_encoding : mapping
         Compression of this write's files, unless a field of the table overrides it; see `FileWriter`. The table does
         not keep it.
+    zone_index : {"column"}, optional
+        Whether this write's files have statistics in the encodings of their columns too, which pylance ignores; it
+        cannot read files of format 2.0 that have them. See `FileWriter`.
     commit_message : str, optional
     transaction_properties : mapping of str to str
         Kept with the transaction, like the message as its property `__lance_commit_message`; see
@@ -101,6 +106,7 @@ class WriteOptions:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    zone_index: str | None = None
     commit_message: str | None = None
     transaction_properties: Mapping[str, str] = field(default_factory=dict)
     auto_cleanup_options: Mapping[str, int] | None = None
@@ -122,6 +128,7 @@ class WriteOptions:
             raise InvalidInputError("config is for tables that are created or overwritten; an append keeps the table's")
         if self.data_storage_version is not None:
             FileVersion.parse(self.data_storage_version)
+        check_zone_index(self.zone_index)
         merge_properties(self.transaction_properties, self.commit_message)
         if self.auto_cleanup_options is not None:
             auto_cleanup_entries(self.auto_cleanup_options)

@@ -398,6 +398,7 @@ def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOption
         max_bytes_per_file=options.max_bytes_per_file,
         encoding=options.encoding,
         column_encoding=options.column_encoding,
+        zone_index=options.zone_index,
     )
 
 
