@@ -70,6 +70,7 @@ _PLAIN_NAMES: dict[pa.DataType, str] = {
     pa.binary_view(): "binary",
 }
 # The format spells a dictionary with the types of its values and keys between colons, which then must have none.
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _DICTIONARY_VALUES = frozenset(
     arrow_type for name, arrow_type in _PLAIN_TYPES.items() if ":" not in name and name not in ("null", JSON)
 )
@@ -449,19 +450,29 @@ def _is_bfloat16(field: pa.Field) -> bool:
     return bool(storage == _BFLOAT16_ITEM.type) and metadata_of(field).get(_EXTENSION_NAME) == _BFLOAT16.encode()
 
 
-def _spell_map(arrow_type: pa.MapType, name: str) -> str:
-    if arrow_type.keys_sorted:
-        raise NotSupportedError(f"column {name!r} is a map with sorted keys, which Lance cannot store")
-    return "map"
-
-
 def _spell_dictionary(arrow_type: pa.DictionaryType, name: str) -> str:
     value, index = arrow_type.value_type, arrow_type.index_type
+    if _has_nameless_dictionary(arrow_type):
+        return _logical_type(value, name)
     if isinstance(value, pa.BaseExtensionType) or value not in _DICTIONARY_VALUES:
         raise NotSupportedError(
             f"column {name!r} is a dictionary of {value}, which Lance cannot store; cast it to {value}"
         )
     return f"dict:{_logical_type(value, name)}:{_logical_type(index, name)}:false"
+
+
+def _has_nameless_dictionary(arrow_type: pa.DictionaryType) -> bool:
+    """Return whether a dictionary is stored as its values, because the format has a name only for these."""
+    value = arrow_type.value_type
+    checks = (pa.types.is_temporal, pa.types.is_decimal128, pa.types.is_decimal256, pa.types.is_fixed_size_binary)
+    return any(check(value) for check in checks) and not isinstance(value, pa.BaseExtensionType)
+
+
+def stored_leaf_type(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type that values without fields of their own are stored as: views and some dictionaries are not."""
+    if pa.types.is_dictionary(arrow_type):
+        return arrow_type.value_type if _has_nameless_dictionary(arrow_type) else arrow_type
+    return _VIEWS.get(arrow_type, arrow_type)
 
 
 def _spell_list(prefix: str, arrow_type: pa.ListType) -> str:
@@ -480,7 +491,7 @@ _PARAMETRIC_TYPES: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataTy
     (pa.types.is_struct, lambda _t, _n: "struct"),
     (pa.types.is_list, lambda t, _: _spell_list("list", t)),
     (pa.types.is_large_list, lambda t, _: _spell_list("large_list", t)),
-    (pa.types.is_map, _spell_map),
+    (pa.types.is_map, lambda _t, _n: "map"),
     (pa.types.is_dictionary, _spell_dictionary),
 ]
 

@@ -118,14 +118,17 @@ def _names_extensions(field: pa.Field) -> bool:
 
 
 def map_leaf_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type with every type that has no fields of its own changed; extension types become storage types."""
+    """Return a type with every type that has no fields of its own changed.
+
+    Extension types become storage types, and maps with sorted keys plain ones, which have the same layout.
+    """
     if isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if pa.types.is_struct(arrow_type):
         return pa.struct([_map_field(child, change) for child in arrow_type])
     if pa.types.is_map(arrow_type):
         key, item = _map_field(arrow_type.key_field, change), _map_field(arrow_type.item_field, change)
-        return pa.map_(key, item, arrow_type.keys_sorted)
+        return pa.map_(key, item)
     if is_list(arrow_type):
         return with_item(arrow_type, _map_field(arrow_type.value_field, change))
     return change(arrow_type)

@@ -22,6 +22,7 @@ from lance_format.data_block import (
     VariableWidthBlock,
     aligned,
 )
+from lance_format.datatypes import stored_leaf_type
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, storage_of
 from lance_format.file import dictionary_arrays
@@ -41,7 +42,6 @@ _SHAPES: dict[pa.DataType, ValueShape] = {
 _OFFSET_BYTES = {pa.string(): 4, pa.binary(): 4, pa.large_string(): 8, pa.large_binary(): 8}
 _MAX_NULL_BYTES = 2**30
 _LARGE = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_binary)
-_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 NULL_SHAPE = ValueShape()
 """The shape of the null type and of structs without fields, which have no values."""
 _UNPACKABLE = (NULL_SHAPE, *(ValueShape(bits_per_value=bits) for bits in (0, 1)))
@@ -264,9 +264,12 @@ def bitmap(validity: Validity | pa.Buffer | None) -> pa.Buffer | None:
 
 
 def as_stored(array: pa.Array) -> pa.Array:
-    """Return an array without extension types, which costs nothing, and without views, which costs a copy."""
+    """Return an array without extension types and promises of sorted keys, which costs nothing.
+
+    Views, and dictionaries that the format has no name for, become their values, which costs a copy.
+    """
     array = storage_of(array)
-    stored = map_leaf_types(array.type, lambda leaf: _VIEWS.get(leaf, leaf))
+    stored = map_leaf_types(array.type, stored_leaf_type)
     return array if stored == array.type else array.cast(stored)
 
 

@@ -146,7 +146,6 @@ def test_versions(tmp_path: Path) -> None:
         pa.list_(pa.dictionary(pa.int8(), pa.string()), 4),
         pa.dictionary(pa.int8(), pa.list_(pa.int32())),
         pa.dictionary(pa.int8(), pa.list_(pa.float32(), 2)),
-        pa.dictionary(pa.int8(), pa.date32()),
         pa.dictionary(pa.int8(), pa.string_view()),
         pa.dictionary(pa.int8(), pa.null()),
         pa.list_view(pa.int32()),
