@@ -328,7 +328,7 @@ def test_rows_and_checkpoints_are_for_one_process(tmp_path: Path) -> None:
     table = write(tmp_path)
     batches = pa.table({"new": range(ROWS)}).to_reader()
     for given in (batches, iter(batches)):
-        with pytest.raises(InvalidInputError, match="iterator go to one process"):
+        with pytest.raises(InvalidInputError, match="iterator are for one process"):
             table.plan_add_columns(given, reader_schema=batches.schema)
     resumed = lance_format.batch_udf(length.output_schema, tmp_path / "checkpoint")(length.func)
     with pytest.raises(InvalidInputError, match="checkpoint is a file of one process"):
