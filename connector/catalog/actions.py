@@ -14,7 +14,7 @@ action         takes                        does
 `create`       `mode`, `properties`, schema creates a table without rows, or replaces one
 `drop`         `purge`                      drops a table
 `rename`       `to`                         renames a table
-`alter`        `set`, `unset`               changes properties, in one version
+`alter`        `changes`                    alters a table; see `connector.catalog.alterations`
 `truncate`                                  deletes all rows
 ============== ============================ ==========================================================================
 """
@@ -31,6 +31,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 import lance_format
+from connector.catalog.alterations import alter
 from connector.catalog.directories import (
     create_directory,
     has_table,
@@ -40,7 +41,7 @@ from connector.catalog.directories import (
     remove_directory,
     rename_table,
 )
-from connector.catalog.properties import check_changeable, describe_properties, split_properties
+from connector.catalog.properties import describe_properties, split_properties
 from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_snapshot
@@ -124,9 +125,7 @@ def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, A
 
 
 def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    changes = {**details["set"], **dict.fromkeys(details["unset"])}
-    check_changeable(list(changes))
-    lance_format.dataset(given["path"]).update_config(changes)
+    alter(lance_format.dataset(given["path"]), details["changes"])
     return {}
 
 

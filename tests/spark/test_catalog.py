@@ -164,7 +164,10 @@ def test_not_null_is_enforced(catalog: Catalog) -> None:
         ("CREATE TABLE @.p AS SELECT raise_error('no') AS id", "no"),
         ("CREATE OR REPLACE TABLE @.t AS SELECT raise_error('no') AS id", "no"),
         ("DROP TABLE @.p", "cannot be found"),
-        ("ALTER TABLE @.t ADD COLUMN x INT AFTER id", "ADD COLUMN"),
+        ("ALTER TABLE @.t ADD COLUMN x INT AFTER id", "ADD COLUMN FIRST or AFTER"),
+        ("ALTER TABLE @.t ADD COLUMN x INT NOT NULL", "ADD COLUMN NOT NULL"),
+        ("ALTER TABLE @.t ALTER COLUMN id FIRST", "FIRST or AFTER"),
+        ("ALTER TABLE @.t DROP COLUMN id", "all columns would be dropped"),
         ("ALTER TABLE @.t SET TBLPROPERTIES ('enable_stable_row_ids' = 'true')", "settled when a table is created"),
         ("ALTER TABLE @.t SET TBLPROPERTIES ('lance.version' = '7')", "cannot be set"),
         ("ALTER TABLE @.t RENAME TO nowhere.t", "no namespace"),
@@ -229,6 +232,31 @@ def test_properties_are_changed_in_one_version(catalog: Catalog) -> None:
     assert lance.dataset(catalog.path("t")).version == 2
     catalog.sql("ALTER TABLE @.t UNSET TBLPROPERTIES ('a')")
     assert lance.dataset(catalog.path("t")).config() == {"b": "3"}
+
+
+def test_columns_are_changed_in_one_version(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRUCT<a: INT>, t STRING)")
+    catalog.sql("INSERT INTO @.t VALUES (1, struct(2), 'x')")
+    statements = [
+        ("ADD COLUMNS (x INT COMMENT 'new', s.b STRING, s.c INT)", "id, s.a, s.b, s.c, x", (1, 2, None, None, None)),
+        ("RENAME COLUMN x TO y", "id, y", (1, None)),
+        ("RENAME COLUMN s.b TO d", "s.d", (None,)),
+        ("ALTER COLUMN id TYPE BIGINT", "id, t", (1, "x")),
+        ("ALTER COLUMN id DROP NOT NULL", "id", (1,)),
+        ("ALTER COLUMN id COMMENT 'key'", "id", (1,)),
+        ("DROP COLUMNS (y, s.c, t)", "*", (1, (2, None))),
+    ]
+    for number, (clause, columns, row) in enumerate(statements, 3):
+        catalog.sql(f"ALTER TABLE @.t {clause}")
+        assert catalog.sql(f"SELECT {columns} FROM @.t") == [row]
+        theirs = lance.dataset(catalog.path("t"))
+        theirs.validate()
+        assert theirs.version == number
+    assert theirs.schema.field("id").metadata == {b"comment": b"key"}
+    assert str(theirs.schema.field("id").type) == "int64"
+    assert theirs.schema.field("id").nullable
+    catalog.sql("INSERT INTO @.t VALUES (3, NULL)")
+    assert catalog.sql("SELECT id FROM @.t ORDER BY id") == [(1,), (3,)]
 
 
 def test_dataframes_are_written_by_name(catalog: Catalog) -> None:

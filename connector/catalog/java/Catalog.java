@@ -279,6 +279,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
     refuseBranch("ALTER TABLE", table);
     Map details = Changes.of(shown(table), changes);
     act("alter", options(table), details, null);
+    Caches.refresh(path(table));
     return loadTable(table);
   }
 

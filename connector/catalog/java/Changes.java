@@ -5,29 +5,77 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 
-/** The changes of an ALTER TABLE as Python takes them. */
+/** The changes of an ALTER TABLE as Python takes them: see connector/catalog/alterations.py. */
 final class Changes {
-  private Changes() {}
+  private final String table;
+  private final List all = new ArrayList();
+
+  private Changes(String table) { this.table = table; }
 
   static Map of(String table, TableChange[] changes) {
-    Map set = new LinkedHashMap();
-    List unset = new ArrayList();
-    for (int i = 0; i < changes.length; i++) {
-      if (changes[i] instanceof TableChange.SetProperty) {
-        TableChange.SetProperty change = (TableChange.SetProperty) changes[i];
-        set.put(change.property(), change.value());
-      } else if (changes[i] instanceof TableChange.RemoveProperty) {
-        unset.add(((TableChange.RemoveProperty) changes[i]).property());
-      } else {
-        throw new UnsupportedOperationException("ALTER TABLE " + table + " " + Commands.clause(changes[i])
-            + " is not supported; nothing was changed. CREATE OR REPLACE TABLE " + table + " AS SELECT ..., which may read"
-            + " the table itself, gives it other columns");
-      }
-    }
+    Changes described = new Changes(table);
+    for (int i = 0; i < changes.length; i++) described.add(changes[i]);
     Map details = new LinkedHashMap();
-    details.put("set", set);
-    details.put("unset", unset);
+    details.put("changes", described.all);
     return details;
+  }
+
+  private void add(TableChange change) {
+    if (change instanceof TableChange.SetProperty) {
+      TableChange.SetProperty set = (TableChange.SetProperty) change;
+      put("property", set.property(), set.value());
+    } else if (change instanceof TableChange.RemoveProperty) {
+      put("property", ((TableChange.RemoveProperty) change).property(), null);
+    } else if (change instanceof TableChange.AddColumn) {
+      put("add", ((TableChange.AddColumn) change).fieldNames(), column((TableChange.AddColumn) change));
+    } else if (change instanceof TableChange.DeleteColumn) {
+      put("drop", ((TableChange.DeleteColumn) change).fieldNames(), null);
+    } else if (change instanceof TableChange.RenameColumn) {
+      put("name", ((TableChange.RenameColumn) change).fieldNames(), ((TableChange.RenameColumn) change).newName());
+    } else if (change instanceof TableChange.UpdateColumnNullability) {
+      TableChange.UpdateColumnNullability update = (TableChange.UpdateColumnNullability) change;
+      put("nullable", update.fieldNames(), Boolean.valueOf(update.nullable()));
+    } else if (change instanceof TableChange.UpdateColumnType) {
+      TableChange.UpdateColumnType update = (TableChange.UpdateColumnType) change;
+      put("type", update.fieldNames(), json(update.fieldNames(), update.newDataType(), true, null));
+    } else if (change instanceof TableChange.UpdateColumnComment) {
+      TableChange.UpdateColumnComment update = (TableChange.UpdateColumnComment) change;
+      put("comment", update.fieldNames(), update.newComment());
+    } else {
+      throw refusal(change instanceof TableChange.UpdateColumnPosition ? "ALTER COLUMN FIRST or AFTER" : Commands.clause(change));
+    }
+  }
+
+  private void put(String kind, Object name, Object value) {
+    Map one = new LinkedHashMap();
+    one.put("kind", kind);
+    one.put("name", name);
+    one.put("value", value);
+    all.add(one);
+  }
+
+  private String column(TableChange.AddColumn add) {
+    if (add.position() != null) throw refusal("ADD COLUMN FIRST or AFTER");
+    if (add.defaultValue() != null) throw refusal("ADD COLUMN with DEFAULT");
+    if (!add.isNullable()) throw refusal("ADD COLUMN NOT NULL");
+    return json(add.fieldNames(), add.dataType(), true, add.comment());
+  }
+
+  /** A schema of one column, which has the last of some names. */
+  private static String json(String[] names, DataType type, boolean nullable, String comment) {
+    StructField field = new StructField(
+        names[names.length - 1], type, nullable, org.apache.spark.sql.types.Metadata.empty());
+    if (comment != null) field = field.withComment(comment);
+    return new StructType(new StructField[] {field}).json();
+  }
+
+  private RuntimeException refusal(String clause) {
+    return new UnsupportedOperationException("ALTER TABLE " + table + " " + clause + " is not supported; nothing was"
+        + " changed. CREATE OR REPLACE TABLE " + table + " AS SELECT ..., which may read the table itself, gives it the"
+        + " columns that the query has, in their order");
   }
 }

@@ -1,0 +1,132 @@
+"""ALTER TABLE: the changes of a statement, which are of one kind, as one version.
+
+A change is a mapping of `kind`, `name` and `value`:
+
+========== ========================= ===================================================
+kind       name                      value
+========== ========================= ===================================================
+`property` of a property             its value, or null to remove it
+`add`      names of the path         a schema of one column, as JSON
+`drop`     names of the path         null
+`name`     names of the path         the new name
+`nullable` names of the path         whether nulls are allowed
+`type`     names of the path         a schema of one column that has the type, as JSON
+`comment`  names of the path         the comment
+========== ========================= ===================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from connector.catalog.properties import check_changeable
+from connector.types.schemas import to_stored_schema
+from lance_format import InvalidInputError, LanceDataset
+
+Changes = Sequence[dict[str, Any]]
+_COMMENT = "comment"
+
+
+def alter(dataset: LanceDataset, changes: Changes) -> None:
+    """Make one version of the changes of a statement.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    changes : sequence of mappings
+        See above.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are of several kinds, of which each would be a version, or do not fit the table.
+    """
+    kinds = {_KINDS[change["kind"]] for change in changes}
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"this statement changes {' and '.join(sorted(kinds))} at once, which would be several versions; nothing"
+            " was changed: write one statement for each"
+        )
+    for kind in kinds:
+        _ALTERATIONS[kind](dataset, changes)
+
+
+def _alter_properties(dataset: LanceDataset, changes: Changes) -> None:
+    values = {change["name"]: change["value"] for change in changes}
+    check_changeable(list(values))
+    dataset.update_config(values)
+
+
+def _add_columns(dataset: LanceDataset, changes: Changes) -> None:
+    columns: list[pa.Field] = []
+    for change in changes:
+        field = _parse_column(change["value"])
+        for parent in reversed(change["name"][:-1]):
+            field = pa.field(parent, pa.struct([field]))
+        columns.append(field)
+    united: dict[str, pa.Field] = {}
+    for column in columns:
+        known = united.get(column.name)
+        united[column.name] = column if known is None else _united(known, column)
+    dataset.add_columns(pa.schema(list(united.values())))
+
+
+def _united(one: pa.Field, other: pa.Field) -> pa.Field:
+    """Return a struct that has the fields of two."""
+    fields = {field.name: field for field in one.type}
+    for field in other.type:
+        fields[field.name] = _united(fields[field.name], field) if field.name in fields else field
+    return one.with_type(pa.struct(list(fields.values())))
+
+
+def _drop_columns(dataset: LanceDataset, changes: Changes) -> None:
+    dataset.drop_columns([_path(change) for change in changes])
+
+
+def _alter_columns(dataset: LanceDataset, changes: Changes) -> None:
+    alterations: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        kind, value = change["kind"], change["value"]
+        alteration = alterations.setdefault(_path(change), {"path": _path(change)})
+        if kind == "type":
+            alteration["data_type"] = _parse_column(value).type
+        else:
+            alteration[kind] = value
+    dataset.alter_columns(*alterations.values())
+
+
+def _alter_comments(dataset: LanceDataset, changes: Changes) -> None:
+    dataset.update_field_metadata({_path(change): {_COMMENT: change["value"]} for change in changes})
+
+
+def _path(change: dict[str, Any]) -> str:
+    """Return the path of a column, with backticks where a name needs them."""
+    return ".".join(f"`{name}`" if "." in name or "`" in name else name for name in change["name"])
+
+
+def _parse_column(text: str) -> pa.Field:
+    return to_stored_schema(StructType.fromJson(json.loads(text))).field(0)
+
+
+_KINDS = {
+    "property": "properties",
+    "add": "new columns",
+    "drop": "dropped columns",
+    "name": "columns",
+    "nullable": "columns",
+    "type": "columns",
+    _COMMENT: "comments",
+}
+"""Changes that one version can hold together have one kind."""
+_ALTERATIONS: dict[str, Callable[[LanceDataset, Changes], None]] = {
+    "properties": _alter_properties,
+    "new columns": _add_columns,
+    "dropped columns": _drop_columns,
+    "columns": _alter_columns,
+    "comments": _alter_comments,
+}
