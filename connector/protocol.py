@@ -23,6 +23,8 @@ option                   value
 `__lance.offset`         the number of these rows that are skipped; only without a filter
 `__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
 `__lance.parallelism`    the number of tasks that can run at a time
+`__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
+`__lance.delta`          the command that changes rows, and the form of its rows; see `connector.dml.delta_form`
 ======================== ============================================================================================
 """
 
@@ -46,3 +48,5 @@ LIMIT = "__lance.limit"
 OFFSET = "__lance.offset"
 ORDER = "__lance.order"
 PARALLELISM = "__lance.parallelism"
+ROW_LEVEL = "__lance.row_level"
+DELTA = "__lance.delta"

@@ -146,7 +146,7 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     ----------
     source : callable
         Makes the data source of options: the class `LanceDataSource`.
-    question : {"describe", "exists", "misfit", "bounds", "plan", "act"}
+    question : {"describe", "exists", "misfit", "bounds", "plan", "act", "check_change", "delete"}
     options : mapping of str to str
     schema : str, optional
         The columns that it is about, as JSON.
@@ -206,6 +206,15 @@ def _bounds(source: Any, schema: str) -> dict[str, Any]:
     return found
 
 
+def _check_change(source: Any, schema: str) -> dict[str, Any]:
+    source.check_change(_parse_schema(schema))
+    return {}
+
+
+def _delete(source: Any, schema: str) -> dict[str, Any]:
+    return {"rows": source.delete(_parse_schema(schema))}
+
+
 def _plan(source: Any, schema: str) -> dict[str, Any]:
     """Do what Spark's worker does to plan a read: pickle the function that tasks run, and the partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
@@ -238,6 +247,8 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "bounds": _bounds,
     "plan": _plan,
     "act": _act,
+    "check_change": _check_change,
+    "delete": _delete,
 }
 
 

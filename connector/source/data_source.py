@@ -76,10 +76,14 @@ from pyspark.sql.types import StructType
 import lance_format
 from connector.catalog.actions import act
 from connector.catalog.properties import split_properties
+from connector.dml.delta_form import DeltaForm
+from connector.dml.delta_writer import DeltaWriter
+from connector.dml.driver_delete import delete_rows
+from connector.dml.refusals import check_change
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
+from connector.protocol import ASK, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.types.compatibility import find_misfit
@@ -170,6 +174,15 @@ class LanceDataSource(DataSource):
         uri, version = self._seen(Pushed.parse(self.options))
         return bounds(lance_format.dataset(uri, version), schema)
 
+    def check_change(self, schema: StructType) -> None:
+        """Refuse a change of rows that cannot be made; see `connector.dml.refusals`."""
+        command = DeltaForm.parse(self._given[DELTA]).command
+        check_change(self._parsed_options, command, schema, self._seen(Pushed.parse(self.options)))
+
+    def delete(self, schema: StructType) -> int:
+        """Delete the rows for which the predicate that was pushed is true, and return their number."""
+        return delete_rows(self._parsed_options, Pushed.parse(self.options).predicate, schema)
+
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
         pushed = Pushed.parse(self.options)
@@ -178,6 +191,9 @@ class LanceDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
+        if DELTA in self._given:
+            form = DeltaForm.parse(self._given[DELTA])
+            return DeltaWriter(self._parsed_options, form, self._seen(Pushed.parse(self.options)))
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
         named, config = split_properties(json.loads(self._given.get(PROPERTIES, "{}")))
         options = LanceOptions.parse({**named, **self.options})

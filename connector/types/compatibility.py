@@ -151,6 +151,40 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
         raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}{hint}")
 
 
+def check_same_columns(stored: pa.Schema, known: StructType, path: str) -> None:
+    """Check that Spark knows all columns of a table, and all fields of structs: rows written again would lose others.
+
+    Parameters
+    ----------
+    stored : pyarrow.Schema
+        Of the table.
+    known : StructType
+        As Spark has it.
+    path : str
+        Of the table, for the message.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Naming every column that is missing or has another type.
+    """
+    differences = [f"column {name!r} is not known" for name in stored.names if name not in known.fieldNames()]
+    for field in to_spark_schema(stored):
+        if field.name in known.fieldNames():
+            differences.extend(
+                f"column {name!r} is known as {_spell(source)} but is {_spell(target)}"
+                for name, source, target in _differing(known[field.name].dataType, field.dataType, field.name)
+            )
+    differences.extend(
+        f"column {name!r} is not in the table" for name in known.fieldNames() if name not in stored.names
+    )
+    if differences:
+        raise SchemaMismatchError(
+            f"rows of {path} cannot be written again, because the catalog does not know the table as it is:"
+            f" {'; '.join(differences)}; nothing was changed: create the table in the catalog again, without columns"
+        )
+
+
 def _find(name: str, stored: Sequence[str]) -> str:
     """Return the name in the table of a column, matched in any case; the given name if the table lacks it."""
     matches = [candidate for candidate in stored if candidate.lower() == name.lower()]

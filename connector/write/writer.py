@@ -34,7 +34,7 @@ from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
 from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
 
-_KILL_SECONDS = 3.0
+KILL_SECONDS = 3.0
 """How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
 
 
@@ -163,7 +163,7 @@ class LanceWriter(DataSourceArrowWriter):
         results = [self._result(message) for message in messages if message is not None]
         self._table_write.abort(_fragments(results))
         if len(results) < len(messages):
-            time.sleep(_KILL_SECONDS)
+            time.sleep(KILL_SECONDS)
             self._table_write.abort(_fragments(results))
 
     def _open_table(self) -> lance_format.LanceDataset | None:

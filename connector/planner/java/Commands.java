@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
@@ -66,8 +67,9 @@ final class Commands extends SparkStrategy {
 
   public Seq apply(LogicalPlan plan) {
     if (plan instanceof AlterTableCommand) refuseChangesOfColumns((AlterTableCommand) plan);
+    if (plan instanceof DeleteFromTable) Deletion.check((DeleteFromTable) plan);
     if (plan instanceof CreateTableLikeCommand) refuseDivisions((CreateTableLikeCommand) plan);
-    SparkPlan planned = isOfOurs(plan) ? plan(plan) : null;
+    SparkPlan planned = isOfOurs(plan) ? plan(plan) : Deltas.plan(session, plan);
     Seq none = (Seq) Nil$.MODULE$;
     return planned == null ? none : (Seq) none.appended(planned);
   }

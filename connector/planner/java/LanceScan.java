@@ -108,14 +108,23 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return plan;
   }
 
+  /** Whether nothing that was pushed leaves out rows. */
+  boolean readsAllRows() {
+    return predicates.length == 0 && !options.containsKey("__lance.limit") && !options.containsKey("__lance.offset");
+  }
+
+  /** Whether this finds the rows that a DELETE, UPDATE or MERGE changes. */
+  boolean isRowLevel() { return options.containsKey("__lance.row_level"); }
+
   /**
-   * Columns by which a join may leave out rows while it runs; none where a limit has already chosen rows. Spark looks them
+   * Columns by which a join may leave out rows while it runs; none where a limit has already chosen rows, nor where rows
+   * are changed: there Spark would scan the table once more to find out what can be left out. Spark looks them
    * up by their names, so names that it takes for one are left out.
    */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
     StructField[] fields = schema.fields();
-    boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset");
+    boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset") || isRowLevel();
     for (int i = 0; i < fields.length && !isChosen; i++) {
       String[] path = {fields[i].name()};
       if (isUnique(path[0]) && facts.isFilterable(Arrays.asList(path))) found.add(Expressions.column(quoted(path[0])));

@@ -9,13 +9,18 @@ import java.util.Objects;
 import java.util.Set;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DataType;
@@ -25,7 +30,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.util.SchemaUtils$;
 
 /** A table as Spark plans reads and writes of it. What runs in tasks is Spark's own wrapper of Python. */
-class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
+class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsDeleteV2,
+    SupportsRowLevelOperations {
   private final StructType schema;
   final Map options;
   private final boolean written;
@@ -57,6 +63,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   /** Those of Spark's PythonTable, except streams. */
   public Set capabilities() {
+    RowLevel.refuseEvolution();
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
         TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
@@ -99,6 +106,18 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     all.put("__lance.names_checked", "true");
     return new RefreshingWriteBuilder(this, info, all);
   }
+
+  /** Whether the driver is to delete rows: it does if it can tell which, and a task would read what tells it at once. */
+  public boolean canDeleteWhere(Predicate[] predicates) { return Deletion.suits(predicates, schema, facts(all())); }
+
+  public void deleteWhere(Predicate[] predicates) { Deletion.run(predicates, schema, all(), facts(all())); }
+
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    Map all = Python.merged(options, info.options().asCaseSensitiveMap());
+    return new RowLevel(schema, all, facts(all), info);
+  }
+
+  private Map all() { return Python.merged(options, Collections.emptyMap()); }
 
   /**
    * Tables that read the same are equal, so that what is cached of one is found for the other. Those of catalogs have to

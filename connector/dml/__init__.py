@@ -1,0 +1,1 @@
+"""DELETE, UPDATE and MERGE: in the driver, or as deltas of rows that tasks write."""

@@ -1,0 +1,58 @@
+"""The form in which rows of a delta reach a writer, as the planner bridge describes it in JSON.
+
+```
+{"command": "MERGE", "row": [1, 2], "address": [3], "names": ["id", "name"], "changed": ["name"]}
+```
+
+Each row begins with its operation. The values of the table's columns are at the places `row`, and the address of the
+row that is deleted or replaced is at the place `address`. DELETE has no values. A command that is only to be checked
+has a name only.
+
+| operation | |
+|---|---|
+| 1 | the row is deleted |
+| 2 | it is replaced |
+| 3, 4 | it is new |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DELETED = 1
+REPLACED = 2
+NEW: Sequence[int] = (3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaForm:
+    """Form of the rows of a delta.
+
+    Parameters
+    ----------
+    command : {"DELETE", "UPDATE", "MERGE"}
+    row : tuple of int
+        Where the values are, of `names`.
+    address : int
+        Where the address is.
+    names : tuple of str
+        The columns of the table, as Spark calls them.
+    changed : tuple of str
+        Those whose values may change in rows that are replaced.
+    """
+
+    command: str
+    row: tuple[int, ...] = ()
+    address: int = 0
+    names: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> DeltaForm:
+        """Read what the planner bridge wrote."""
+        given = json.loads(text)
+        lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed")}
+        (address,) = given.get("address", (0,))
+        return cls(given["command"], address=address, **lists)

@@ -1,0 +1,43 @@
+"""DELETE without a job of Spark's: the library finds the rows in the driver, and starts again after conflicts."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.dml.refusals import check_options
+from connector.options.options import LanceOptions
+from connector.options.snapshot import branch_uri
+from connector.types.compatibility import check_readable
+from lance_format.expressions import Expression
+
+
+def delete_rows(options: LanceOptions, predicate: Expression | None, schema: StructType) -> int:
+    """Delete the rows of the latest version for which a predicate is true.
+
+    Parameters
+    ----------
+    options : LanceOptions
+    predicate : Expression, optional
+        All rows if not given.
+    schema : StructType
+        Of the table, as Spark knew it when it translated the predicate.
+
+    Returns
+    -------
+    int
+        How many rows there were.
+
+    Raises
+    ------
+    NotSupportedError
+        If options show the table in part only.
+    SchemaMismatchError
+        If the table has other columns by now.
+    RetryableCommitConflictError
+        If other writers kept changing the same rows.
+    """
+    check_options(options, "DELETE")
+    dataset = lance_format.dataset(branch_uri(options))
+    check_readable(dataset.read_schema(options.blob_handling), schema, options.path)
+    return dataset.delete("true" if predicate is None else predicate).num_deleted_rows

@@ -1,0 +1,74 @@
+"""Changes of rows that are refused before anything is read or written."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.options.options import LanceOptions
+from connector.types.compatibility import check_same_columns
+from lance_format import NotSupportedError
+
+_ADDRESS = "_rowaddr"
+_OLD = "names a version, and only the latest one can be changed"
+_PARTIAL = {
+    "version": _OLD,
+    "tag": _OLD,
+    "timestamp": _OLD,
+    "columns": "hides columns, whose values rows that are written again would lose",
+    "filter": "hides rows, which a change may not spare",
+    "metadata_columns": "shows columns that cannot be written",
+}
+
+
+def check_options(options: LanceOptions, command: str) -> None:
+    """Refuse to change rows of a table that options show in part only.
+
+    Raises
+    ------
+    NotSupportedError
+        Naming the option.
+    """
+    for name, reason in _PARTIAL.items():
+        if getattr(options, name):
+            raise NotSupportedError(
+                f"{command} cannot run on {options.path} as it is declared: its option {name!r} {reason}; nothing was"
+                " changed: run it on the table without that option"
+            )
+
+
+def check_change(options: LanceOptions, command: str, schema: StructType, snapshot: tuple[str, int]) -> None:
+    """Refuse a change of rows that tasks could not carry out.
+
+    Parameters
+    ----------
+    options : LanceOptions
+    command : {"DELETE", "UPDATE", "MERGE"}
+    schema : StructType
+        Of the table, as Spark knows it.
+    snapshot : tuple of str and int
+        Where the table is, and the version that is to be changed.
+
+    Raises
+    ------
+    NotSupportedError
+        If options show the table in part only, or it has a column of its own for what finds its rows.
+    SchemaMismatchError
+        If rows are to be written and Spark does not know all columns and fields of the table.
+    """
+    check_options(options, command)
+    stored = lance_format.dataset(*snapshot).read_schema("all_binary")
+    own = [name for name in stored.names if name.lower() == _ADDRESS]
+    if own:
+        raise NotSupportedError(
+            f"{command} finds rows by {_ADDRESS}, but the table {options.path} has its own column {own[0]!r}; nothing"
+            " was changed: rename the column"
+        )
+    if command == "DELETE":
+        return
+    if options.blob_handling != "all_binary":
+        raise NotSupportedError(
+            f"{command} writes rows again, but the option 'blob_handling' of {options.path} shows where blobs are, not"
+            " their bytes; nothing was changed: run it on the table without that option"
+        )
+    check_same_columns(stored, schema, options.path)

@@ -1,0 +1,102 @@
+package lance;
+
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.util.WriteDeltaProjections;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.v2.AppendDataExec;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy;
+import org.apache.spark.sql.execution.datasources.v2.WriteDeltaExec;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonWriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * Plans the write of deltas. Spark's own, WriteDeltaExec, has writers in Java only; what is a delta to Spark is planned as
+ * an append of rows (operation, columns, address) to a Python writer instead.
+ */
+final class Deltas {
+  private Deltas() {}
+
+  /** Returns null for what is no delta of a Lance table. */
+  static SparkPlan plan(SparkSession session, LogicalPlan plan) {
+    if (!(plan instanceof WriteDelta)) return null;
+    WriteDelta delta = (WriteDelta) plan;
+    if (delta.write().isEmpty() || !(delta.write().get() instanceof Delta)) return null;
+    WriteDeltaExec spark = (WriteDeltaExec) new DataSourceV2Strategy(session).apply(plan).head();
+    return append(spark, write(delta, (Delta) delta.write().get()));
+  }
+
+  private static Write write(WriteDelta plan, Delta delta) {
+    WriteDeltaProjections projections = plan.projections();
+    Map form = delta.operation.form();
+    form.put("address", ordinals(projections.rowIdProjection()));
+    Option row = projections.rowProjection();
+    if (row.isDefined()) {
+      List columns = ordinals((ProjectingInternalRow) row.get());
+      String[] names = ((ProjectingInternalRow) row.get()).schema().fieldNames();
+      form.put("row", columns);
+      form.put("names", Arrays.asList(names));
+      form.put("changed", ChangedColumns.of(plan.query(), columns, names));
+    }
+    Map all = Python.merged(delta.operation.options, delta.info.options().asCaseSensitiveMap());
+    all.put("__lance.delta", Python.json(form));
+    LogicalWriteInfo rows = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
+    return new RefreshingWrite(new PythonWriteBuilder(Python.source(), Python.NAME, rows).build(), (String) all.get("path"));
+  }
+
+  private static List ordinals(ProjectingInternalRow projection) {
+    List all = new ArrayList();
+    Seq columns = (Seq) projection.colOrdinals();
+    for (int i = 0; i < columns.size(); i++) all.add(columns.apply(i));
+    return all;
+  }
+
+  /** The constructor has other parameters in Spark 4.1 than later, so that they are told apart by their types. */
+  private static SparkPlan append(WriteDeltaExec spark, Write write) {
+    Constructor constructor = AppendDataExec.class.getConstructors()[0];
+    Class[] types = constructor.getParameterTypes();
+    Object[] values = new Object[types.length];
+    for (int i = 0; i < types.length; i++) {
+      if (types[i] == SparkPlan.class) values[i] = spark.query();
+      else if (types[i] == scala.Function0.class) values[i] = spark.refreshCache();
+      else if (types[i] == Write.class) values[i] = write;
+      else if (types[i] == String.class) values[i] = Python.NAME;
+      else if (types[i] == Option.class) values[i] = Option.empty();
+      else throw new UnsupportedOperationException("this version of Spark plans appends by " + constructor);
+    }
+    try {
+      return (SparkPlan) constructor.newInstance(values);
+    } catch (ReflectiveOperationException e) {
+      throw new UnsupportedOperationException("this version of Spark plans appends by " + constructor, e);
+    }
+  }
+}
+
+/** The rows of a delta, as an append of them. */
+final class DeltaInfo implements LogicalWriteInfo {
+  private final String queryId;
+  private final StructType schema;
+  private final Map options;
+
+  DeltaInfo(String queryId, StructType schema, Map options) {
+    this.queryId = queryId;
+    this.schema = schema;
+    this.options = options;
+  }
+
+  public CaseInsensitiveStringMap options() { return new CaseInsensitiveStringMap(options); }
+  public String queryId() { return queryId; }
+  public StructType schema() { return schema; }
+}

@@ -1,0 +1,90 @@
+package lance;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.FieldReference;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.SupportsDelta;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A DELETE, UPDATE or MERGE whose tasks write a delta of rows, which they name by address. Scan and write share a version. */
+final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
+  private static final String ADDRESS = "_rowaddr";
+
+  final Map options;
+  private final StructType schema;
+  private final Facts facts;
+  private final RowLevelOperation.Command command;
+
+  /** Refuses what cannot be done before anything is read. */
+  RowLevel(StructType schema, Map options, Facts facts, RowLevelOperationInfo info) {
+    this.schema = schema;
+    this.options = options;
+    this.facts = facts;
+    this.command = info.command();
+    options.put("__lance.snapshot", facts.snapshot());
+    options.put("__lance.delta", Python.json(form()));
+    Python.demand("check_change", options, schema);
+    Commands.install();
+  }
+
+  /** What Python has to know of the change; the strategy that plans its write adds more. */
+  Map form() {
+    Map form = new LinkedHashMap();
+    form.put("command", command.toString());
+    return form;
+  }
+
+  public RowLevelOperation build() { return this; }
+  public String description() { return Python.NAME + " " + command; }
+  public RowLevelOperation.Command command() { return command; }
+  public NamedReference[] rowId() { return new NamedReference[] {FieldReference.column(ADDRESS)}; }
+  public NamedReference[] requiredMetadataAttributes() { return new NamedReference[0]; }
+  public boolean representUpdateAsDeleteAndInsert() { return false; }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap more) {
+    Map all = Python.merged(options, more.asCaseSensitiveMap());
+    all.put("__lance.row_level", "true");
+    return new LanceScanBuilder(schema, all, facts);
+  }
+
+  public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new Delta(this, info);
+  }
+
+  /**
+   * Refuses WITH SCHEMA EVOLUTION: Spark asks for the capability, and ignores the clause where there is none. It asks for
+   * all capabilities in many places, and for this one in autoSchemaEvolution alone.
+   */
+  static void refuseEvolution() {
+    StackTraceElement[] calls = new Throwable().getStackTrace();
+    for (int i = 0; i < calls.length; i++) {
+      if (calls[i].getMethodName().equals("autoSchemaEvolution")) {
+        throw new UnsupportedOperationException("WITH SCHEMA EVOLUTION is not supported on this Lance table; nothing was"
+            + " changed. An append with the option mergeSchema adds columns; then run the statement without the clause");
+      }
+    }
+  }
+}
+
+/** The write of a delta as Spark's analysis knows it. Deltas plans another one, since tasks write it in Python. */
+final class Delta implements DeltaWriteBuilder, DeltaWrite {
+  final RowLevel operation;
+  final LogicalWriteInfo info;
+
+  Delta(RowLevel operation, LogicalWriteInfo info) {
+    this.operation = operation;
+    this.info = info;
+  }
+
+  public DeltaWrite build() { return this; }
+  public String description() { return operation.description(); }
+}

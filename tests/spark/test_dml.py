@@ -1,0 +1,421 @@
+"""DELETE, UPDATE and MERGE: they leave what queries say, and what cannot be done is refused before anything is done."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+import lance_format
+from connector.dml.delta_message import DeltaMessage
+from lance_format import CommitError, LanceDataset, LanceOperation
+from tests.spark.conftest import append, load
+from tests.spark.dml_model import random_change, random_rows
+from tests.table.leftovers import leftovers
+
+DATABASE = "changes"
+STABLE = pytest.mark.parametrize("stable", [False, True], ids=["", "stable row ids"])
+SEEDS = 2
+STATEMENTS = 6
+
+
+@pytest.fixture
+def sql(planner: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """Return a session with a database of its own, whose tables lie below the test's directory."""
+    planner.sql(f"CREATE DATABASE {DATABASE} LOCATION '{tmp_path / 'managed'}'")
+    planner.sql(f"USE {DATABASE}")
+    yield planner
+    planner.sql("USE default")
+    planner.sql(f"DROP DATABASE {DATABASE} CASCADE")
+
+
+@pytest.fixture
+def birds(sql: SparkSession, tmp_path: Path) -> str:
+    """Return the path of a table of ten rows in two fragments, with stable row ids."""
+    rows = sql.range(0, 10, 1, 2).selectExpr("id", "concat('bird ', id) AS name", "id * 1.5D AS weight")
+    rows.write.format("lance").option("enable_stable_row_ids", "true").saveAsTable("birds")
+    return str(tmp_path / "managed" / "birds")
+
+
+def content(spark: SparkSession, query: str) -> list[str]:
+    return sorted(map(repr, spark.sql(query).collect()))
+
+
+def ids(path: str) -> list[int]:
+    return sorted(lance_format.dataset(path).to_table()["id"].to_pylist())
+
+
+def last_operation(path: str) -> Any:
+    dataset = lance_format.dataset(path)
+    return dataset.read_transaction(dataset.version).operation
+
+
+def refusal(spark: SparkSession, path: str, statement: str) -> str:
+    """Return why a statement is refused; it leaves everything as it was."""
+    version = lance_format.dataset(path).version
+    with pytest.raises((PySparkException, UnsupportedOperationException)) as refused:
+        spark.sql(statement).collect()
+    assert lance_format.dataset(path).version == version
+    assert not leftovers(Path(path))
+    return str(refused.value)
+
+
+@STABLE
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_statements(sql: SparkSession, tmp_path: Path, seed: int, stable: bool) -> None:
+    rng = random.Random(seed)
+    first = sql.sql(random_rows(rng, 0, 40)).repartition(3)
+    first.write.format("lance").option("enable_stable_row_ids", stable).saveAsTable("things")
+    path = str(tmp_path / "managed" / "things")
+    lance_format.dataset(path).delete("id % 11 = 4")
+    for number in range(STATEMENTS):
+        source = sql.createDataFrame(sql.sql(random_rows(rng, rng.randrange(0, 60), 25)).collect(), first.schema)
+        source.createOrReplaceTempView("source")
+        model = sql.table("things").collect()
+        sql.createDataFrame(model, first.schema).createOrReplaceTempView("model")
+        change = random_change(rng, "things")
+        wanted = content(sql, change.expected)
+        before = lineage(path) if stable else {}
+        sql.sql(change.statement)
+        assert content(sql, "SELECT * FROM things") == wanted, (number, change.statement)
+        dataset = lance_format.dataset(path)
+        dataset.validate()
+        if stable:
+            after = lineage(path)
+            assert all(before[row] == made for row, made in after.items() if row in before), change.statement
+            assert len(after) == len(wanted)
+        assert not leftovers(Path(path))
+    theirs = lance.dataset(path)
+    theirs.validate()
+    order = [("id", "ascending"), ("s", "ascending"), ("k", "ascending")]
+    assert str(theirs.to_table().sort_by(order).to_pylist()) == str(
+        lance_format.dataset(path).to_table().sort_by(order).to_pylist()
+    )
+
+
+def lineage(path: str) -> dict[int, int]:
+    """Return which version made each row, by its id."""
+    table = lance_format.dataset(path).scanner(["_rowid", "_row_created_at_version"]).to_table()
+    return dict(zip(table["_rowid"].to_pylist(), table["_row_created_at_version"].to_pylist(), strict=True))
+
+
+class TestDelete:
+    @pytest.mark.parametrize(
+        ("condition", "deleted"),
+        [
+            ("id = 3", {3}),  # by the driver
+            ("hash(id) = hash(3L)", {3}),  # by tasks
+            ("id IN (SELECT id + 1 FROM birds WHERE id > 6)", {8, 9}),
+            ("id > (SELECT avg(id) FROM birds)", {5, 6, 7, 8, 9}),
+            ("weight / 0D > 1", None),
+            ("TRUE", set(range(10))),
+            ("FALSE", set()),
+        ],
+    )
+    def test_leaves_the_other_rows(
+        self, sql: SparkSession, birds: str, condition: str, deleted: set[int] | None
+    ) -> None:
+        if deleted is None:
+            assert "DIVIDE_BY_ZERO" in refusal(sql, birds, f"DELETE FROM birds WHERE {condition}")
+            return
+        sql.sql(f"DELETE FROM birds WHERE {condition}")
+        assert ids(birds) == sorted(set(range(10)) - deleted)
+        lance.dataset(birds).validate()
+
+    def test_of_all_rows(self, sql: SparkSession, birds: str) -> None:
+        sql.sql("DELETE FROM birds")
+        assert sql.table("birds").count() == 0
+        append(sql.sql("SELECT 1L AS id, 'new' AS name, 1D AS weight"), birds)
+        sql.sql("TRUNCATE TABLE birds")
+        assert sql.table("birds").count() == 0
+
+    def test_is_a_job_only_if_the_driver_cannot_tell_the_rows(self, sql: SparkSession, birds: str) -> None:
+        sql.sql("DELETE FROM birds WHERE id = 3 OR name LIKE '%4'")
+        assert "id" in last_operation(birds).predicate
+        sql.sql("DELETE FROM birds WHERE hash(id) = hash(5L)")
+        assert last_operation(birds).predicate == "DELETE of Spark"
+
+    def test_refreshes_what_is_cached(self, sql: SparkSession, birds: str) -> None:
+        cached = load(sql, birds).cache()
+        for condition in ("id = 3", "hash(id) = hash(4L)"):
+            before = cached.count()
+            sql.sql(f"DELETE FROM birds WHERE {condition}")
+            assert load(sql, birds).count() == before - 1
+        cached.unpersist()
+
+    def test_through_a_view(self, sql: SparkSession, birds: str) -> None:
+        load(sql, birds).createOrReplaceTempView("seen")
+        sql.sql("DELETE FROM seen WHERE id = 3")
+        assert ids(birds) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+        sql.catalog.dropTempView("seen")
+
+    @pytest.mark.parametrize(
+        "view", ["SELECT * FROM birds WHERE id > 5", "SELECT * FROM birds LIMIT 3", "SELECT id + 1 AS id FROM birds"]
+    )
+    @pytest.mark.parametrize("condition", ["", "WHERE id = 7"])
+    def test_through_a_view_of_some_rows_is_refused(
+        self, sql: SparkSession, birds: str, view: str, condition: str
+    ) -> None:
+        sql.sql(view).createOrReplaceTempView("seen")
+        assert "supported if the view shows all" in refusal(sql, birds, f"DELETE FROM seen {condition}")
+        sql.catalog.dropTempView("seen")
+
+
+class TestUpdate:
+    def test_marks_only_what_it_assigns(self, sql: SparkSession, birds: str) -> None:
+        sql.sql("UPDATE birds SET weight = weight + 1 WHERE hash(id) % 2 = 0")
+        assert last_operation(birds).fields_rewritten == {2}
+        sql.sql("UPDATE birds SET name = upper(name), id = id WHERE id IN (SELECT id FROM birds WHERE weight > 3)")
+        assert last_operation(birds).fields_rewritten == {1}
+        sql.sql("UPDATE birds SET name = CAST(id AS STRING), id = id + 1")
+        assert last_operation(birds).fields_rewritten == {0, 1}
+
+    def test_of_no_row_makes_no_version(self, sql: SparkSession, birds: str) -> None:
+        version = lance_format.dataset(birds).version
+        sql.sql("UPDATE birds SET weight = 0 WHERE id = 77")
+        assert lance_format.dataset(birds).version == version
+
+    def test_indices_go_on_covering_the_other_fragments(self, sql: SparkSession, birds: str) -> None:
+        lance_format.dataset(birds).create_scalar_index("id", "ZONEMAP")
+        sql.sql("UPDATE birds SET weight = 0 WHERE id = 9")
+        (index,) = lance_format.dataset(birds).list_indices()
+        assert set(index["fragment_ids"]) == {0, 1}
+        found = sql.sql("SELECT weight FROM birds WHERE id >= 8 ORDER BY id").collect()
+        assert [row.weight for row in found] == [12, 0]
+
+    def test_of_every_type(self, sql: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path / "types")
+        schema = pa.schema(
+            [
+                pa.field("id", pa.int64()),
+                pa.field("vector", pa.list_(pa.float32(), 3)),
+                lance_format.blob_field("payload"),
+                pa.field("json", pa.json_()),
+                pa.field("deep", pa.list_(pa.struct([("a", pa.int16()), ("b", pa.list_(pa.string()))]))),
+                pa.field("price", pa.decimal128(12, 3)),
+                pa.field("when", pa.timestamp("us", "UTC")),
+                pa.field("small", pa.uint8()),
+            ]
+        )
+        columns = [
+            pa.array([0, 1, 2], pa.int64()),
+            pa.array([[1, 2, 3], None, [4, 5, 6]], schema.field("vector").type),
+            lance_format.blob_array([b"zero", None, b"two" * 50_000]),
+            pa.array(['{"a": 1}', None, "[2]"], pa.json_()),
+            pa.array([[{"a": 1, "b": ["x", None]}, None], None, []], schema.field("deep").type),
+            pa.array([None, 2, 3], schema.field("price").type),
+            pa.array([0, None, 5], schema.field("when").type),
+            pa.array([255, 0, None], pa.uint8()),
+        ]
+        table = pa.Table.from_arrays(columns, schema=schema)
+        lance_format.write_dataset(table, path, data_storage_version="2.2")
+        sql.sql(f"CREATE TABLE types USING lance LOCATION '{path}'")
+        before = everything(path)
+        sql.sql("UPDATE types SET id = id + 10")
+        assert everything(path) == [{**row, "id": row["id"] + 10} for row in before]
+        sql.sql(
+            "MERGE INTO types t USING (SELECT id + 10 AS id, * EXCEPT (id) FROM types) s ON t.id + 11 = s.id"
+            " WHEN MATCHED THEN UPDATE SET payload = s.payload, vector = s.vector, json = s.json"
+            " WHEN NOT MATCHED THEN INSERT *"
+        )
+        values = {row["id"]: row for row in everything(path)}
+        taken = ("payload", "vector", "json")
+        wanted = {row["id"] + 10: {**row, "id": row["id"] + 10} for row in before}
+        wanted[20] = {**wanted[10], "id": 20}
+        for target, source in ((10, 11), (11, 12)):
+            wanted[target] = {**wanted[target], **{name: before[source - 10][name] for name in taken}}
+        assert values == wanted
+        lance.dataset(path).validate()
+
+
+def everything(path: str) -> list[dict[str, Any]]:
+    """Return all rows by `id`, blobs as bytes, as pylance reads them too."""
+    dataset = lance_format.dataset(path)
+    rows: list[dict[str, Any]] = dataset.scanner(blob_handling="all_binary").to_table().sort_by("id").to_pylist()
+    assert lance.dataset(path).to_table(columns=["id", "vector", "deep", "price"]).sort_by("id").to_pylist() == [
+        {name: row[name] for name in ("id", "vector", "deep", "price")} for row in rows
+    ]
+    return rows
+
+
+class TestMerge:
+    ALL = (
+        "MERGE INTO birds t USING source s ON t.id = s.id"
+        " WHEN MATCHED AND s.op = 'd' THEN DELETE"
+        " WHEN MATCHED THEN UPDATE SET name = s.name"
+        " WHEN NOT MATCHED AND s.op <> 'skip' THEN INSERT (id, name) VALUES (s.id, s.name)"
+        " WHEN NOT MATCHED BY SOURCE AND t.id = 6 THEN UPDATE SET name = 'six'"
+        " WHEN NOT MATCHED BY SOURCE AND t.id > 7 THEN DELETE"
+    )
+
+    @pytest.fixture(autouse=True)
+    def source(self, sql: SparkSession) -> None:
+        rows = [(4, "four", "u"), (5, "x", "d"), (100, "new", "u"), (101, "no", "skip")]
+        sql.createDataFrame(rows, "id long, name string, op string").createOrReplaceTempView("source")
+
+    def test_with_all_clauses(self, sql: SparkSession, birds: str) -> None:
+        before = lineage(birds)
+        sql.sql(self.ALL)
+        assert content(sql, "SELECT * FROM birds") == content(
+            sql,
+            "SELECT * FROM VALUES (0L, 'bird 0', 0D), (1L, 'bird 1', 1.5D), (2L, 'bird 2', 3D), (3L, 'bird 3', 4.5D),"
+            " (4L, 'four', 6D), (6L, 'six', 9D), (7L, 'bird 7', 10.5D), (100L, 'new', NULL) AS t(id, name, weight)",
+        )
+        assert last_operation(birds).fields_rewritten == {1}
+        after = lineage(birds)
+        assert {row: made for row, made in after.items() if row in before} == {row: 1 for row in range(8) if row != 5}
+
+    def test_by_the_api_of_dataframes(self, sql: SparkSession, birds: str) -> None:
+        rows = sql.createDataFrame([(4, "four", 4.0), (40, "forty", 4.5)], "id long, name string, weight double")
+        merge = rows.alias("s").mergeInto("birds", f.expr("birds.id = s.id"))
+        merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+        found = sql.sql("SELECT id, name, weight FROM birds WHERE id IN (4, 40) ORDER BY id").collect()
+        assert list(map(tuple, found)) == [(4, "four", 4.0), (40, "forty", 4.5)]
+        assert len(ids(birds)) == 11
+
+    @pytest.mark.usefixtures("birds")
+    def test_of_a_table_with_itself(self, sql: SparkSession) -> None:
+        sql.sql(
+            "MERGE INTO birds t USING birds s ON t.id = s.id + 5"
+            " WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED THEN INSERT *"
+            " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        )
+        assert sorted((row.id, row.name) for row in sql.table("birds").collect()) == [
+            (number, f"bird {name}") for number in range(5, 10) for name in (number - 5, number)
+        ]
+
+    @pytest.mark.usefixtures("birds")
+    def test_scans_the_target_once(self, sql: SparkSession) -> None:
+        statement = "MERGE INTO birds t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name"
+        plan = sql.sql(f"EXPLAIN {statement}").collect()[0][0]
+        assert plan.count("BatchScan lance") == 1
+
+    def test_several_rows_for_one_are_refused(self, sql: SparkSession, birds: str) -> None:
+        message = refusal(
+            sql,
+            birds,
+            "MERGE INTO birds t USING (SELECT id % 2 AS id FROM birds) s ON t.id = s.id"
+            " WHEN MATCHED THEN UPDATE SET name = 'both'",
+        )
+        assert "MERGE_CARDINALITY_VIOLATION" in message
+
+    def test_schema_evolution_is_refused(self, sql: SparkSession, birds: str) -> None:
+        statement = (
+            "MERGE WITH SCHEMA EVOLUTION INTO birds t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+        )
+        assert "WITH SCHEMA EVOLUTION is not supported" in refusal(sql, birds, statement)
+
+
+def committing(spark: SparkSession, birds: str, condition: str) -> None:
+    """Register `meanwhile(id)`: where `id` is 8, another writer deletes rows before the statement is committed."""
+
+    def meanwhile(number: int) -> float:
+        if number == 8:
+            lance_format.dataset(birds).delete(condition)
+        return -1.0
+
+    spark.udf.register("meanwhile", meanwhile, "double")
+
+
+class TestConflicts:
+    def test_the_same_row(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 7")
+        with pytest.raises(PySparkException, match="RetryableCommitConflictError") as conflict:
+            sql.sql("UPDATE birds SET weight = meanwhile(id) WHERE id > 6")
+        assert "another writer deleted or replaced row 2 of fragment 1" in str(conflict.value)
+        assert sorted((row.id, row.weight) for row in sql.table("birds").collect() if row.id > 5) == [
+            (6, 9.0),
+            (8, 12.0),
+            (9, 13.5),
+        ]
+        assert not leftovers(Path(birds))
+
+    def test_another_row(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 5")
+        sql.sql("UPDATE birds SET weight = meanwhile(id) WHERE id > 6")
+        assert sorted(row.id for row in sql.table("birds").where("weight < 0").collect()) == [7, 8, 9]
+        assert ids(birds) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+        lance_format.dataset(birds).validate()
+
+    def test_a_task_that_fails_leaves_nothing(self, sql: SparkSession, birds: str) -> None:
+        assert "no such bird" in refusal(
+            sql, birds, "UPDATE birds SET name = IF(id = 9, raise_error('no such bird'), name)"
+        )
+        assert ids(birds) == list(range(10))
+
+    def test_malformed_messages(self) -> None:
+        with pytest.raises(CommitError, match="malformed commit message"):
+            DeltaMessage(b"none").parse()
+
+
+class TestRefusals:
+    UPDATE = "UPDATE known SET name = 'x' WHERE hash(id) = 0"
+    DELETE = "DELETE FROM known WHERE id = 1"
+    DELETE_BY_TASKS = "DELETE FROM known WHERE hash(id) = 0"
+
+    @pytest.mark.parametrize("statement", [UPDATE, DELETE, DELETE_BY_TASKS])
+    @pytest.mark.parametrize(
+        ("option", "value"), [("version", "1"), ("filter", "id > 3"), ("metadata_columns", "_rowid")]
+    )
+    def test_of_tables_declared_in_part(
+        self, sql: SparkSession, birds: str, statement: str, option: str, value: str
+    ) -> None:
+        sql.sql(f"CREATE TABLE known USING lance OPTIONS ({option} '{value}') LOCATION '{birds}'")
+        assert f"its option '{option}'" in refusal(sql, birds, statement)
+
+    def test_of_a_catalog_that_lacks_columns(self, sql: SparkSession, birds: str) -> None:
+        sql.sql(f"CREATE TABLE known (id BIGINT, name STRING) USING lance LOCATION '{birds}'")
+        assert "column 'weight' is not known" in refusal(sql, birds, self.UPDATE)
+        sql.sql("DELETE FROM known WHERE hash(id) = hash(1L)")
+        assert ids(birds) == [0, 2, 3, 4, 5, 6, 7, 8, 9]
+
+    def test_of_descriptions_of_blobs(self, sql: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path / "blobs")
+        schema = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), lance_format.blob_field("b")])
+        table = pa.Table.from_arrays([pa.array([1]), pa.array(["a"]), lance_format.blob_array([b"x"])], schema=schema)
+        lance_format.write_dataset(table, path, data_storage_version="2.2")
+        sql.sql(f"CREATE TABLE known USING lance OPTIONS (blob_handling 'blobs_descriptions') LOCATION '{path}'")
+        assert "'blob_handling'" in refusal(sql, path, self.UPDATE)
+
+    def test_of_branches_changes_the_branch_alone(self, sql: SparkSession, birds: str) -> None:
+        branch: LanceDataset = lance_format.dataset(birds).create_branch("draft")
+        sql.sql(f"CREATE TABLE known USING lance OPTIONS (branch 'draft') LOCATION '{birds}'")
+        sql.sql("UPDATE known SET name = 'drafted' WHERE id < 3")
+        sql.sql("DELETE FROM known WHERE id = 5")
+        assert {row.name for row in sql.table("birds").collect()} == {f"bird {number}" for number in range(10)}
+        assert ids(branch.uri) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+        assert sql.sql("SELECT * FROM known WHERE name = 'drafted'").count() == 3
+        assert isinstance(last_operation(branch.uri), LanceOperation.Delete)
+
+
+def test_without_the_planner_spark_refuses(sql: SparkSession, birds: str) -> None:
+    sql.conf.set("spark.lance.planner.enabled", "false")
+    with pytest.raises((AnalysisException, UnsupportedOperationException), match="does not support"):
+        sql.sql("DELETE FROM birds WHERE id = 1")
+    assert ids(birds) == list(range(10))
+
+
+class TestOtherNames:
+    """Tables of a catalog of Lance tables, and paths."""
+
+    STATEMENTS = (
+        "DELETE FROM {name} WHERE id = 1",
+        "DELETE FROM {name} WHERE hash(id) = hash(2L)",
+        "UPDATE {name} SET name = 'three' WHERE id = 3",
+        "MERGE INTO {name} t USING (SELECT 4L AS id UNION SELECT 40L) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+        " WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'forty')",
+    )
+
+    def test_paths(self, sql: SparkSession, birds: str) -> None:
+        for statement in self.STATEMENTS:
+            sql.sql(statement.format(name=f"lance.`{birds}`"))
+        assert ids(birds) == [0, 3, 5, 6, 7, 8, 9, 40]
+        assert {row.name for row in sql.table("birds").where("id IN (3, 40)").collect()} == {"three", "forty"}
