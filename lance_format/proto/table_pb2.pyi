@@ -113,6 +113,19 @@ class FragmentsOfManifest(_message.Message):
     fragments: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, fragments: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
+class VersionAuxData(_message.Message):
+    __slots__ = ("metadata",)
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    metadata: _containers.ScalarMap[str, bytes]
+    def __init__(self, metadata: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+
 class BasePath(_message.Message):
     __slots__ = ("id", "name", "is_dataset_root", "path")
     ID_FIELD_NUMBER: _ClassVar[int]

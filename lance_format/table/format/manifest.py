@@ -1,9 +1,9 @@
 """Manifests: one file a version, which says all that the table holds.
 
-    [u32 size | IndexSection] [u32 size | Transaction] u32 size | Manifest | i64 position of the Manifest
-    | u16 major 0 | u16 minor 2 | "LANC"
+    [u32 size | IndexSection] [u32 size | Transaction] [u32 size | VersionAuxData] u32 size | Manifest
+    | i64 position of the Manifest | u16 major 0 | u16 minor 2 | "LANC"
 
-All integers are little-endian. The manifest names the positions of the two sections before it. Readers look for the
+All integers are little-endian. The manifest names the positions of the sections before it. Readers look for the
 transaction's in different fields according to their age, so that both are written. What a newer writer put into a
 manifest, and is not known here, survives in its successors.
 """
@@ -50,7 +50,6 @@ _MAX_REMEMBERED_BYTES = 64 << 20
 _WRITER_LIBRARY = "pyspark-lance"
 _V = TypeVar("_V", str, bytes)
 _REBUILT = (
-    "tag",
     "version_aux_data",
     "index_section",
     "transaction_section",
@@ -91,6 +90,8 @@ class Manifest:
         The same transaction if the manifest file has a copy.
     ancestors : bytes
         The transactions of earlier versions; see `lance_format.table.format.lineage`.
+    auxiliary_section : bytes, optional
+        The serialized `VersionAuxData`; see `auxiliary_data`.
     message : table_pb2.Manifest
         The stored message without the fragments. Never modified: successors start from a copy.
     """
@@ -111,7 +112,27 @@ class Manifest:
     transaction_file: str = ""
     inline_transaction: bytes | None = None
     ancestors: bytes = b""
+    auxiliary_section: bytes | None = None
     message: table_pb2.Manifest = field(default_factory=table_pb2.Manifest, repr=False, compare=False)
+
+    @property
+    def tag(self) -> str:
+        """The tag that writers before tags had files of their own gave it; empty if there is none."""
+        return self.message.tag
+
+    @property
+    def auxiliary_data(self) -> dict[str, bytes]:
+        """What a writer keeps with the table besides, by key; parsed on demand, since nothing depends on it.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is malformed.
+        """
+        try:
+            return dict(table_pb2.VersionAuxData.FromString(self.auxiliary_section or b"").metadata)
+        except DecodeError as error:
+            raise CorruptFileError(f"the auxiliary data of version {self.version} is malformed: {error}") from error
 
     def fragment(self, fragment_id: int) -> FragmentMetadata | None:
         """Return the fragment of an id, or None if there is none."""
@@ -218,6 +239,10 @@ def serialize_manifest(manifest: Manifest) -> bytes:
     if transaction is not None and manifest.stores_transaction:
         message.transaction_section = message.transaction_section_deprecated = len(content)
         content += _SIZE.pack(len(transaction)) + transaction
+    if manifest.auxiliary_section is not None:
+        content = content or bytearray(_SIZE.pack(0))  # Position 0 means that there is none.
+        message.version_aux_data = len(content)
+        content += _SIZE.pack(len(manifest.auxiliary_section)) + manifest.auxiliary_section
     position = len(content)
     body = _serialize_message(message, manifest.fragments)
     content += _SIZE.pack(len(body)) + body + _FOOTER.pack(position, *_FORMAT_NUMBERS, _MAGIC)
@@ -347,7 +372,18 @@ def _parse(data: bytes, path: str, version: int) -> Manifest:
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))
-    return _from_message(message, stored, _inline_transaction(message, data, position), indices, bases)
+    manifest = _from_message(message, stored, _inline_transaction(message, data, position), indices, bases)
+    return dataclasses.replace(manifest, auxiliary_section=_auxiliary_section(message, data, position))
+
+
+def _auxiliary_section(message: table_pb2.Manifest, data: bytes, position: int) -> bytes | None:
+    """Return the serialized `VersionAuxData`; a position outside of the file is ignored, as by pylance."""
+    if not message.version_aux_data:
+        return None
+    try:
+        return _section(data, message.version_aux_data, position, "auxiliary data")
+    except CorruptFileError:
+        return None
 
 
 def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int) -> bytes | None:
