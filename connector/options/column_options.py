@@ -20,11 +20,13 @@ STRUCTURAL_ENCODING = "lance.structural-encoding"
 ENCODING = "lance.encoding"
 BLOB = "blob"
 """The only encoding that can be requested."""
+PACKED = "lance.packed"
 METADATA_KEYS = {
     ENCODING: "lance-encoding:blob",
     "lance.compression": "lance-encoding:compression",
     "lance.compression-level": "lance-encoding:compression-level",
     STRUCTURAL_ENCODING: "lance-encoding:structural-encoding",
+    PACKED: "lance-encoding:packed",
     "lance.rle-threshold": "lance-encoding:rle-threshold",
     "lance.bss": "lance-encoding:bss",
     "lance.dict-divisor": "lance-encoding:dict-divisor",
@@ -85,6 +87,13 @@ def apply_to_new(schema: pa.Schema, options: tuple[ColumnOption, ...]) -> pa.Sch
                     raise InvalidInputError(
                         f"option {option.full_name!r}: column {field.name!r} cannot hold blobs: it is stored as "
                         f"{field.type}, and a binary column is needed"
+                    )
+                value = "true"
+            elif option.name == PACKED:
+                if not pa.types.is_struct(field.type):
+                    raise InvalidInputError(
+                        f"option {option.full_name!r}: column {field.name!r} cannot be packed: it is stored as "
+                        f"{field.type}, and a struct is needed"
                     )
                 value = "true"
             else:

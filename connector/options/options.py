@@ -17,7 +17,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connector.options.column_options import BLOB, ENCODING, PROPERTIES, STRUCTURAL_ENCODING, VECTOR_SIZE, ColumnOption
+from connector.options.column_options import (
+    BLOB,
+    ENCODING,
+    PACKED,
+    PROPERTIES,
+    STRUCTURAL_ENCODING,
+    VECTOR_SIZE,
+    ColumnOption,
+)
 from connector.options.timestamps import parse_timestamp
 from connector.protocol import TIME_ZONE
 from connector.types.row_columns import ROW_FIELDS
@@ -37,7 +45,7 @@ _NEEDS_PLANNER = (
 _MAX_ROWS_PER_FILE = 2**31 - 1
 _MAX_BATCH_ROWS = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
-_CHOICES = {STRUCTURAL_ENCODING: ("miniblock", "fullzip"), ENCODING: (BLOB,)}
+_CHOICES = {STRUCTURAL_ENCODING: ("miniblock", "fullzip"), ENCODING: (BLOB,), PACKED: ("true",)}
 _BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
 _MAX_VECTOR_SIZE = 2**31 - 1
 _COLUMN_MARK = re.compile(r"(?<=.)\.(?:lance|arrow)\.")

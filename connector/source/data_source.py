@@ -34,6 +34,7 @@ option of a column                       value
 `<column>.lance.encoding`                `blob`: the values of a binary column are stored apart, each by itself
 `<column>.lance.compression`             `zstd`, `lz4`, `fsst` or `none`; chosen page by page by default
 `<column>.lance.compression-level`       0 to 22, of zstd
+`<column>.lance.packed`                  `true`: a struct is one column, with its fields side by side
 `<column>.lance.structural-encoding`     `miniblock` or `fullzip`, the layout of pages
 `<column>.lance.rle-threshold`           0.0 to 1.0: runs a value below which runs are encoded; 0.5 by default
 `<column>.lance.bss`                     `off`, `on` or `auto` (the default): bytes split before zstd or lz4

@@ -390,6 +390,8 @@ class TestVectors:
         ("v.lance.bss", "maybe", "one of off, on, auto"),
         ("v.lance.minichunk-size", "0", "an integer from 1 to 1073741824"),
         ("v.lance.structural-encoding", "sparse", "one of miniblock, fullzip"),
+        ("v.lance.packed", "yes", "one of true"),
+        ("v.lance.packed", "true", "column 'v' cannot be packed"),
     ],
 )
 def test_bad_options_of_columns(spark: SparkSession, path: str, name: str, value: str, message: str) -> None:
@@ -415,6 +417,21 @@ def test_options_of_columns_become_metadata_unless_the_frame_says_otherwise(spar
         append(df, path, **{"text.lance.compression": "lz4"})
     overwrite(df, path, **{"text.lance.compression": "lz4"})
     assert load(spark, path, **options).collect() == df.collect()
+
+
+def test_packed_structs(spark: SparkSession, path: str) -> None:
+    df = spark.range(100).selectExpr("named_struct('x', id, 'y', cast(id AS int)) AS S").coalesce(1)
+    append(df, path, **{"s.lance.packed": "true"})
+    stored = lance.dataset(path)
+    stored.validate()
+    assert stored.schema.field("S").metadata == {b"lance-encoding:packed": b"true"}
+    file = stored.get_fragments()[0].metadata.files[0]
+    assert len(set(file.column_indices)) == 1
+    append(df, path, **{"s.lance.packed": "true"})
+    expected = df.union(df).orderBy("S").collect()
+    assert load(spark, path).orderBy("S").collect() == expected
+    assert stored.checkout_version(2).to_table()["S"].to_pylist() == [{"x": n, "y": n} for n in [*range(100)] * 2]
+    assert load(spark, path).where("S.y = 7").count() == 2
 
 
 def test_compression_shrinks_what_is_inside(spark: SparkSession, path: str) -> None:
