@@ -419,8 +419,8 @@ class TestCatalogTables:
 
 
 class TestVersions:
-    def test_a_data_frame_keeps_to_its_version(self, planner: SparkSession, table: str) -> None:
-        df = load(planner, table)
+    def test_a_data_frame_keeps_to_the_version_that_it_names(self, planner: SparkSession, table: str) -> None:
+        df = load(planner, table, version=lance_format.dataset(table).version)
         overwrite(planner.range(3), table)
         assert df.where("digit = 1").count() == 100
         assert load(planner, table).count() == 3
