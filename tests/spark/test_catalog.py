@@ -445,6 +445,26 @@ def test_replace_where_keeps_concurrent_appends_and_not_concurrent_deletes(catal
     assert data_files(path) == before
 
 
+def test_rows_are_changed_by_name(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id BIGINT NOT NULL, s STRING) TBLPROPERTIES ('enable_stable_row_ids' = 'true')")
+    catalog.sql("INSERT INTO @.t VALUES (1, 'owl'), (2, 'emu'), (3, 'auk'), (4, 'tit')")
+    catalog.sql("CREATE TABLE @.u AS SELECT * FROM VALUES (2L, 'new emu'), (9L, 'jay') AS (id, s)")
+    catalog.sql("DELETE FROM @.t WHERE id = 1")
+    catalog.sql("UPDATE @.t SET s = upper(s) WHERE id > 2")
+    assert catalog.sql("SELECT * FROM @.t ORDER BY id") == [(2, "emu"), (3, "AUK"), (4, "TIT")]
+    catalog.sql(
+        "MERGE INTO @.t t USING @.u u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        " WHEN NOT MATCHED BY SOURCE AND t.id = 4 THEN DELETE"
+    )
+    expected = [(2, "new emu"), (3, "AUK"), (9, "jay")]
+    assert catalog.sql("SELECT * FROM @.t ORDER BY id") == expected
+    found = lance.dataset(catalog.path("t")).to_table().sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in found] == expected
+    catalog.sql("DELETE FROM @.t WHERE id IN (SELECT id FROM @.u)")
+    assert catalog.sql("SELECT * FROM @.t") == [(3, "AUK")]
+    assert catalog.sql("SELECT count(*) FROM @.t VERSION AS OF 2") == [(4,)]
+
+
 def test_options_of_a_catalog_are_known(planner: SparkSession) -> None:
     planner.conf.set("spark.sql.catalog.odd", "lance.Catalog")
     planner.conf.set("spark.sql.catalog.odd.rot", "/x")
