@@ -70,12 +70,12 @@ class FileVersion(enum.Enum):
 
     @property
     def has_array_encodings(self) -> bool:
-        """Whether pages are array encodings, and lists and structs columns as well, instead of leaves and layouts."""
+        """True if pages are array encodings, and lists and structs are columns too, instead of leaves and layouts."""
         return self.value.array_encodings
 
     @property
     def has_page_table(self) -> bool:
-        """Whether pages are listed in one table, and say nothing of themselves."""
+        """True if pages are listed in one table, and do not describe themselves."""
         return self.value.page_table
 
     @property

@@ -1,4 +1,4 @@
-"""What the classes of a catalog have Python do.
+"""Actions that the classes of a catalog request of Python.
 
 Each action takes the options that name the table or directory, by names in lower case, and what else the action needs,
 as a mapping of JSON; it returns a mapping of JSON.

@@ -6,7 +6,6 @@ sends copies of this object to the tasks and to the processes that commit or abo
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,7 +20,7 @@ from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.dml.delta_message import DeltaMessage
 from connector.options.options import LanceOptions
 from connector.types.batches import to_stored
-from connector.write.writer import KILL_SECONDS
+from connector.write.writer import delete_files
 from lance_format import CommitError, RowDeltaChanges
 
 
@@ -76,16 +75,10 @@ class DeltaWriter(DataSourceArrowWriter):
         self._delta.commit(lance_format.dataset(*self._snapshot), results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete all files of this write, unless a version of the table may refer to them.
-
-        What tasks still write while Spark stops them is deleted by looking again; see `connector.write.writer`.
-        """
+        """Delete all files of this write, unless a version of the table may refer to them."""
         dataset = lance_format.dataset(*self._snapshot)
         results = [self._result(message) for message in messages if message is not None]
-        self._delta.abort(dataset, results)
-        if len(results) < len(messages):
-            time.sleep(KILL_SECONDS)
-            self._delta.abort(dataset, results)
+        delete_files(lambda: self._delta.abort(dataset, results), len(messages) - len(results))
 
     def _addresses(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
         """Return the addresses of rows; Spark has no unsigned numbers, but none of these is negative."""

@@ -14,7 +14,7 @@ sends copies of it to the tasks and to the separate processes that commit or abo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
 from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
 
-KILL_SECONDS = 3.0
+_KILL_SECONDS = 3.0
 """How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
 
 
@@ -155,16 +155,9 @@ class LanceWriter(DataSourceArrowWriter):
             self._replaced.commit(_fragments(results), self._table_write.uuid)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete all files of this write, unless a version of the table may refer to them.
-
-        Spark aborts as soon as one task has failed, and gives the others some time to stop before it kills their
-        processes. A second deletion after that removes the files that they still write.
-        """
+        """Delete all files of this write, unless a version of the table may refer to them."""
         results = [self._result(message) for message in messages if message is not None]
-        self._table_write.abort(_fragments(results))
-        if len(results) < len(messages):
-            time.sleep(KILL_SECONDS)
-            self._table_write.abort(_fragments(results))
+        delete_files(lambda: self._table_write.abort(_fragments(results)), len(messages) - len(results))
 
     def _open_table(self) -> lance_format.LanceDataset | None:
         try:
@@ -179,6 +172,25 @@ class LanceWriter(DataSourceArrowWriter):
         if not isinstance(message, LanceCommitMessage):
             raise CommitError(f"a write task into {self._path} sent no commit message; nothing was committed")
         return message.parse()
+
+
+def delete_files(abort: Callable[[], object], num_lost: int) -> None:
+    """Delete the files of a write that Spark gives up.
+
+    Spark aborts as soon as one task has failed, and gives the others some time to stop before it kills their processes.
+    A second deletion after that removes the files that they still write.
+
+    Parameters
+    ----------
+    abort : callable
+        Deletes the files that are there.
+    num_lost : int
+        Number of tasks that sent no message.
+    """
+    abort()
+    if num_lost:
+        time.sleep(_KILL_SECONDS)
+        abort()
 
 
 def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetadata]:

@@ -65,7 +65,7 @@ class ArrayReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """What the values of a column are like, so that nothing else is read from its pages.
+    """Shape of the values of a column, which decides the parts of its pages that are read.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class ArrayShape:
 
     @property
     def is_plain(self) -> bool:
-        """Whether values have a fixed width and nothing in them."""
+        """True if values have a fixed width and no parts."""
         is_nested = self.items is not None or self.fields is not None or self.is_dictionary
         return not is_nested and self.values.bits_per_offset is None
 

@@ -77,7 +77,7 @@ class ArrayPage:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What several encodings of a page have left; never changed."""
+    """Parts of a page that its encodings share; never changed."""
 
     parts: dict[object, object]
     size_bytes: int

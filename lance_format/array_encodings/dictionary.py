@@ -80,7 +80,7 @@ class _Items:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory they take."""
+        """Size in memory."""
         size = self.numbers.nbytes + (0 if self.valid is None else self.valid.nbytes)
         return size + (0 if self.values is None else memory_bytes(self.values))
 

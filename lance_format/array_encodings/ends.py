@@ -30,7 +30,7 @@ _TOO_NARROW = -2
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Where the items of some values are.
+    """Places of the items of values.
 
     Parameters
     ----------

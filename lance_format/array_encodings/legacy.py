@@ -23,7 +23,7 @@ from lance_format.proto import array_encodings_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class LegacyPage:
-    """What is known of a page.
+    """Description of a page.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _LeafForm:
-    """How the values of a leaf are written."""
+    """Form in which the values of a leaf are written."""
 
     leaf: Leaf
     shape: ArrayShape

@@ -115,7 +115,7 @@ class FileMetadata:
 
     @property
     def num_columns(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return len(self.columns)
 
     @property

@@ -43,7 +43,7 @@ _POSITION_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class LegacyMetadata(FileMetadata):
-    """What the end of a file says.
+    """Content of the end of a file.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class LegacyMetadata(FileMetadata):
 
     @property
     def num_columns(self) -> int:
-        """How many columns there are: one for each id from the lowest to the highest."""
+        """Number of columns: one for each id from the lowest to the highest."""
         return len(self.page_table)
 
     def column_of(self, field_id: int) -> int:

@@ -61,7 +61,7 @@ _MAX_ITEMS_PER_ROW = 2**24
 
 
 class Kind(enum.Enum):
-    """What a field is to those below it."""
+    """Kind of a field, as it matters to the fields below it."""
 
     STRUCT = enum.auto()
     LIST = enum.auto()

@@ -116,7 +116,7 @@ def test_an_abort_takes_new_columns_away_with_their_rows(path: str, monkeypatch:
 def test_an_abort_deletes_the_files_of_all_tasks_even_of_those_whose_message_is_lost(
     writer: LanceWriter, messages: list[Any], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connector.write.writer.KILL_SECONDS", 0)
+    monkeypatch.setattr("connector.write.writer._KILL_SECONDS", 0)
     assert len(data_files(path)) == 3
     copy(writer).abort([messages[0], None, messages[2]])
     assert data_files(path) == set()

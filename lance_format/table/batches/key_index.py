@@ -171,7 +171,7 @@ class RowsByKey:
 
     @property
     def is_unique(self) -> bool:
-        """Whether no two rows have one key."""
+        """True if no two rows have the same key."""
         return self.starts.size <= 1 or int(np.diff(self.starts).max()) <= 1
 
     def only(self, numbers: Numbers) -> Numbers:

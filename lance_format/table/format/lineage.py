@@ -1,4 +1,4 @@
-"""What a version remembers of the versions before it: which transactions made them.
+"""Memory of a version: the transactions that made the versions before it.
 
 A cleanup frees the name of a manifest. A writer that was held up may then create a manifest of that name, as if nobody
 had been faster: a stray, from which no later version was made. What tells a stray from the version that the history had
@@ -36,7 +36,7 @@ class Version(Protocol):
 
     @property
     def ancestors(self) -> bytes:
-        """Which transactions made the versions before it."""
+        """Digests of the transactions that made the versions before it."""
 
 
 def identify(uuid: str) -> bytes:

@@ -122,7 +122,7 @@ class Manifest:
 
     @property
     def auxiliary_data(self) -> dict[str, bytes]:
-        """What a writer keeps with the table besides, by key; parsed on demand, since nothing depends on it.
+        """Data that a writer keeps with the table, by key; parsed on demand, since nothing depends on it.
 
         Raises
         ------
