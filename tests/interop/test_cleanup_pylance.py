@@ -16,6 +16,7 @@ import pytest
 import lance_format
 from lance_format import InvalidInputError
 from lance_format.object_store import resolve
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import load_detached
 from lance_format.table.versions.named_files import named_files
 from tests.interop.test_table_pylance import assert_same
@@ -160,8 +161,8 @@ def test_unverified_files(original: Path, tmp_path: Path) -> None:
 def detached_files(path: Path) -> set[str]:
     """Return what the detached version needs, and pylance takes once it is old."""
     store, root = resolve(path)
-    ((_, manifest),) = load_detached(store, root, frozenset())
-    return {name.removeprefix(f"{root}/") for name in named_files(manifest, root)}
+    ((_, manifest),) = load_detached(TableDirectory(store, root), frozenset())
+    return {name.removeprefix(f"{root}/") for name in named_files(manifest, TableDirectory(store, root))}
 
 
 def test_pylance_spares_our_branches(tmp_path: Path) -> None:

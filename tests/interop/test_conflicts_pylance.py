@@ -23,7 +23,7 @@ from lance_format.table.maintenance.compaction_options import CompactionOptions
 from lance_format.table.transaction.operations import ReserveFragments
 from lance_format.table.transaction.transaction import Transaction, parse_transaction
 from lance_format.table.versions.commit import commit
-from tests.table.builders import open_store
+from tests.table.builders import open_directory
 
 BASE = 3
 ROWS = [{"a": a, "s": f"s{a % 3}"} for a in range(30)]
@@ -193,7 +193,7 @@ def staged(plans: Plans, path: Path, own: str, other: str) -> Path:
 
 def commit_ours(path: Path, planned: Planned) -> str:
     try:
-        assert commit(*open_store(path), planned.transaction).version == BASE + 2
+        assert commit(open_directory(path), planned.transaction).version == BASE + 2
     except RetryableCommitConflictError:
         return "r"
     except CommitConflictError:
@@ -259,11 +259,11 @@ def test_a_transaction_lands_once(plans: Plans, tmp_path: Path, own: str) -> Non
     ours, landed = tmp_path / "ours", plans.directory / f"planned {own}"
     shutil.copytree(plans.directory / "base", ours)
     planned.stage(ours)
-    assert commit(*open_store(ours), planned.transaction).version == BASE + 1
+    assert commit(open_directory(ours), planned.transaction).version == BASE + 1
     lance.dataset(ours).update_config({"later": "yes"})
     for path, version in ((ours, BASE + 2), (landed, BASE + 1)):
         before, rows = files_of(path), rows_of(path)
         for _ in range(3):
-            assert commit(*open_store(path), planned.transaction).version == BASE + 1
+            assert commit(open_directory(path), planned.transaction).version == BASE + 1
         assert files_of(path) == before
         assert (lance.dataset(path).version, rows_of(path)) == (version, rows)

@@ -15,6 +15,7 @@ from lance_format import InvalidInputError, NotSupportedError, RetryableCommitCo
 from lance_format.object_store import resolve
 from lance_format.proto import table_pb2
 from lance_format.table.changes.rows.delete import plan_delete
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.planned_change import run_change
 from lance_format.table.versions.table_version import TableVersion
@@ -271,7 +272,7 @@ def test_updates_that_make_no_sense(path: Path, updates: dict[str, Any], where: 
 def forget_counts(path: Path) -> None:
     """Make the latest manifest one of an early release, which did not count."""
     store, root = resolve(str(path))
-    history = load_history(store, root)
+    history = load_history(TableDirectory(store, root))
     place = Path(history.manifest_path(history.latest))
 
     def change(message: table_pb2.Manifest) -> None:

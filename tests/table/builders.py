@@ -12,6 +12,7 @@ from lance_format.proto import table_pb2
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.layout import new_data_file_name
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.version import STABLE
@@ -26,6 +27,10 @@ def rows(start: int, stop: int) -> pa.Table:
 
 def open_store(path: object) -> tuple[ObjectStore, str]:
     return resolve(str(path))
+
+
+def open_directory(path: object) -> TableDirectory:
+    return TableDirectory.at(str(path))
 
 
 def some_fragment(num_rows: int = 10, fragment_id: int = 0) -> FragmentMetadata:

@@ -10,6 +10,7 @@ import lance_format
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.object_store.local import LocalReader, LocalStore
 from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.format.table_directory import TableDirectory
 
 
 class _Reader(LocalReader):
@@ -46,4 +47,6 @@ def counted(path: Path | str) -> tuple[LanceDataset, CountingStore]:
     """Open a table anew, so that nothing of it is cached."""
     store = CountingStore()
     dataset = lance_format.dataset(path)
-    return LanceDataset(dataset.uri, dataclasses.replace(dataset._table, store=store)), store
+    return LanceDataset(
+        dataset.uri, dataclasses.replace(dataset._table, directory=TableDirectory(store, dataset._table.root))
+    ), store

@@ -14,7 +14,6 @@ from typing import Any
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.table.dataset.tags import OrderedRefs, order_refs
-from lance_format.table.format.layout import branch_location
 from lance_format.table.format.ref_names import check_branch_name
 from lance_format.table.versions.branching import delete_branch
 from lance_format.table.versions.checkout import list_whole_branches, load_branch_history, main_of
@@ -44,7 +43,7 @@ class Branches:
         Each has `parent_branch`, `parent_version`, `branch_identifier`, `create_at`, `manifest_size` and `metadata`.
         """
         table = self._table
-        return {name: branch.describe() for name, branch in list_whole_branches(table.store, main_of(table)).items()}
+        return {name: branch.describe() for name, branch in list_whole_branches(main_of(table)).items()}
 
     def list_ordered(self, order: str | None = None) -> OrderedRefs:
         """Describe all branches by the version they start from, latest first, or last if `order` is "asc"."""
@@ -54,7 +53,7 @@ class Branches:
         """Replace the metadata of a branch."""
         main = main_of(self._table)
         kept = dataclasses.replace(self._load(branch), metadata=check_metadata(metadata))
-        replace_ref(self._table.store, main, branch, kept)
+        replace_ref(main, branch, kept)
 
     def delete(self, branch: str) -> None:
         """Delete a branch with all its versions and files. Call it again to complete an interrupted call.
@@ -66,20 +65,20 @@ class Branches:
         InvalidInputError
             If another branch starts from it, or a tag names one of its versions.
         """
-        store, main = self._table.store, main_of(self._table)
+        main = main_of(self._table)
         check_branch_name(branch)
-        found = load_branch(store, main, branch)
-        if found is None and not load_history(store, branch_location(main, branch)).names:
+        found = load_branch(main, branch)
+        if found is None and not load_history(main.branch(branch)).names:
             found = self._load(branch)
-        for name, other in list_branches(store, main).items():
+        for name, other in list_branches(main).items():
             known = () if found is None else found.identifier
             descends = bool(known) and len(other.identifier) > len(known) and other.identifier[: len(known)] == known
             if name != branch and (descends or other.parent_branch == branch):
                 raise InvalidInputError(f"the branch {name!r} starts from {branch!r}; delete it first")
-        for name, tag in list_tags(store, main).items():
+        for name, tag in list_tags(main).items():
             if tag.branch == branch:
                 raise InvalidInputError(f"the tag {name!r} names a version of the branch {branch!r}; delete it first")
-        delete_branch(store, main, branch)
+        delete_branch(main, branch)
 
     @property
     def _table(self) -> TableVersion:
@@ -87,7 +86,7 @@ class Branches:
 
     def _load(self, branch: str) -> Branch:
         load_branch_history(self._table, check_branch_name(branch))  # Raises an error that lists the branches.
-        found = load_branch(self._table.store, main_of(self._table), branch)
+        found = load_branch(main_of(self._table), branch)
         if found is None:
             raise VersionNotFoundError(f"the branch {branch!r} was deleted by another writer")
         return found

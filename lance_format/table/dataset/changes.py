@@ -120,7 +120,7 @@ class DatasetChanges(OpenTable):
             If another writer changed the same rows. Files whose names carry the uuid are deleted.
         """
         table = self._table
-        check_data_files(table.store, table.root, fragments)
+        check_data_files(table.directory, fragments)
         return replace_where(self, predicate, fragments, uuid)
 
     def plan_row_delta(self, columns: Sequence[str] | None = None, *, description: str = "") -> RowDelta:

@@ -13,7 +13,7 @@ import pyroaring
 
 from lance_format.arguments import checked, checked_methods
 from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
-from lance_format.object_store import absolute_uri, resolve
+from lance_format.object_store import absolute_uri
 from lance_format.table.changes.write.adopt_file import describe_file
 from lance_format.table.changes.write.settings import check_opening, check_tuning, merge_properties
 from lance_format.table.dataset.branches import Branches
@@ -27,6 +27,7 @@ from lance_format.table.dataset.schema import LanceSchema
 from lance_format.table.dataset.stats import LanceStats
 from lance_format.table.dataset.tags import Tags
 from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.deep_clone import deep_clone
 from lance_format.table.maintenance.drop_table import drop_table
 from lance_format.table.transaction.operations import Operation
@@ -83,10 +84,10 @@ def dataset(
     """
     check_opening(tuning)
     cache = SearchCache(DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes)
-    store, root = resolve(uri, storage_options)
+    directory = TableDirectory.at(uri, storage_options)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
-    manifest = load_latest(store, root) if number is None else load_version(store, root, number)
-    table = TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}), cache)
+    manifest = load_latest(directory) if number is None else load_version(directory, number)
+    table = TableVersion(absolute_uri(os.fspath(uri)), directory, manifest, dict(storage_options or {}), cache)
     if version is None and asof is not None:
         table = check_out_as_of(table, asof)
     opened = LanceDataset(os.fspath(uri), table, default_scan_options)
@@ -358,8 +359,8 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         CorruptFileError, NotSupportedError
             If the latest version cannot be read. Nothing is deleted.
         """
-        store, root = resolve(base_uri, storage_options)
-        drop_table(store, root, ignore_not_found=bool(ignore_not_found))
+        directory = TableDirectory.at(base_uri, storage_options)
+        drop_table(directory, ignore_not_found=bool(ignore_not_found))
 
     @property
     def lance_schema(self) -> LanceSchema:

@@ -98,7 +98,7 @@ class DatasetDelta:
     def _find_deleted(self) -> RowIds:
         if not self.begin_version:
             return np.zeros(0, np.uint64)
-        manifest = load_version(self.end.store, self.end.root, self.begin_version)
+        manifest = load_version(self.end.directory, self.begin_version)
         begin = dataclasses.replace(self.end, manifest=manifest)
         return np.setdiff1d(_ids_beyond(begin, self.end), _ids_beyond(self.end, begin), assume_unique=True)
 

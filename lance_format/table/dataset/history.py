@@ -130,7 +130,7 @@ class DatasetHistory(OpenTable):
             delete_rate_limit=delete_rate_limit,
         )
         table = self._table
-        return clean_up(table.store, table.root, table.manifest.branch, table.manifest.version, policy)
+        return clean_up(table.directory, table.manifest.branch, table.manifest.version, policy)
 
     def begin_cleanup(
         self,
@@ -209,7 +209,7 @@ class DatasetHistory(OpenTable):
         )
         table = self._table
         limit = max_files if include_files else 0
-        return explain_cleanup(table.store, table.root, table.manifest.branch, table.manifest.version, policy, limit)
+        return explain_cleanup(table.directory, table.manifest.branch, table.manifest.version, policy, limit)
 
     def all_files(self) -> pa.RecordBatchReader:
         """List all files below the directory of the table, or of its branch.
@@ -249,7 +249,7 @@ class DatasetHistory(OpenTable):
 
         The table must not be in use by others. Call it again to complete an interrupted call.
         """
-        migrate_manifest_names(self._table.store, self._table.root)
+        migrate_manifest_names(self._table.directory)
 
     def validate(self) -> None:
         """Check that the files of this version exist and agree with its manifest. Values are not read.

@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
-from lance_format.object_store import absolute_uri, resolve
+from lance_format.object_store import absolute_uri
 from lance_format.table.changes.columns.metadata import as_update, check_schema_metadata
 from lance_format.table.changes.write.plan import check_data_files
 from lance_format.table.dataset.schema import LanceSchema, schema_of
 from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction import operations
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.transaction.operations.update_config import MapUpdate
@@ -256,24 +257,24 @@ def commit_operation(
         raise InvalidInputError(f"operation is {wanted!r}; one of LanceOperation is needed")
     if given is not None and (read_version is not None or properties):
         raise InvalidInputError("read_version and properties are those of the transaction; leave the arguments out")
-    store, root = resolve(uri, storage_options)
-    history = load_history(store, root)
+    directory = TableDirectory.at(uri, storage_options)
+    history = load_history(directory)
     if not history.names and not isinstance(wanted, operations.Overwrite):
-        raise DatasetNotFoundError(f"there is no Lance table at {root} to {wanted.name}")
+        raise DatasetNotFoundError(f"there is no Lance table at {directory} to {wanted.name}")
     if given is None and read_version is None:
         if not isinstance(wanted, operations.Overwrite | operations.Restore):
             raise InvalidInputError(f"read_version is needed to commit the operation {wanted.name}")
         read_version = history.latest
     if isinstance(wanted, operations.Overwrite) and enable_stable_row_ids is not None and not history.names:
         wanted = dataclasses.replace(wanted, stable_row_ids=enable_stable_row_ids)
-    check_data_files(store, root, wanted.added_fragments)
+    check_data_files(directory, wanted.added_fragments)
     planned = given or Transaction(read_version or 0, wanted, transaction_properties=dict(properties or {}))
     transaction = dataclasses.replace(planned, operation=wanted)
     if detached:
-        manifest = commit_detached(store, root, transaction)
+        manifest = commit_detached(directory, transaction)
     else:
-        manifest = commit(store, root, transaction, RetryPolicy(max_attempts=max_retries + 1))
-    return TableVersion(absolute_uri(os.fspath(uri)), store, root, manifest, dict(storage_options or {}))
+        manifest = commit(directory, transaction, RetryPolicy(max_attempts=max_retries + 1))
+    return TableVersion(absolute_uri(os.fspath(uri)), directory, manifest, dict(storage_options or {}))
 
 
 def join_appends(transactions: Sequence[Transaction]) -> Transaction:

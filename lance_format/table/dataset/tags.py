@@ -37,7 +37,7 @@ class Tags:
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe all tags by name: `branch`, `version`, `created_at`, `updated_at`, `manifest_size`, `metadata`."""
         table = self._table
-        return {name: tag.describe() for name, tag in list_tags(table.store, main_of(table)).items()}
+        return {name: tag.describe() for name, tag in list_tags(main_of(table)).items()}
 
     def list_ordered(self, order: str | None = None) -> OrderedRefs:
         """Describe all tags by version, latest first, or last if `order` is "asc"; see `list`."""
@@ -75,11 +75,11 @@ class Tags:
         check_tag_name(tag)
         created = now()
         made = _name_version(table, reference, Tag(None, 0, 0, created, created))
-        create_ref(table.store, main_of(table), tag, made)
+        create_ref(main_of(table), tag, made)
         try:
             _check_exists(table, made)
         except LanceError:
-            delete_ref(table.store, main_of(table), tag, made)
+            delete_ref(main_of(table), tag, made)
             raise
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
@@ -93,17 +93,17 @@ class Tags:
         table = self._table
         before = self._load(tag)
         moved = _name_version(table, reference, dataclasses.replace(before, updated_at=now()))
-        replace_ref(table.store, main_of(table), tag, moved)
+        replace_ref(main_of(table), tag, moved)
         try:
             _check_exists(table, moved)
         except LanceError:
-            replace_ref(table.store, main_of(table), tag, before)
+            replace_ref(main_of(table), tag, before)
             raise
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a tag."""
         kept = dataclasses.replace(self._load(tag), metadata=check_metadata(metadata))
-        replace_ref(self._table.store, main_of(self._table), tag, kept)
+        replace_ref(main_of(self._table), tag, kept)
 
     def delete(self, tag: str) -> None:
         """Delete a tag. Its version remains until a cleanup.
@@ -113,7 +113,7 @@ class Tags:
         VersionNotFoundError
             If there is no such tag.
         """
-        delete_ref(self._table.store, main_of(self._table), tag, self._load(tag))
+        delete_ref(main_of(self._table), tag, self._load(tag))
 
     @property
     def _table(self) -> TableVersion:
@@ -121,7 +121,7 @@ class Tags:
 
     def _load(self, tag: str) -> Tag:
         resolve_reference(self._table, check_tag_name(tag))  # Raises an error that lists the tags.
-        found = load_tag(self._table.store, main_of(self._table), tag)
+        found = load_tag(main_of(self._table), tag)
         if found is None:
             raise VersionNotFoundError(f"the tag {tag!r} was deleted by another writer")
         return found

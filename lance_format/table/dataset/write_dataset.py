@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.arguments import checked
-from lance_format.object_store import absolute_uri, resolve
+from lance_format.object_store import absolute_uri
 from lance_format.table.changes.write.options import WriteOptions
 from lance_format.table.changes.write.run import write_data
 from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.table.versions.table_version import TableVersion
@@ -96,6 +97,6 @@ transaction_properties, auto_cleanup_options, **tuning
         ),
         progress,
     )
-    store, root = resolve(uri, storage_options)
-    table = TableVersion(absolute_uri(os.fspath(uri)), store, root, made, dict(storage_options or {}))
+    directory = TableDirectory.at(uri, storage_options)
+    table = TableVersion(absolute_uri(os.fspath(uri)), directory, made, dict(storage_options or {}))
     return LanceDataset(os.fspath(uri), table)

@@ -241,20 +241,6 @@ _DELETION_TYPES = {
 _DELETION_TYPE_NUMBERS = {file_type: number for number, file_type in _DELETION_TYPES.items()}
 
 
-def place_of(file: DataFile | DeletionFile | None, root: str, bases: Mapping[int, str]) -> str:
-    """Return the path in the store of the directory that a file's path is relative to.
-
-    Parameters
-    ----------
-    file : DataFile or DeletionFile, optional
-    root : str
-        The path of the table in the store.
-    bases : mapping of int to str
-        See `Manifest.bases`.
-    """
-    return root if file is None or file.base_id is None else bases[file.base_id]
-
-
 def parse_data_file(message: table_pb2.DataFile, where: str) -> DataFile:
     """Build a data file from its protobuf; see `parse_fragment`."""
     check_segment(message.path, f"a data file of {where}")

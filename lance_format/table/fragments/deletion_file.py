@@ -16,10 +16,11 @@ import pyroaring
 
 from lance_format.arrow_ipc import read_file
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectNotFoundError
 from lance_format.row_numbers import from_bitmap, to_bitmap
 from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.table_directory import TableDirectory
 
 RowOffsets = npt.NDArray[np.int64]
 
@@ -28,14 +29,12 @@ _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _NO_ROWS: RowOffsets = np.zeros(0, dtype=np.int64)
 
 
-def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata, physical_rows: int) -> RowOffsets:
+def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, physical_rows: int) -> RowOffsets:
     """Read which rows of a fragment are deleted.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        Where in the store the deletion file lies; usually the path of the table.
+    directory : TableDirectory
     fragment : FragmentMetadata
     physical_rows : int
         How many rows the fragment's files have.
@@ -55,9 +54,9 @@ def read_deleted_rows(store: ObjectStore, root: str, fragment: FragmentMetadata,
     deletion = fragment.deletion_file
     if deletion is None:
         return _NO_ROWS
-    path = f"{root}/{deletion.path(fragment.id)}"
+    path = directory.path(deletion.path(fragment.id))
     try:
-        content = store.read(path, _max_bytes(physical_rows))
+        content = directory.store.read(path, _max_bytes(physical_rows))
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
             f"the deletion file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
@@ -108,8 +107,7 @@ _PARSERS: dict[DeletionFileType, Callable[[bytes, str, int], RowOffsets]] = {
 
 
 def write_deleted_rows(
-    store: ObjectStore,
-    root: str,
+    directory: TableDirectory,
     fragment: FragmentMetadata,
     rows: RowOffsets,
     *,
@@ -120,9 +118,7 @@ def write_deleted_rows(
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     fragment : FragmentMetadata
     rows : int64 array
         Offsets in the fragment, ascending and distinct; at least one.
@@ -133,8 +129,8 @@ def write_deleted_rows(
     """
     file_type, content = _serialize(rows)
     deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)
-    paths.append(f"{root}/{deletion.path(fragment.id)}")
-    store.put_if_absent(paths[-1], content)
+    paths.append(directory.path(deletion.path(fragment.id)))
+    directory.store.put_if_absent(paths[-1], content)
     return deletion
 
 

@@ -17,9 +17,10 @@ from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.expressions import Path
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
-from lance_format.object_store import ObjectNotFoundError, ReadableStore
+from lance_format.object_store import CountedStore, ObjectNotFoundError, ReadableStore, ReadCounter
 from lance_format.table.format.file_entries import DataFile
-from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 
 _Stream = Generator[pa.RecordBatch, None, None]
@@ -30,21 +31,26 @@ class FragmentFiles:
 
     Parameters
     ----------
-    store : ReadableStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     fragment : FragmentMetadata
     cache : SearchCache
         Of the table.
     bases : mapping of int to str
         See `Manifest.bases`.
+    counter : ReadCounter, optional
+        Counts what is read.
     """
 
     def __init__(
-        self, store: ReadableStore, root: str, fragment: FragmentMetadata, cache: SearchCache, bases: Mapping[int, str]
+        self,
+        directory: TableDirectory,
+        fragment: FragmentMetadata,
+        cache: SearchCache,
+        bases: Mapping[int, str],
+        counter: ReadCounter | None = None,
     ) -> None:
-        self._store = store
-        self._root = root
+        self._store: ReadableStore = directory.store if counter is None else CountedStore(directory.store, counter)
+        self._directory = directory
         self._fragment = fragment
         self._cache = cache
         self._bases = bases
@@ -180,7 +186,7 @@ class FragmentFiles:
 
     def _open_file(self, file: DataFile) -> FileReader:
         fragment = self._fragment
-        path = f"{place_of(file, self._root, self._bases)}/{file.relative_path}"
+        path = self._directory.holding(file, self._bases).path(file.relative_path)
         try:
             source = self._store.open_reader(path, file.file_size_bytes or None)
         except ObjectNotFoundError as error:

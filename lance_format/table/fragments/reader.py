@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
-from lance_format.object_store import CountedStore, ObjectStore, ReadCounter
-from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.object_store import ReadCounter
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows
 from lance_format.table.fragments.open_files import FragmentFiles, empty_columns_batch
 
@@ -28,9 +29,7 @@ class FragmentReader:
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     fragment : FragmentMetadata
     schema : Schema
         The columns, in output order.
@@ -42,8 +41,7 @@ class FragmentReader:
         What has been found out about the fragment, for those who scan it.
     """
 
-    store: ObjectStore
-    root: str
+    directory: TableDirectory
     fragment: FragmentMetadata
     schema: Schema
     cache: SearchCache
@@ -77,16 +75,15 @@ class FragmentReader:
         if deletion is None:
             return np.zeros(0, dtype=np.int64)
         if "deleted_rows" not in self.memory:
-            place = place_of(deletion, self.root, self.bases)
-            found = read_deleted_rows(self.store, place, self.fragment, self.physical_rows())
+            holding = self.directory.holding(deletion, self.bases)
+            found = read_deleted_rows(holding, self.fragment, self.physical_rows())
             self.memory["deleted_rows"] = found
         rows: RowOffsets = self.memory["deleted_rows"]
         return rows
 
     def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
         """Return the data files, which are opened on demand; a counter can measure their reads."""
-        store = self.store if counter is None else CountedStore(self.store, counter)
-        return FragmentFiles(store, self.root, self.fragment, self.cache, self.bases)
+        return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter)
 
     def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.

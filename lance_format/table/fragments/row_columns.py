@@ -160,9 +160,9 @@ def _bytes_of(stored: RowSequence, scan: FragmentReader) -> bytes:
     """Return a serialized sequence, stored in the manifest or in a file of the table."""
     if isinstance(stored, bytes):
         return stored
-    path = f"{scan.root}/{stored.path}"
+    path = scan.directory.path(stored.path)
     try:
-        source = scan.store.open_reader(path)
+        source = scan.directory.store.open_reader(path)
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(f"the file {path} with row ids of fragment {scan.fragment.id} is missing") from error
     try:

@@ -13,11 +13,11 @@ from lance_format.byte_io import RangeWriter
 from lance_format.datatypes import Schema
 from lance_format.errors import StorageError
 from lance_format.file import FileWriter
-from lance_format.object_store import ObjectStore
 from lance_format.table.batches.fitting import conform
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.layout import DATA_DIRECTORY, is_data_file_of, new_data_file_name
+from lance_format.table.format.layout import is_data_file_of, new_data_file_name
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_format.version import FileVersion
 
@@ -71,9 +71,7 @@ class FragmentWriter:
 
     Parameters
     ----------
-    store : ObjectStore
-    directory : str
-        Where data files go.
+    directory : TableDirectory
     schema : Schema
     options : DataFileOptions
     job : str
@@ -86,8 +84,7 @@ class FragmentWriter:
 
     def __init__(
         self,
-        store: ObjectStore,
-        directory: str,
+        directory: TableDirectory,
         schema: Schema,
         options: DataFileOptions,
         *,
@@ -95,7 +92,6 @@ class FragmentWriter:
         fragment_id: int = 0,
         progress: FragmentWriteProgress | None = None,
     ) -> None:
-        self._store = store
         self._directory = directory
         self._schema = schema
         self._arrow_schema = schema.to_storage()
@@ -151,7 +147,7 @@ class FragmentWriter:
                 sink.abort()
         for path in self._paths:
             with contextlib.suppress(StorageError):
-                self._store.delete(path)
+                self._directory.store.delete(path)
 
     def _piece_rows(self, batch: pa.RecordBatch) -> int:
         row_bytes = max(int(batch.nbytes) // max(int(batch.num_rows), 1), 1)
@@ -159,8 +155,8 @@ class FragmentWriter:
 
     def _start_file(self) -> tuple[str, RangeWriter, FileWriter]:
         name = new_data_file_name(self._job)
-        path = f"{self._directory}/{name}"
-        sink = self._store.open_writer(path)
+        path = f"{self._directory.data}/{name}"
+        sink = self._directory.store.open_writer(path)
         self._paths.append(path)
         try:
             writer = self._options.open_writer(sink, self._schema)
@@ -185,19 +181,17 @@ class FragmentWriter:
         self._progress.complete(self._fragments[-1])
 
 
-def list_data_files(store: ObjectStore, root: str, job: str) -> list[str]:
+def list_data_files(directory: TableDirectory, job: str) -> list[str]:
     """Return the paths of the data files of a write, finished or not.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     job : str
         The uuid of the write.
     """
-    directory = f"{root}/{DATA_DIRECTORY}"
-    return [f"{directory}/{name}" for name in sorted(store.list_names(directory)) if is_data_file_of(name, job)]
+    names = sorted(directory.store.list_names(directory.data))
+    return [f"{directory.data}/{name}" for name in names if is_data_file_of(name, job)]
 
 
 class NullSink:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from lance_format.datatypes import Field
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.format.layout import INDICES_DIRECTORY
 from lance_format.table.indices.zone_map import NullRows, Zones
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, write_zone_map
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones, new_index, open_zone_map
@@ -120,7 +119,7 @@ def write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, p
     part : IndexPart
     """
     table, identity = draft.table, uuids.uuid4()
-    path = f"{table.root}/{INDICES_DIRECTORY}/{identity}/{ZONE_MAP_FILE}"
+    path = f"{table.directory.index(str(identity))}/{ZONE_MAP_FILE}"
     draft.paths.append(path)
     zones = part.zones
     if part.null_rows is None:

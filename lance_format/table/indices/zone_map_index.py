@@ -23,7 +23,6 @@ from lance_format.object_store import ObjectNotFoundError
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import IndexMetadata, parse_index
-from lance_format.table.format.layout import INDICES_DIRECTORY
 from lance_format.table.indices.zone_map import Zones, fragments_in_order
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
 from lance_format.table.versions.table_version import TableVersion
@@ -182,8 +181,8 @@ def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.Data
 
 def index_path(table: TableVersion, index: IndexMetadata) -> str:
     """Return where in the store the file of a part of an index is."""
-    place = table.root if index.base_id is None else table.manifest.bases[index.base_id]
-    return f"{place}/{INDICES_DIRECTORY}/{index.uuid}/{ZONE_MAP_FILE}"
+    directory = table.directory.holding(index, table.manifest.bases)
+    return f"{directory.index(index.uuid)}/{ZONE_MAP_FILE}"
 
 
 def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> LoadedZones | None:

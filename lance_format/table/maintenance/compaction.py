@@ -265,8 +265,8 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
             used: set[str] = set()
             for version in history.names:
                 if version > self.read_version:
-                    used.update(named_files(history.load(version), table.root))
-            for path in list_data_files(table.store, table.root, self.uuid):
+                    used.update(named_files(history.load(version), table.directory))
+            for path in list_data_files(table.directory, self.uuid):
                 if path not in used:
                     table.store.delete(path)
 
@@ -323,7 +323,7 @@ def commit_rewrites(table: TableVersion, results: Sequence[RewriteResult]) -> Ta
         return table
     operation, identity = _rewrite_of(results)
     transaction = Transaction(results[0].read_version, operation, identity)
-    return dataclasses.replace(table, manifest=commit(table.store, table.root, transaction))
+    return dataclasses.replace(table, manifest=commit(table.directory, transaction))
 
 
 def _number(fragments: Sequence[FragmentMetadata]) -> int:

@@ -14,7 +14,6 @@ from lance_format.object_store import (
     ObjectNotFoundError,
     ObjectStore,
     read_chunks,
-    resolve,
     write_chunks,
 )
 from lance_format.table.format.file_entries import ExternalFile
@@ -22,6 +21,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.layout import is_detached, transaction_name
 from lance_format.table.format.manifest import Manifest, make_successor
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.file_inventory import DATA_FILE, TRANSACTION_FILE, list_named_files
 from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, check_out
@@ -63,21 +63,21 @@ def deep_clone(
     if is_detached(source.manifest.version):
         raise InvalidInputError(f"version {source.manifest.version} is detached, and cannot be cloned")
     _check_row_ids(source.manifest)
-    store, root = resolve(target, storage_options)
-    store.check_writable(root)
-    if load_history(store, root).names:
-        raise DatasetExistsError(f"the table {root} exists; choose another path for the clone")
+    directory = TableDirectory.at(target, storage_options)
+    directory.store.check_writable(directory.root)
+    if load_history(directory).names:
+        raise DatasetExistsError(f"the table {directory} exists; choose another path for the clone")
     for place, path in _files(source):
-        _copy(source.store, f"{place}/{path}", store, f"{root}/{path}")
+        _copy(source.store, f"{place}/{path}", directory.store, directory.path(path))
     try:
-        create_first_version(store, root, _first_manifest(source))
+        create_first_version(directory, _first_manifest(source))
     except ObjectExistsError as error:
-        raise DatasetExistsError(f"another writer has created the table {root} concurrently") from error
+        raise DatasetExistsError(f"another writer has created the table {directory} concurrently") from error
 
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
     """Yield the directories of the files of a version, and the paths that they have there, and in a table."""
-    for place, path, kind in list_named_files(source.manifest, source.root, source.store):
+    for place, path, kind in list_named_files(source.manifest, source.directory):
         if kind != TRANSACTION_FILE:
             yield place, path
         if kind == DATA_FILE:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError
-from lance_format.object_store import ObjectStore
-from lance_format.table.format.layout import VERSIONS_DIRECTORY
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import load_history
 
 
-def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False) -> None:
+def drop_table(directory: TableDirectory, *, ignore_not_found: bool = False) -> None:
     """Delete a table: its versions, branches and tags, and all other files below its directory.
 
     Manifests are deleted last, the latest one at the end, so that an interrupted call can be repeated. The table must
@@ -16,8 +15,7 @@ def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False)
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
+    directory : TableDirectory
     ignore_not_found : bool
         Whether to return silently if the directory does not exist.
 
@@ -30,10 +28,11 @@ def drop_table(store: ObjectStore, root: str, *, ignore_not_found: bool = False)
     CorruptFileError, NotSupportedError
         If the latest version cannot be read, so that it may not be a table.
     """
-    history = load_history(store, root)
+    store, root = directory.store, directory.root
+    history = load_history(directory)
     if not history.names:
         is_empty = next(store.list_tree(root), None) is None
-        if is_empty and not store.absent_directories(f"{root}/{VERSIONS_DIRECTORY}"):  # A drop was interrupted here.
+        if is_empty and not store.absent_directories(directory.versions):  # A drop was interrupted here.
             store.remove_empty_tree(root)
             return
         if is_empty and ignore_not_found:

@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from lance_format.errors import VersionNotFoundError
-from lance_format.object_store import ObjectStore
-from lance_format.table.format.fragment import place_of
-from lance_format.table.format.layout import INDICES_DIRECTORY, TRANSACTIONS_DIRECTORY
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.table_version import TableVersion
 
 Progress = Callable[[int, int | None], object]
@@ -43,10 +41,10 @@ _NAMED = pa.schema(
 
 def list_all_files(table: TableVersion) -> pa.RecordBatchReader:
     """List all files below the directory of a table; see `LanceDataset.all_files`."""
-    root = table.root
+    directory = table.directory
     rows = (
-        (root, info.path[len(root) + 1 :], info.size_bytes, int(info.modified * 1e6))
-        for info in table.store.list_tree(root)
+        (directory.root, directory.relative(info.path), info.size_bytes, int(info.modified * 1e6))
+        for info in directory.store.list_tree(directory.root)
     )
     return _stream(rows, _FOUND)
 
@@ -63,44 +61,44 @@ def _tracked(table: TableVersion, min_version: int, progress: Progress | None) -
     for count, version in enumerate(versions, start=1):
         with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
             manifest = history.load(version)
-            path = history.manifest_path(version)[len(table.root) + 1 :]
+            path = table.directory.relative(history.manifest_path(version))
             yield version, table.root, path, "manifest"
-            for place, path, kind in list_named_files(manifest, table.root, table.store, known):
+            for place, path, kind in list_named_files(manifest, table.directory, known):
                 yield version, place, path, kind
         if progress is not None:
             progress(count, len(versions))
 
 
 def list_named_files(
-    manifest: Manifest, root: str, store: ObjectStore, known: dict[str, list[str]] | None = None
+    manifest: Manifest, directory: TableDirectory, known: dict[str, list[str]] | None = None
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the directories, the relative paths and the kinds of the files that a version names.
 
     Parameters
     ----------
     manifest : Manifest
-    root : str
-        The path of the table, or of its branch, in the store.
-    store : ObjectStore
+    directory : TableDirectory
+        The directory of the table, or of its branch.
     known : dict of str to list of str, optional
         Listed files of indices by directory. New listings are added.
     """
     known = {} if known is None else known
     if manifest.transaction_file:
-        yield root, f"{TRANSACTIONS_DIRECTORY}/{manifest.transaction_file}", TRANSACTION_FILE
+        path = directory.transaction(manifest.transaction_file)
+        yield directory.root, directory.relative(path), TRANSACTION_FILE
     for fragment in manifest.fragments:
         for file in fragment.stored_files():
-            yield place_of(file, root, manifest.bases), file.relative_path, DATA_FILE
+            yield directory.holding(file, manifest.bases).root, file.relative_path, DATA_FILE
         deletion = fragment.deletion_file
         if deletion is not None:
-            yield place_of(deletion, root, manifest.bases), deletion.path(fragment.id), "deletion file"
+            yield directory.holding(deletion, manifest.bases).root, deletion.path(fragment.id), "deletion file"
     for index in manifest.indices:
-        place = root if index.base_id is None else manifest.bases[index.base_id]
-        directory = f"{place}/{INDICES_DIRECTORY}/{index.uuid}"
-        if directory not in known:
-            known[directory] = [info.path[len(place) + 1 :] for info in store.list_tree(directory)]
-        for path in known[directory]:
-            yield place, path, "index file"
+        holding = directory.holding(index, manifest.bases)
+        files = holding.index(index.uuid)
+        if files not in known:
+            known[files] = [holding.relative(info.path) for info in holding.store.list_tree(files)]
+        for path in known[files]:
+            yield holding.root, path, "index file"
 
 
 def _stream(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.RecordBatchReader:

@@ -39,7 +39,7 @@ def with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentRe
 def _ids(scan: FragmentReader) -> RowIdSequence:
     ids = row_ids_of(scan)
     if ids is None:
-        raise CorruptFileError(f"fragment {scan.fragment.id} of {scan.root} has no row ids, as its table promises")
+        raise CorruptFileError(f"fragment {scan.fragment.id} of {scan.directory} has no row ids, as its table promises")
     return ids
 
 

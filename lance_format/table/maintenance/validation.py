@@ -9,7 +9,7 @@ import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError
-from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import created_at_of, last_updated_at_of, row_ids_of
 from lance_format.table.row_ids.index import RowIdIndex
@@ -69,7 +69,7 @@ def _check_fields(table: TableVersion, fragment: FragmentMetadata) -> None:
 
 def _check_sizes(table: TableVersion, fragment: FragmentMetadata) -> None:
     for file in fragment.files:
-        path = f"{place_of(file, table.root, table.manifest.bases)}/{file.relative_path}"
+        path = table.directory.holding(file, table.manifest.bases).path(file.relative_path)
         try:
             size = table.store.size(path)
         except ObjectNotFoundError as error:

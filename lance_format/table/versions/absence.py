@@ -6,8 +6,7 @@ import contextlib
 import itertools
 
 from lance_format.errors import StorageError
-from lance_format.object_store import ObjectStore
-from lance_format.table.format.layout import VERSIONS_DIRECTORY
+from lance_format.table.format.table_directory import TableDirectory
 
 _MAX_FILES = 200
 """The error is not worth a longer listing."""
@@ -22,13 +21,12 @@ _BY_ENDING = {
 }
 
 
-def describe_absence(store: ObjectStore, root: str) -> str:
+def describe_absence(directory: TableDirectory) -> str:
     """Describe what a directory without a table holds, and what to do.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
+    directory : TableDirectory
         A directory without a version of a table, or one that does not exist.
 
     Returns
@@ -36,12 +34,13 @@ def describe_absence(store: ObjectStore, root: str) -> str:
     str
         A sentence of the form `there is no Lance table at …; …`.
     """
-    paths: list[str] = []
+    root, paths = directory.root, list[str]()
     with contextlib.suppress(StorageError):  # What is missing is clear without it.
-        paths.extend(f"/{info.path.removeprefix(root)}" for info in itertools.islice(store.list_tree(root), _MAX_FILES))
+        listed = directory.store.list_tree(root)
+        paths.extend(f"/{info.path.removeprefix(root)}" for info in itertools.islice(listed, _MAX_FILES))
     missing = f"there is no Lance table at {root}"
     for path in paths:
-        nested, found, _ = path.partition(f"/{VERSIONS_DIRECTORY}/")
+        nested, found, _ = path.partition(f"/{directory.relative(directory.versions)}/")
         if found:
             return f"{missing}, but there is one at {root}/{nested.strip('/')}; give the path of a table"
     for mark, kind in _BY_PART.items():

@@ -22,18 +22,18 @@ from lance_format.errors import (
     NotSupportedError,
     StorageError,
 )
-from lance_format.object_store import ObjectExistsError, ObjectStore
+from lance_format.object_store import ObjectExistsError
 from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.layout import (
-    TRANSACTIONS_DIRECTORY,
     branch_location,
     main_location,
     transaction_name,
 )
 from lance_format.table.format.manifest import Manifest, make_successor, serialize_manifest
 from lance_format.table.format.ref_names import check_new_branch_name
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.versions.first_version import create_first_version
@@ -72,55 +72,57 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
         If the table needs a feature that is not supported.
     """
     check_new_branch_name(name)
-    store, main = table.store, main_of(table)
+    main = main_of(table)
     parent, version = resolve_reference(table, reference)
     history = load_branch_history(table, parent)
     source = history.load(history.latest if version is None else version)
     source.check_writable(f"the table {history.root}")
-    root = branch_location(main, name)
-    left_over, exists = load_branch(store, main, name), bool(load_history(store, root).names)
+    directory = main.branch(name)
+    left_over, exists = load_branch(main, name), bool(load_history(directory).names)
     if exists and left_over is None:
-        raise InvalidInputError(f"{root} holds the versions of another branch; delete it first, or choose another name")
+        raise InvalidInputError(
+            f"{directory} holds the versions of another branch; delete it first, or choose another name"
+        )
     identity = str(uuid.uuid4())
-    started = _describe_start(store, main, parent, source.version, store.size(history.manifest_path(source.version)))
+    started = _describe_start(main, parent, source.version, main.store.size(history.manifest_path(source.version)))
     # The writer that named a branch without a version has died, or will find that the name is no longer its own.
-    (create_ref if exists or left_over is None else replace_ref)(store, main, name, started)
+    (create_ref if exists or left_over is None else replace_ref)(main, name, started)
     try:
         load_branch_history(table, parent).load(source.version)
         main_uri = main_location(table.uri, table.manifest.branch)
         first = _first_manifest(source, name, parent, branch_location(main_uri, parent), history.root, identity)
-        create_first_version(store, root, first)
-        _check_own(store, main, name, started, first)
+        create_first_version(directory, first)
+        _check_own(main, name, started, first)
     except CommitStateUnknownError:
         raise
     except LanceError as error:
         with contextlib.suppress(StorageError):
-            delete_ref(store, main, name, started)
-        _remove_directories(store, main, root)
+            delete_ref(main, name, started)
+        _remove_directories(main, directory)
         if isinstance(error, ObjectExistsError):
             raise InvalidInputError(_taken(main, name)) from error
         raise
-    return dataclasses.replace(table, uri=branch_location(main_uri, name), root=root, manifest=first)
+    return dataclasses.replace(table, uri=branch_location(main_uri, name), directory=directory, manifest=first)
 
 
-def _check_own(store: ObjectStore, main: str, name: str, started: Branch, first: Manifest) -> None:
+def _check_own(main: TableDirectory, name: str, started: Branch, first: Manifest) -> None:
     """Check that a branch still has the name file from before its first version; remove that version otherwise."""
     found: Branch | None = started
     with contextlib.suppress(StorageError):
-        found = load_branch(store, main, name)
+        found = load_branch(main, name)
     if found is None or found.identifier != started.identifier:
-        root = branch_location(main, name)
-        store.delete_exact(load_history(store, root).manifest_path(first.version), serialize_manifest(first))
-        store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{first.transaction_file}")
+        directory = main.branch(name)
+        main.store.delete_exact(load_history(directory).manifest_path(first.version), serialize_manifest(first))
+        main.store.delete(directory.transaction(first.transaction_file))
         raise InvalidInputError(_taken(main, name))
 
 
-def _taken(main: str, name: str) -> str:
+def _taken(main: TableDirectory, name: str) -> str:
     return f"another writer makes the branch {name!r} of {main} at the same time; choose another name"
 
 
-def _describe_start(store: ObjectStore, main: str, parent: str | None, version: int, manifest_size: int) -> Branch:
-    grown_from = None if parent is None else load_branch(store, main, parent)
+def _describe_start(main: TableDirectory, parent: str | None, version: int, manifest_size: int) -> Branch:
+    grown_from = None if parent is None else load_branch(main, parent)
     ancestors = () if grown_from is None else grown_from.identifier
     return Branch(parent, version, (*ancestors, (version, uuid.uuid4().hex)), int(time.time()), manifest_size)
 
@@ -171,7 +173,7 @@ def _lying_in(file: F, base_id: int) -> F:
     return dataclasses.replace(file, base_id=base_id) if file.base_id is None else file
 
 
-def delete_branch(store: ObjectStore, main: str, name: str) -> None:
+def delete_branch(main: TableDirectory, name: str) -> None:
     """Delete all files of a branch, except those of branches within its directory.
 
     Manifests are deleted first, oldest first, so that no visible version lacks files. The file that names the branch is
@@ -179,25 +181,26 @@ def delete_branch(store: ObjectStore, main: str, name: str) -> None:
 
     Parameters
     ----------
-    store : ObjectStore
-    main : str
-        The path of the main branch in the store.
+    main : TableDirectory
+        The directory of the main branch.
     name : str
     """
-    root = branch_location(main, name)
-    found, history = load_branch(store, main, name), load_history(store, root)
+    directory = main.branch(name)
+    found, history = load_branch(main, name), load_history(directory)
     manifests = [history.manifest_path(version) for version in sorted(history.names)]
-    roots = branch_roots(store, main) | {root}
+    store, root = directory.store, directory.root
+    roots = branch_roots(main) | {root}
     paths = [info.path for info in store.list_tree(root) if owner_of(info.path, roots) == root]
     for path in (*manifests, *sorted(set(paths) - set(manifests))):
         store.delete(path)
-    _remove_directories(store, main, root)
+    _remove_directories(main, directory)
     if found is not None:
-        delete_ref(store, main, name, found)
+        delete_ref(main, name, found)
 
 
-def _remove_directories(store: ObjectStore, main: str, root: str) -> None:
+def _remove_directories(main: TableDirectory, directory: TableDirectory) -> None:
     """Remove the empty directories from that of a branch up to that of the main branch."""
+    store, root = directory.store, directory.root
     store.remove_empty_tree(root)
-    while len(root := root.rpartition("/")[0]) > len(main):
+    while len(root := root.rpartition("/")[0]) > len(main.root):
         store.remove_if_empty([root])

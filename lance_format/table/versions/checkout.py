@@ -7,9 +7,9 @@ import datetime
 from typing import Any
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError, VersionNotFoundError
-from lance_format.object_store import ObjectStore
 from lance_format.table.format.layout import branch_location, main_location
 from lance_format.table.format.ref_names import MAIN, check_branch_name
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import History, load_history
 from lance_format.table.versions.refs import Branch, list_branches, list_tags, load_branch, load_tag
 from lance_format.table.versions.table_version import TableVersion
@@ -21,9 +21,9 @@ A branch that is None or "main" is the main one; a version that is None is the l
 """
 
 
-def main_of(table: TableVersion) -> str:
-    """Return the path of a table's main branch in the store."""
-    return main_location(table.root, table.manifest.branch)
+def main_of(table: TableVersion) -> TableDirectory:
+    """Return the directory of a table's main branch."""
+    return table.directory.main(table.manifest.branch)
 
 
 def resolve_reference(table: TableVersion, reference: Reference | None) -> tuple[str | None, int | None]:
@@ -47,9 +47,9 @@ def resolve_reference(table: TableVersion, reference: Reference | None) -> tuple
         return table.manifest.branch, table.manifest.version
     if isinstance(reference, str):
         main = main_of(table)
-        tag = load_tag(table.store, main, reference)
+        tag = load_tag(main, reference)
         if tag is None:
-            names = _shown(list(list_tags(table.store, main)))
+            names = _shown(list(list_tags(main)))
             raise VersionNotFoundError(f"the table {main} has no tag {reference!r}; {names}")
         return tag.branch, tag.version
     if isinstance(reference, tuple) and len(reference) == 2:
@@ -71,17 +71,17 @@ def load_branch_history(table: TableVersion, branch: str | None) -> History:
     if branch == table.manifest.branch:
         return table.history()
     main = main_of(table)
-    history = load_history(table.store, branch_location(main, branch))
-    if branch is not None and (not history.names or load_branch(table.store, main, branch) is None):
-        names = _shown(list(list_whole_branches(table.store, main)))
+    history = load_history(main.branch(branch))
+    if branch is not None and (not history.names or load_branch(main, branch) is None):
+        names = _shown(list(list_whole_branches(main)))
         raise VersionNotFoundError(f"the table {main} has no branch {branch!r}; {names}")
     return history
 
 
-def list_whole_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
+def list_whole_branches(main: TableDirectory) -> dict[str, Branch]:
     """Read all branches of a table except the main one, without names that have no version (yet)."""
-    branches = list_branches(store, main)
-    return {name: branches[name] for name in branches if load_history(store, branch_location(main, name)).names}
+    branches = list_branches(main)
+    return {name: branches[name] for name in branches if load_history(main.branch(name)).names}
 
 
 def check_out(table: TableVersion, reference: Reference) -> TableVersion:
@@ -96,7 +96,7 @@ def check_out(table: TableVersion, reference: Reference) -> TableVersion:
     history = load_branch_history(table, branch)
     manifest = history.load(history.latest if version is None else version)
     uri = branch_location(main_location(table.uri, table.manifest.branch), branch)
-    return dataclasses.replace(table, uri=uri, root=history.root, manifest=manifest)
+    return dataclasses.replace(table, uri=uri, directory=history.directory, manifest=manifest)
 
 
 def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> TableVersion:

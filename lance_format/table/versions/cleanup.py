@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 
 from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.metadata_values import parse_unsigned
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError
 from lance_format.table.format.duration import parse_duration
-from lance_format.table.format.layout import main_location
+from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup_policy import (
     CleanupCandidateFile,
     CleanupExplanation,
@@ -34,7 +35,7 @@ from lance_format.table.versions.cleanup_policy import (
 )
 from lance_format.table.versions.garbage import GarbageFile, is_named, no_counts, remove_directories, remove_files
 from lance_format.table.versions.history import History, load_detached, load_history
-from lance_format.table.versions.named_files import branch_roots, classify, named_files, owner_of
+from lance_format.table.versions.named_files import branch_roots, named_files, owner_of
 from lance_format.table.versions.refs import list_branches, list_tags
 
 _DEFAULT_AUTOMATIC_AGE = "14days"
@@ -43,14 +44,12 @@ _MAX_VERSIONS_AT_ONCE = 64
 _MAX_BYTES_AT_ONCE = 64 << 20
 
 
-def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy) -> CleanupStats:
+def clean_up(directory: TableDirectory, branch: str | None, kept_from: int, policy: CleanupPolicy) -> CleanupStats:
     """Remove old versions of a branch, and files that no version needs.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the branch in the store.
+    directory : TableDirectory
     branch : str or None
         The name of the branch; None for the main one.
     kept_from : int
@@ -64,17 +63,17 @@ def clean_up(store: ObjectStore, root: str, branch: str | None, kept_from: int, 
     CorruptFileError, NotSupportedError
         If a version cannot be read, so that its files are unknown. Nothing is removed.
     """
-    return _Cleanup(store, root, branch, kept_from, policy).run()
+    return _Cleanup(directory, branch, kept_from, policy).run()
 
 
 def begin_cleanup(
-    store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy
+    directory: TableDirectory, branch: str | None, kept_from: int, policy: CleanupPolicy
 ) -> tuple[list[GarbageFile], CleanupStats]:
     """Remove old versions of a branch, and return the files that nothing needs since.
 
     Parameters
     ----------
-    store, root, branch, kept_from, policy
+    directory, branch, kept_from, policy
         See `clean_up`.
 
     Returns
@@ -89,19 +88,19 @@ def begin_cleanup(
     InvalidInputError, CorruptFileError, NotSupportedError
         As `clean_up` does.
     """
-    cleanup = _Cleanup(store, root, branch, kept_from, policy)
+    cleanup = _Cleanup(directory, branch, kept_from, policy)
     garbage = cleanup.remove_versions()
     return garbage, cleanup.stats
 
 
 def explain_cleanup(
-    store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy, max_files: int
+    directory: TableDirectory, branch: str | None, kept_from: int, policy: CleanupPolicy, max_files: int
 ) -> CleanupExplanation:
     """Return what `clean_up` would remove, without removing it.
 
     Parameters
     ----------
-    store, root, branch, kept_from, policy
+    directory, branch, kept_from, policy
         See `clean_up`.
     max_files : int
         Maximum number of files to name.
@@ -110,7 +109,7 @@ def explain_cleanup(
     ------
     InvalidInputError, CorruptFileError, NotSupportedError
     """
-    return _Cleanup(store, root, branch, kept_from, policy).explain(max_files)
+    return _Cleanup(directory, branch, kept_from, policy).explain(max_files)
 
 
 @dataclass(slots=True)
@@ -128,15 +127,13 @@ class _Names:
 class _Cleanup:
     """One cleanup."""
 
-    def __init__(
-        self, store: ObjectStore, root: str, branch: str | None, kept_from: int, policy: CleanupPolicy
-    ) -> None:
-        self._store = store
-        self._root = root
+    def __init__(self, directory: TableDirectory, branch: str | None, kept_from: int, policy: CleanupPolicy) -> None:
+        self._directory = directory
+        self._store = directory.store
         self._branch = branch
         self._kept_from = kept_from
         self._policy = policy
-        self._main = main_location(root, branch)
+        self._main = directory.main(branch)
         self._started = time.time()
         self._used: set[str] = set()
         self._known: set[str] = set()
@@ -151,23 +148,23 @@ class _Cleanup:
 
     def run(self) -> CleanupStats:
         garbage = self.remove_versions()
-        remove_directories(self._store, remove_files(self._store, self._root, garbage, self._counts, self._rate))
+        remove_directories(self._store, remove_files(self._directory, garbage, self._counts, self._rate))
         return self.stats
 
     def remove_versions(self) -> list[GarbageFile]:
         """Remove versions, and return the files that nothing needs since."""
-        roots = branch_roots(self._store, self._main)
-        history = load_history(self._store, self._root)
+        roots = branch_roots(self._main)
+        history = load_history(self._directory)
         old = self._inspect(history)
         self._protect_others(roots)
         garbage = list(self._garbage(roots))
         self._remove_versions(history, old)
         self._protect_news()
-        return [each for each in garbage if not is_named(each.file, self._root, self._used)]
+        return [each for each in garbage if not is_named(each.file, self._directory, self._used)]
 
     def explain(self, max_files: int) -> CleanupExplanation:
-        roots = branch_roots(self._store, self._main)
-        history = load_history(self._store, self._root)
+        roots = branch_roots(self._main)
+        history = load_history(self._directory)
         found = []
         for version in self._inspect(history):
             path = history.manifest_path(version)
@@ -188,7 +185,7 @@ class _Cleanup:
             max_files,
             [
                 CleanupReferencedBranch(name, started.parent_version)
-                for name, started in sorted(list_branches(self._store, self._main).items())
+                for name, started in sorted(list_branches(self._main).items())
                 if started.parent_branch == self._branch and started.parent_version in self._held
             ],
             [f"candidate_files truncated to {max_files} entries"] if is_cut else [],
@@ -212,13 +209,13 @@ class _Cleanup:
                 self._held.add(version)
             if wanted and version not in named.versions:
                 old.append(version)
-                self._known.update(named_files(manifest, self._root))
+                self._known.update(named_files(manifest, self._directory))
             else:
-                self._used.update(named_files(manifest, self._root))
+                self._used.update(named_files(manifest, self._directory))
         if tagged and self._policy.error_if_tagged_old_versions:
             tags = ", ".join(f"{name!r} ({version})" for version in tagged for name in named.tags[version])
             raise InvalidInputError(
-                f"versions of {self._root} to be removed have tags: {tags}; delete the tags, or pass"
+                f"versions of {self._directory} to be removed have tags: {tags}; delete the tags, or pass"
                 " error_if_tagged_old_versions=False to keep these versions. Nothing was removed"
             )
         return old
@@ -238,10 +235,10 @@ class _Cleanup:
 
     def _load_names(self) -> _Names:
         names = _Names()
-        for name, tag in list_tags(self._store, self._main).items():
+        for name, tag in list_tags(self._main).items():
             if tag.branch == self._branch:
                 names.tags.setdefault(tag.version, []).append(name)
-        for started in list_branches(self._store, self._main).values():
+        for started in list_branches(self._main).values():
             if started.parent_branch == self._branch:
                 names.branches.add(started.parent_version)
         return names
@@ -249,35 +246,40 @@ class _Cleanup:
     def _protect_others(self, roots: Iterable[str]) -> None:
         """Record the files of all versions of other branches, and of detached versions, except those read before."""
         for root in roots:
-            for path, manifest in load_detached(self._store, root, self._seen):
-                self._protect(path, manifest, root)
-            if root != self._root:
-                self._protect_history(load_history(self._store, root))
+            directory = self._directory.moved(root)
+            for path, manifest in load_detached(directory, self._seen):
+                self._protect(path, manifest, directory)
+            if directory != self._directory:
+                self._protect_history(load_history(directory))
 
     def _protect_news(self) -> None:
         """Record the files of versions committed since."""
-        self._protect_history(load_history(self._store, self._root))
-        self._protect_others(branch_roots(self._store, self._main))
+        self._protect_history(load_history(self._directory))
+        self._protect_others(branch_roots(self._main))
 
     def _protect_history(self, history: History) -> None:
         for version in history.names:
             path = history.manifest_path(version)
             if path not in self._seen:
                 with contextlib.suppress(VersionNotFoundError):  # It, or its branch, was removed since it was listed.
-                    self._protect(path, history.load(version), history.root)
+                    self._protect(path, history.load(version), history.directory)
 
-    def _protect(self, path: str, manifest: Manifest, root: str) -> None:
+    def _protect(self, path: str, manifest: Manifest, directory: TableDirectory) -> None:
         self._seen.add(path)
-        self._used.update(named_files(manifest, root))
+        self._used.update(named_files(manifest, directory))
 
     def _garbage(self, roots: frozenset[str]) -> Iterator[GarbageFile]:
         """Yield the files that may be deleted according to the versions read so far."""
         verified = self._started - _UNVERIFIED_AGE_SECONDS
-        for info in self._store.list_tree(self._root):
-            file = classify(info.path[len(self._root) + 1 :])
-            if file is None or is_named(file, self._root, self._used) or owner_of(info.path, roots) != self._root:
+        for info in self._store.list_tree(self._directory.root):
+            file = classify(self._directory.relative(info.path))
+            if (
+                file is None
+                or is_named(file, self._directory, self._used)
+                or owner_of(info.path, roots) != self._directory.root
+            ):
                 continue
-            known = f"{self._root}/{file.owner}" in self._known
+            known = self._directory.path(file.owner) in self._known
             if known or self._policy.delete_unverified or info.modified < verified:
                 yield GarbageFile(info, file, known)
 
@@ -304,7 +306,7 @@ class _Cleanup:
             path = history.manifest_path(version)
             if version in named:  # It was named since the lookup: keep or restore it.
                 self._put_back(path, content)
-                self._protect(path, parse_manifest(content, path=path, version=version), self._root)
+                self._protect(path, parse_manifest(content, path=path, version=version), self._directory)
             else:
                 self._count_version(len(content))
 
@@ -319,7 +321,7 @@ class _Cleanup:
         self._counts["bytes_removed"] += size_bytes
 
 
-def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
+def clean_up_if_due(directory: TableDirectory, committed: Manifest) -> None:
     """Clean up after a commit if the table's configuration asks for it.
 
     A failure is logged and is no error of the commit. `lance.auto_cleanup.interval` is the number of commits between
@@ -330,9 +332,7 @@ def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     committed : Manifest
         The version that the commit made.
     """
@@ -350,4 +350,4 @@ def clean_up_if_due(store: ObjectStore, root: str, committed: Manifest) -> None:
             retain_versions=kept,
             error_if_tagged_old_versions=False,
         )
-        clean_up(store, root, committed.branch, committed.version - 1, policy)
+        clean_up(directory, committed.branch, committed.version - 1, policy)

@@ -72,10 +72,10 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
         for version in history.names:
             if version > self.known_version:
                 with contextlib.suppress(VersionNotFoundError):  # Another cleanup removed it since it was listed.
-                    named.update(named_files(history.load(version), table.root))
-        garbage = [file for file in self.files if not is_named(file.file, table.root, named)]
+                    named.update(named_files(history.load(version), table.directory))
+        garbage = [file for file in self.files if not is_named(file.file, table.directory, named)]
         counts = no_counts()
-        directories = remove_files(table.store, table.root, garbage, counts, self.rate)
+        directories = remove_files(table.directory, garbage, counts, self.rate)
         return DeletedFiles(self.number, counts, frozenset(directories))
 
 
@@ -133,7 +133,7 @@ def plan_cleanup(table: TableVersion, policy: CleanupPolicy, files_per_task: int
     if isinstance(files_per_task, bool) or not isinstance(files_per_task, int) or files_per_task < 1:
         raise InvalidInputError(f"files_per_task is {files_per_task!r}; a whole number from 1 on is needed")
     version, latest = table.manifest.version, table.history().latest
-    garbage, removed = begin_cleanup(table.store, table.root, table.manifest.branch, version, policy)
+    garbage, removed = begin_cleanup(table.directory, table.manifest.branch, version, policy)
     groups = [tuple(garbage[start : start + files_per_task]) for start in range(0, len(garbage), files_per_task)]
     rate = None if policy.delete_rate_limit is None else policy.delete_rate_limit / max(len(groups), 1)
     tasks = tuple(DeleteFilesTask(version, number, group, latest, rate) for number, group in enumerate(groups))

@@ -37,10 +37,10 @@ from lance_format.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY
+from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import is_settled_as, settle
 from lance_format.table.transaction.conflicts import check_conflict, check_reuse, dropped_fields
 from lance_format.table.transaction.operations import (
@@ -92,8 +92,7 @@ Precondition: TypeAlias = Callable[[Manifest], None]
 
 
 def commit(
-    store: ObjectStore,
-    root: str,
+    directory: TableDirectory,
     transaction: Transaction,
     retry: RetryPolicy = DEFAULT_RETRY,
     precondition: Precondition | None = None,
@@ -102,9 +101,7 @@ def commit(
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     transaction : Transaction
         A transaction of an operation that this library makes. The files that it refers to are written.
     retry : RetryPolicy
@@ -125,12 +122,12 @@ def commit(
     StorageError
         If the storage failed; the transaction did not land.
     """
-    if not store.atomic_put_if_absent:
+    if not directory.store.atomic_put_if_absent:
         raise NotSupportedError(
-            f"{root}: this storage cannot create an object only if it is absent; nothing was written"
+            f"{directory}: this storage cannot create an object only if it is absent; nothing was written"
         )
-    made = _Commit(store, root, transaction, retry, precondition).run()
-    clean_up_if_due(store, root, made)
+    made = _Commit(directory, transaction, retry, precondition).run()
+    clean_up_if_due(directory, made)
     return made
 
 
@@ -145,14 +142,13 @@ class _Commit:
 
     def __init__(
         self,
-        store: ObjectStore,
-        root: str,
+        directory: TableDirectory,
         transaction: Transaction,
         retry: RetryPolicy,
         precondition: Precondition | None,
     ) -> None:
-        self._store = store
-        self._root = root
+        self._directory = directory
+        self._store = directory.store
         self._transaction = transaction
         self._retry = retry
         self._precondition = precondition
@@ -162,7 +158,7 @@ class _Commit:
         self._rebased_files: list[str] = []
         self._former_files: list[str] = []
         self._transaction_written: bytes | None = None
-        self._transaction_path = f"{root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}"
+        self._transaction_path = directory.transaction(transaction.file_name)
 
     def run(self) -> Manifest:
         try:
@@ -178,7 +174,7 @@ class _Commit:
         start = time.monotonic()
         first_attempt_seconds = 0.0
         for attempt in range(self._retry.max_attempts):
-            history = load_history(self._store, self._root)
+            history = load_history(self._directory)
             current = self._load(history, history.latest) if history.names else None
             landed = self._check_others(history, current)
             if landed is not None:
@@ -187,7 +183,7 @@ class _Commit:
             self._write_transaction(successor)
             outcome = self._create(history, successor, current)
             if outcome is _Outcome.LANDED:
-                write_hint(self._store, self._root, successor.version)
+                write_hint(self._directory, successor.version)
                 self._delete(self._former_files)
                 return successor
             # Files of other attempts are kept while it is unknown which attempt lands.
@@ -200,7 +196,7 @@ class _Commit:
                 break
             time.sleep(pause)
         raise RetryableCommitConflictError(
-            f"other writers committed to {self._root} first, {attempt + 1} times in a row; nothing was changed:"
+            f"other writers committed to {self._directory} first, {attempt + 1} times in a row; nothing was changed:"
             " run it again when fewer write at once"
         )
 
@@ -211,8 +207,8 @@ class _Commit:
         """
         if history.latest < self._checked:
             raise CommitConflictError(
-                f"{self._root} had version {self._checked} when this {self._transaction.operation.name} was planned and"
-                f" now ends with {history.latest}: the table was deleted or replaced; run it again"
+                f"{self._directory} had version {self._checked} when this {self._transaction.operation.name}"
+                f" was planned and now ends with {history.latest}: the table was deleted or replaced; run it again"
             )
         if current is None:
             return None
@@ -247,8 +243,8 @@ class _Commit:
             return None
         except CorruptFileError as error:
             raise CommitConflictError(
-                f"version {version} of {self._root}, which another writer committed concurrently, does not say what it"
-                f" changed ({error}); nothing was changed: run it again on the latest version"
+                f"version {version} of {self._directory}, which another writer committed concurrently, does not"
+                f" say what it changed ({error}); nothing was changed: run it again on the latest version"
             ) from error
 
     def _load(self, history: History, version: int) -> Manifest:
@@ -260,8 +256,8 @@ class _Commit:
     def _gone(self, version: int) -> CommitError:
         """Return the error for a missing version."""
         gone = (
-            f"a cleanup removed version {version} of {self._root} while this {self._transaction.operation.name} was"
-            " on its way, so that it cannot be told what has changed since"
+            f"a cleanup removed version {version} of {self._directory} while this"
+            " {self._transaction.operation.name} was on its way, so that it cannot be told what has changed since"
         )
         if self._num_absent:
             return CommitStateUnknownError(
@@ -276,7 +272,7 @@ class _Commit:
         same = committed.operation.name == own.operation.name and committed.data_files == own.data_files
         if not same and not is_settled_as(own.operation, committed.operation):
             raise CommitConflictError(
-                f"version {version} of {self._root} has the uuid {own.uuid} of this transaction but other content;"
+                f"version {version} of {self._directory} has the uuid {own.uuid} of this transaction but other content;"
                 " nothing was changed: one uuid serves one commit, plan a new one"
             )
         found, standing, content = self._load(history, version), Standing.UNKNOWN, b""
@@ -290,17 +286,17 @@ class _Commit:
         """Return whether a version that this transaction made is part of the history; remove it if it is a stray."""
         if standing is Standing.UNKNOWN:
             raise CommitStateUnknownError(
-                f"version {made.version} of {self._root} was created, but others committed later ones, and it cannot be"
-                " told whether these were made of it; no file was deleted. Look at the latest version before running"
-                " this again"
+                f"version {made.version} of {self._directory} was created, but others committed later ones, and"
+                " it cannot be told whether these were made of it; no file was deleted. Look at the latest"
+                " version before running this again"
             )
         if standing is Standing.STRAY:
-            take_back(self._store, history, made, content)
+            take_back(history, made, content)
         return standing is Standing.HISTORY
 
     def _apply(self, history: History, current: Manifest | None) -> Manifest:
         if current is not None:
-            current.check_writable(f"the table {self._root}")
+            current.check_writable(f"the table {self._directory}")
             if self._precondition is not None:
                 self._precondition(current)
         operation = self._transaction.operation
@@ -309,7 +305,7 @@ class _Commit:
         read_version = self._transaction.read_version
         if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
             planned_on = self._load(history, read_version)
-            operation = rebase(self._store, self._root, operation, planned_on, current, self._rebased_files)
+            operation = rebase(self._directory, operation, planned_on, current, self._rebased_files)
         if isinstance(operation, Append) and current is not None:
             operation = settle(operation, current)
         landing = dataclasses.replace(self._transaction, operation=operation)
@@ -327,7 +323,9 @@ class _Commit:
         if isinstance(operation, Restore):
             operation = dataclasses.replace(operation, restored=history.load(operation.version))
         if current is None:
-            raise DatasetNotFoundError(f"there is no Lance table at {self._root} to {operation.name}; it was deleted")
+            raise DatasetNotFoundError(
+                f"there is no Lance table at {self._directory} to {operation.name}; it was deleted"
+            )
         return operation.apply(current)
 
     def _write_transaction(self, successor: Manifest) -> None:
@@ -359,7 +357,7 @@ class _Commit:
                     raise
             if outcome is not _Outcome.LANDED:
                 return outcome
-        standing = prove(self._store, self._root, self._transaction, successor, current)
+        standing = prove(self._directory, self._transaction, successor, current)
         return _Outcome.LANDED if self._is_in_history(standing, history, successor, content) else _Outcome.FOREIGN
 
     def _read_back(self, path: str, content: bytes, cause: StorageError) -> _Outcome:

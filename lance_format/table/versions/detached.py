@@ -9,9 +9,9 @@ import dataclasses
 import time
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
-from lance_format.object_store import ObjectStore
 from lance_format.table.format.layout import ManifestNaming, new_detached_version
 from lance_format.table.format.manifest import Manifest, make_successor
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import settle
 from lance_format.table.transaction.operations import Append, Operation, OtherOperation, Restore
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
@@ -19,13 +19,12 @@ from lance_format.table.versions.first_version import create_version
 from lance_format.table.versions.history import History, load_history
 
 
-def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> Manifest:
+def commit_detached(directory: TableDirectory, transaction: Transaction) -> Manifest:
     """Make a version of the one that a transaction was planned on, even if other writers have committed since.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
+    directory : TableDirectory
     transaction : Transaction
 
     Returns
@@ -44,16 +43,16 @@ def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> 
     CommitStateUnknownError
         If it is unclear whether the version exists. After any other error it does not.
     """
-    history = load_history(store, root)
+    history = load_history(directory)
     if not history.names:
-        raise DatasetNotFoundError(f"there is no Lance table at {root} to make a detached version of")
+        raise DatasetNotFoundError(f"there is no Lance table at {directory} to make a detached version of")
     if history.names.naming is ManifestNaming.V1:
         raise NotSupportedError(
-            f"{root} names its versions as early releases did (v1 manifest paths), without detached ones; call"
+            f"{directory} names its versions as early releases did (v1 manifest paths), without detached ones; call"
             " migrate_manifest_paths_v2 first"
         )
     planned_on = history.load(transaction.read_version)
-    planned_on.check_writable(f"the table {root}")
+    planned_on.check_writable(f"the table {directory}")
     operation = _settled(transaction, planned_on, history)
     landing = dataclasses.replace(transaction, operation=operation)
     content = serialize_transaction(landing)
@@ -65,7 +64,7 @@ def commit_detached(store: ObjectStore, root: str, transaction: Transaction) -> 
         now_ns=time.time_ns(),
         version=new_detached_version(),
     )
-    create_version(store, root, successor, history.manifest_path(successor.version))
+    create_version(directory, successor, history.manifest_path(successor.version))
     return successor
 
 

@@ -6,19 +6,17 @@ import contextlib
 
 from lance_format.errors import CommitStateUnknownError, LanceError, StorageError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, serialize_manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import load_history, write_hint
 
 
-def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None:
+def create_first_version(directory: TableDirectory, first: Manifest) -> None:
     """Create the first version of a table, whose files exist.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     first : Manifest
         Made by `make_successor`, with a transaction.
 
@@ -29,17 +27,16 @@ def create_first_version(store: ObjectStore, root: str, first: Manifest) -> None
     CommitStateUnknownError
         If it is unclear whether the version exists. After any other error it does not, and no file of it is left.
     """
-    create_version(store, root, first, load_history(store, root).manifest_path(first.version))
-    write_hint(store, root, first.version)
+    create_version(directory, first, load_history(directory).manifest_path(first.version))
+    write_hint(directory, first.version)
 
 
-def create_version(store: ObjectStore, root: str, made: Manifest, path: str) -> None:
+def create_version(directory: TableDirectory, made: Manifest, path: str) -> None:
     """Write the transaction of a version without retries, then its manifest, or neither.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
+    directory : TableDirectory
     made : Manifest
     path : str
 
@@ -48,7 +45,7 @@ def create_version(store: ObjectStore, root: str, made: Manifest, path: str) -> 
     LanceError
         See `create_first_version`.
     """
-    transaction = f"{root}/{TRANSACTIONS_DIRECTORY}/{made.transaction_file}"
+    store, transaction = directory.store, directory.transaction(made.transaction_file)
     try:
         store.put(transaction, made.inline_transaction or b"", durable=not made.stores_transaction)
         _create_manifest(store, path, serialize_manifest(made))

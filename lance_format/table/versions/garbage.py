@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from lance_format.errors import StorageError
 from lance_format.object_store import ObjectInfo, ObjectStore
+from lance_format.table.format.file_kinds import FileKind, OwnFile
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup_policy import CleanupStats
-from lance_format.table.versions.named_files import FileKind, OwnFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class GarbageFile:
             counts[f"{self.file.kind.value}_files_removed"] += 1
 
 
-def is_named(file: OwnFile, root: str, names: Set[str]) -> bool:
+def is_named(file: OwnFile, directory: TableDirectory, names: Set[str]) -> bool:
     """True if a file, or what it belongs to, is among what versions name; see `named_files`."""
-    return f"{root}/{file.owner}" in names or f"{root}/{file.path}" in names
+    return directory.path(file.owner) in names or directory.path(file.path) in names
 
 
 def no_counts() -> dict[str, int]:
@@ -47,15 +48,13 @@ def no_counts() -> dict[str, int]:
 
 
 def remove_files(
-    store: ObjectStore, root: str, garbage: Iterable[GarbageFile], counts: dict[str, int], rate: float | None
+    directory: TableDirectory, garbage: Iterable[GarbageFile], counts: dict[str, int], rate: float | None
 ) -> set[str]:
     """Delete files.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the branch in the store.
+    directory : TableDirectory
     garbage : iterable of GarbageFile
     counts : dict of str to int
         Is told what was removed, by the names of `CleanupStats`.
@@ -73,15 +72,15 @@ def remove_files(
         if rate is not None:
             time.sleep(1 / rate)
         try:
-            store.delete(path)
+            directory.store.delete(path)
         except StorageError:
             counts["failed_deletes"] += 1
             continue
         each.count(counts)
-        directory = path.rpartition("/")[0]
-        while directory.count("/") > root.count("/") + 1:  # Those of the table stay.
-            directories.add(directory)
-            directory = directory.rpartition("/")[0]
+        above = path.rpartition("/")[0]
+        while "/" in directory.relative(above):  # Those directly below stay.
+            directories.add(above)
+            above = above.rpartition("/")[0]
     return directories
 
 

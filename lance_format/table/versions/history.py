@@ -14,12 +14,8 @@ import numpy as np
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError, VersionNotFoundError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.format.layout import (
-    TRANSACTIONS_DIRECTORY,
-    VERSION_HINT,
-    VERSIONS_DIRECTORY,
     ManifestNaming,
     check_segment,
-    detached_path,
     is_detached,
     parse_detached_name,
     parse_manifest_name,
@@ -27,6 +23,7 @@ from lance_format.table.format.layout import (
 )
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.transaction import Transaction, parse_transaction
 from lance_format.table.versions.absence import describe_absence
 from lance_format.table.versions.listing import ManifestNames
@@ -41,16 +38,18 @@ class History:
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     names : ManifestNames
         The manifest file of each version, by ascending version.
     """
 
-    store: ObjectStore
-    root: str
+    directory: TableDirectory
     names: ManifestNames
+
+    @property
+    def root(self) -> str:
+        """The path of the table in the store."""
+        return self.directory.root
 
     @property
     def latest(self) -> int:
@@ -60,9 +59,11 @@ class History:
     def manifest_path(self, version: int) -> str:
         """Return the path of the manifest of a version, existing or next, in the store."""
         if is_detached(version):
-            return f"{self.root}/{detached_path(version)}"
+            return self.directory.detached_manifest(version)
         name = self.names.get(version)
-        return f"{self.root}/{self.names.naming.path(version) if name is None else f'{VERSIONS_DIRECTORY}/{name}'}"
+        if name is None:
+            return self.directory.manifest(version, self.names.naming)
+        return f"{self.directory.versions}/{name}"
 
     def load(self, version: int) -> Manifest:
         """Load the manifest of a version.
@@ -94,11 +95,11 @@ class History:
     def _read(self, version: int) -> tuple[bytes, str]:
         """Return the content and the path of the manifest of a version."""
         if not self.names:
-            raise DatasetNotFoundError(describe_absence(self.store, self.root))
+            raise DatasetNotFoundError(describe_absence(self.directory))
         path = self.manifest_path(version)
         if version in self.names or is_detached(version):
             with contextlib.suppress(ObjectNotFoundError):  # A cleanup came in between.
-                return self.store.read(path, MAX_MANIFEST_BYTES), path
+                return self.directory.store.read(path, MAX_MANIFEST_BYTES), path
         raise VersionNotFoundError(
             f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
         )
@@ -109,9 +110,9 @@ class History:
         if not file_name:
             raise CorruptFileError(f"version {version} of {self.root} does not say what it changed")
         name = check_segment(file_name, f"the transaction file of version {version}")
-        path = f"{self.root}/{TRANSACTIONS_DIRECTORY}/{name}"
+        path = self.directory.transaction(name)
         try:
-            return parse_transaction(self.store.read(path, _MAX_TRANSACTION_BYTES))
+            return parse_transaction(self.directory.store.read(path, _MAX_TRANSACTION_BYTES))
         except ObjectNotFoundError as error:
             raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
@@ -153,7 +154,7 @@ class History:
         return None
 
 
-def load_history(store: ObjectStore, root: str) -> History:
+def load_history(directory: TableDirectory) -> History:
     """List the versions of a table, none if there is no table.
 
     Raises
@@ -161,30 +162,27 @@ def load_history(store: ObjectStore, root: str) -> History:
     CorruptFileError
         If the table mixes the two schemes of manifest names.
     """
-    directory = f"{root}/{VERSIONS_DIRECTORY}"
     try:
-        return History(store, root, ManifestNames(store.list_names(directory)))
+        return History(directory, ManifestNames(directory.store.list_names(directory.versions)))
     except CorruptFileError as error:
-        raise CorruptFileError(error.what, path=directory) from error
+        raise CorruptFileError(error.what, path=directory.versions) from error
 
 
-def load_version(store: ObjectStore, root: str, version: int) -> Manifest:
+def load_version(directory: TableDirectory, version: int) -> Manifest:
     """Load a version by its number; see `History.load`. Only tables of early releases are listed for that."""
-    path = f"{root}/{ManifestNaming.V2.path(version)}"
+    path = directory.manifest(version)
     with contextlib.suppress(ObjectNotFoundError):
         if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
-            return parse_manifest(store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
-    return load_history(store, root).load(version)
+            return parse_manifest(directory.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
+    return load_history(directory).load(version)
 
 
-def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) -> Manifest:
+def load_latest(directory: TableDirectory, known: Manifest | None = None) -> Manifest:
     """Load the latest version of a table.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     known : Manifest, optional
         A version loaded before. It is returned if it is still the latest.
 
@@ -193,52 +191,48 @@ def load_latest(store: ObjectStore, root: str, known: Manifest | None = None) ->
     DatasetNotFoundError
         If there is no table.
     """
-    history = load_history(store, root)
+    history = load_history(directory)
     while True:
         if known is not None and known.version == history.latest:
             return known
         try:
             return history.load(history.latest)
         except VersionNotFoundError:  # It was superseded and removed before it was read.
-            tried, history = history.latest, load_history(store, root)
+            tried, history = history.latest, load_history(directory)
             if history.latest == tried:
                 raise
 
 
-def load_detached(store: ObjectStore, root: str, known: Set[str]) -> Iterator[tuple[str, Manifest]]:
+def load_detached(directory: TableDirectory, known: Set[str]) -> Iterator[tuple[str, Manifest]]:
     """Yield the paths and manifests of the detached versions, except those of known paths.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     known : set of str
         Paths to skip.
     """
-    for name in store.list_names(f"{root}/{VERSIONS_DIRECTORY}"):
-        path, version = f"{root}/{VERSIONS_DIRECTORY}/{name}", parse_detached_name(name)
+    for name in directory.store.list_names(directory.versions):
+        path, version = f"{directory.versions}/{name}", parse_detached_name(name)
         if version is not None and path not in known:
             try:
-                content = store.read(path, MAX_MANIFEST_BYTES)
+                content = directory.store.read(path, MAX_MANIFEST_BYTES)
             except ObjectNotFoundError:  # It was deleted since it was listed.
                 continue
             yield path, parse_manifest(content, path=path, version=version)
 
 
-def write_hint(store: ObjectStore, root: str, version: int) -> None:
+def write_hint(directory: TableDirectory, version: int) -> None:
     """Write the number of the latest version as a hint to other readers, unless they have a later hint.
 
     Readers do not rely on it.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     version : int
     """
-    path = f"{root}/{VERSION_HINT}"
+    store, path = directory.store, directory.version_hint
     with contextlib.suppress(LanceError):
         if _read_hint(store, path) < version:
             hint = json.dumps({"version": version}, separators=(",", ":")).encode()

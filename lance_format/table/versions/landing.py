@@ -23,11 +23,11 @@ import dataclasses
 import enum
 
 from lance_format.errors import CommitStateUnknownError, LanceError, VersionNotFoundError
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError
 from lance_format.table.format.fragment_list import FragmentList
-from lance_format.table.format.layout import TRANSACTIONS_DIRECTORY, main_location
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.operations import OtherOperation, Restore
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.history import History, load_history
@@ -56,13 +56,12 @@ class Standing(enum.Enum):
     UNKNOWN = enum.auto()
 
 
-def prove(store: ObjectStore, root: str, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:
+def prove(directory: TableDirectory, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:
     """Determine whether a manifest that was just created is part of the history.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
+    directory : TableDirectory
     transaction : Transaction
         The transaction that made the version.
     made : Manifest
@@ -71,7 +70,7 @@ def prove(store: ObjectStore, root: str, transaction: Transaction, made: Manifes
     """
     for _ in range(_MAX_LISTINGS):
         with contextlib.suppress(LanceError):
-            history = load_history(store, root)
+            history = load_history(directory)
             if history.latest >= made.version:
                 return find_standing(history, transaction, made, before)
     return Standing.UNKNOWN
@@ -91,17 +90,16 @@ def find_standing(history: History, transaction: Transaction, made: Manifest, be
     remembered = is_ancestor(later, made.version, transaction.uuid)
     if remembered is not None:
         return Standing.HISTORY if remembered else Standing.STRAY
-    if _has_files_of(later, made, before, history.root) or _continues(history, later, made):
+    if _has_files_of(later, made, before, history.directory) or _continues(history, later, made):
         return Standing.HISTORY
     return Standing.UNKNOWN
 
 
-def take_back(store: ObjectStore, history: History, made: Manifest, content: bytes) -> None:
+def take_back(history: History, made: Manifest, content: bytes) -> None:
     """Delete the manifest of a stray.
 
     Parameters
     ----------
-    store : ObjectStore
     history : History
         A listing of its table, at any time.
     made : Manifest
@@ -113,12 +111,12 @@ def take_back(store: ObjectStore, history: History, made: Manifest, content: byt
     CommitStateUnknownError
         If it remains, because it cannot be deleted, or got a tag or a branch.
     """
-    path = history.manifest_path(made.version)
+    store, path = history.directory.store, history.manifest_path(made.version)
     stray = f"version {made.version} of {history.root} came too late to be part of the history, since others committed"
     try:
-        if not _is_named(store, history.root, made):
+        if not _is_named(history.directory, made):
             store.delete_exact(path, content)
-            if not _is_named(store, history.root, made):
+            if not _is_named(history.directory, made):
                 return
             with contextlib.suppress(ObjectExistsError):
                 store.put_if_absent(path, content)
@@ -138,7 +136,7 @@ def _stands_on_its_table(history: History, transaction: Transaction, made: Manif
     if made.version == 1 or made.version - 1 in history.names:
         return True
     with contextlib.suppress(ObjectNotFoundError):
-        history.store.size(f"{history.root}/{TRANSACTIONS_DIRECTORY}/{transaction.file_name}")
+        history.directory.store.size(history.directory.transaction(transaction.file_name))
         return True
     return False
 
@@ -151,18 +149,18 @@ def _load_next(history: History, version: int) -> Manifest:
     raise VersionNotFoundError(f"the versions of {history.root} after {version} are gone")
 
 
-def _has_files_of(later: Manifest, made: Manifest, before: Manifest | None, root: str) -> bool:
+def _has_files_of(later: Manifest, made: Manifest, before: Manifest | None, directory: TableDirectory) -> bool:
     """Return whether a version names a file that another one added."""
     if before is None and made.version > 1:
         return False
-    known = set() if before is None else _files(before, made, root)
-    return not (_files(made, before, root) - known).isdisjoint(_files(later, before, root))
+    known = set() if before is None else _files(before, made, directory)
+    return not (_files(made, before, directory) - known).isdisjoint(_files(later, before, directory))
 
 
-def _files(manifest: Manifest, other: Manifest | None, root: str) -> set[str]:
+def _files(manifest: Manifest, other: Manifest | None, directory: TableDirectory) -> set[str]:
     """Return the files of a version, except those of fragments that another one has in the same form."""
     fragments = manifest.fragments if other is None else FragmentList(manifest.fragments.beyond(other.fragments))
-    return set(named_files(dataclasses.replace(manifest, fragments=fragments, transaction_file=""), root))
+    return set(named_files(dataclasses.replace(manifest, fragments=fragments, transaction_file=""), directory))
 
 
 def _continues(history: History, later: Manifest, made: Manifest) -> bool:
@@ -183,5 +181,5 @@ def _continues(history: History, later: Manifest, made: Manifest) -> bool:
     )
 
 
-def _is_named(store: ObjectStore, root: str, made: Manifest) -> bool:
-    return made.version in list_named_versions(store, main_location(root, made.branch), made.branch)
+def _is_named(directory: TableDirectory, made: Manifest) -> bool:
+    return made.version in list_named_versions(directory.main(made.branch), made.branch)

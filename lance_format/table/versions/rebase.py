@@ -14,17 +14,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lance_format.errors import RetryableCommitConflictError
-from lance_format.object_store import ObjectStore
 from lance_format.row_numbers import distinct
-from lance_format.table.format.fragment import FragmentMetadata, place_of
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows, write_deleted_rows
 from lance_format.table.transaction.operations import Delete, Update
 
 
 def rebase(
-    store: ObjectStore,
-    root: str,
+    directory: TableDirectory,
     operation: Delete | Update,
     planned_on: Manifest,
     latest: Manifest,
@@ -34,8 +33,7 @@ def rebase(
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
+    directory : TableDirectory
     operation : Delete or Update
     planned_on, latest : Manifest
     files : list of str
@@ -51,8 +49,8 @@ def rebase(
         before, now = planned_on.fragment(own.id), latest.fragment(own.id)
         if before is None or now is None:
             raise RetryableCommitConflictError(
-                f"fragment {own.id} of {root} no longer exists; this {operation.name} changed rows in it; nothing was"
-                " changed: run it again on the latest version"
+                f"fragment {own.id} of {directory} no longer exists; this {operation.name} changed rows in it; nothing"
+                " was changed: run it again on the latest version"
             )
         if own.files != before.files:  # It replaced columns in place, which no other writer can have done since.
             updated.append(own)
@@ -61,18 +59,17 @@ def rebase(
         if now.deletion_file == before.deletion_file:
             updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
             continue
-        rows = _unite(store, root, operation, (before, own, now), {**planned_on.bases, **latest.bases})
+        rows = _unite(directory, operation, (before, own, now), {**planned_on.bases, **latest.bases})
         if rows.size == own.physical_rows:
             emptied.add(own.id)
             continue
-        deletion = write_deleted_rows(store, root, own, rows, read_version=latest.version, paths=files)
+        deletion = write_deleted_rows(directory, own, rows, read_version=latest.version, paths=files)
         updated.append(dataclasses.replace(counted, deletion_file=deletion))
     return _replace(operation, updated, emptied)
 
 
 def _unite(
-    store: ObjectStore,
-    root: str,
+    directory: TableDirectory,
     operation: Delete | Update,
     fragments: tuple[FragmentMetadata, ...],
     bases: Mapping[int, str],
@@ -80,13 +77,13 @@ def _unite(
     """Return the rows of a fragment that are deleted by either deletion."""
     physical_rows = fragments[1].physical_rows  # Planning of deletions counts the rows if the table does not.
     before, own, now = (
-        read_deleted_rows(store, place_of(x.deletion_file, root, bases), x, physical_rows) for x in fragments
+        read_deleted_rows(directory.holding(x.deletion_file, bases), x, physical_rows) for x in fragments
     )
     affected = np.setdiff1d(own, before, assume_unique=True)
     both = np.intersect1d(affected, now, assume_unique=True)
     if both.size:
         raise RetryableCommitConflictError(
-            f"another writer deleted or replaced row {both[0]} of fragment {fragments[0].id} of {root}"
+            f"another writer deleted or replaced row {both[0]} of fragment {fragments[0].id} of {directory}"
             f"{f' and {both.size - 1} more' if both.size > 1 else ''}, as this {operation.name} does; nothing was"
             " changed: run it again on the latest version"
         )

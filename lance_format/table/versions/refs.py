@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 
 from lance_format.errors import CorruptFileError, InvalidInputError, LanceError, StorageError
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
-from lance_format.table.format.layout import BRANCHES_DIRECTORY, TAGS_DIRECTORY
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
+from lance_format.table.format.table_directory import TableDirectory
 
 _MAX_REF_BYTES = 1 << 24
 _SUFFIX = ".json"
@@ -110,42 +110,41 @@ def now() -> str:
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
 
 
-def list_tags(store: ObjectStore, main: str) -> dict[str, Tag]:
+def list_tags(main: TableDirectory) -> dict[str, Tag]:
     """Read all tags of a table, by name, given the path of its main branch."""
-    return _list(store, f"{main}/{TAGS_DIRECTORY}", _parse_tag)
+    return _list(main.store, main.tags, _parse_tag)
 
 
-def list_branches(store: ObjectStore, main: str) -> dict[str, Branch]:
+def list_branches(main: TableDirectory) -> dict[str, Branch]:
     """Read all branches of a table except the main one, by name."""
-    return _list(store, f"{main}/{BRANCHES_DIRECTORY}", _parse_branch)
+    return _list(main.store, main.branches, _parse_branch)
 
 
-def list_named_versions(store: ObjectStore, main: str, branch: str | None) -> set[int]:
+def list_named_versions(main: TableDirectory, branch: str | None) -> set[int]:
     """Return the versions of a branch with tags, or that other branches start from; see `list_tags`."""
-    tagged = {tag.version for tag in list_tags(store, main).values() if tag.branch == branch}
+    tagged = {tag.version for tag in list_tags(main).values() if tag.branch == branch}
     return tagged.union(
-        started.parent_version for started in list_branches(store, main).values() if started.parent_branch == branch
+        started.parent_version for started in list_branches(main).values() if started.parent_branch == branch
     )
 
 
-def load_tag(store: ObjectStore, main: str, name: str) -> Tag | None:
+def load_tag(main: TableDirectory, name: str) -> Tag | None:
     """Read a tag; None if it does not exist; see `list_tags`."""
-    return _load(store, _path(main, TAGS_DIRECTORY, check_tag_name(name)), _parse_tag)
+    return _load(main.store, _path(main.tags, check_tag_name(name)), _parse_tag)
 
 
-def load_branch(store: ObjectStore, main: str, name: str) -> Branch | None:
+def load_branch(main: TableDirectory, name: str) -> Branch | None:
     """Read the start of a branch; None if the branch does not exist; see `list_tags`."""
-    return _load(store, _path(main, BRANCHES_DIRECTORY, check_branch_name(name)), _parse_branch)
+    return _load(main.store, _path(main.branches, check_branch_name(name)), _parse_branch)
 
 
-def create_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
+def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """Store a new tag or branch.
 
     Parameters
     ----------
-    store : ObjectStore
-    main : str
-        The path of the main branch.
+    main : TableDirectory
+        The directory of the main branch.
     name : str
     ref : Tag or Branch
 
@@ -154,7 +153,7 @@ def create_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> N
     InvalidInputError
         If the tag or branch exists.
     """
-    path, content = _ref_path(main, name, ref), _serialize(ref)
+    store, path, content = main.store, _ref_path(main, name, ref), _serialize(ref)
     try:
         store.put_if_absent(path, content)
     except ObjectExistsError as error:
@@ -167,9 +166,9 @@ def create_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> N
         raise
 
 
-def replace_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
+def replace_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """Replace an existing tag or branch; see `create_ref`."""
-    path, content = _ref_path(main, name, ref), _serialize(ref)
+    store, path, content = main.store, _ref_path(main, name, ref), _serialize(ref)
     try:
         store.put(path, content)
     except StorageError as error:  # Its reply may have been lost.
@@ -181,9 +180,9 @@ def replace_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> 
             raise
 
 
-def delete_ref(store: ObjectStore, main: str, name: str, ref: Tag | Branch) -> None:
+def delete_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """Delete the file of a tag or branch, unless another one has replaced it; see `create_ref`."""
-    path = _ref_path(main, name, ref)
+    store, path = main.store, _ref_path(main, name, ref)
     with contextlib.suppress(ObjectNotFoundError):
         content = store.read(path, _MAX_REF_BYTES)
         found = _parsed(content, path, _parse_tag) if isinstance(ref, Tag) else _parsed(content, path, _parse_branch)
@@ -204,12 +203,12 @@ def check_metadata(metadata: Any) -> dict[str, str]:
     return dict(metadata)
 
 
-def _ref_path(main: str, name: str, ref: Tag | Branch) -> str:
-    return _path(main, TAGS_DIRECTORY if isinstance(ref, Tag) else BRANCHES_DIRECTORY, name)
+def _ref_path(main: TableDirectory, name: str, ref: Tag | Branch) -> str:
+    return _path(main.tags if isinstance(ref, Tag) else main.branches, name)
 
 
-def _path(main: str, directory: str, name: str) -> str:
-    return f"{main}/{directory}/{urllib.parse.quote(name, safe='')}{_SUFFIX}"
+def _path(directory: str, name: str) -> str:
+    return f"{directory}/{urllib.parse.quote(name, safe='')}{_SUFFIX}"
 
 
 def _list(store: ObjectStore, directory: str, parse: Callable[[dict[str, Any]], Ref]) -> dict[str, Ref]:

@@ -26,8 +26,8 @@ from lance_format.file import SearchCache
 from lance_format.object_store import ObjectStore
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
-from lance_format.table.format.layout import DATA_DIRECTORY
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.writer import (
     DEFAULT_MAX_BYTES_PER_FILE,
@@ -51,9 +51,7 @@ class TableVersion:
     ----------
     uri : str
         Absolute.
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     manifest : Manifest
     storage_options : mapping of str to str
     cache : SearchCache
@@ -61,24 +59,33 @@ class TableVersion:
     """
 
     uri: str
-    store: ObjectStore
-    root: str
+    directory: TableDirectory
     manifest: Manifest
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: SearchCache = field(default_factory=SearchCache, repr=False, compare=False)
 
+    @property
+    def store(self) -> ObjectStore:
+        """The store of the table."""
+        return self.directory.store
+
+    @property
+    def root(self) -> str:
+        """The path of the table in the store."""
+        return self.directory.root
+
     def history(self) -> History:
         """List the current versions of the table."""
-        return load_history(self.store, self.root)
+        return load_history(self.directory)
 
     def latest(self) -> TableVersion:
         """Return the latest version."""
-        latest = load_latest(self.store, self.root, self.manifest)
+        latest = load_latest(self.directory, self.manifest)
         return self if latest is self.manifest else dataclasses.replace(self, manifest=latest)
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentReader:
         """Return a reader of some columns of a fragment."""
-        return FragmentReader(self.store, self.root, fragment, schema, self.cache, self.manifest.bases)
+        return FragmentReader(self.directory, fragment, schema, self.cache, self.manifest.bases)
 
     def num_rows(self, fragments: Sequence[FragmentMetadata] | None = None) -> npt.NDArray[np.int64]:
         """Count the live rows of fragments. Files are opened only if the manifest lacks their numbers.
@@ -110,7 +117,7 @@ class TableVersion:
         transaction = Transaction(self.manifest.version, operation)
         if uuid is not None:
             transaction = dataclasses.replace(transaction, uuid=uuid)
-        return dataclasses.replace(self, manifest=commit(self.store, self.root, transaction, retry, precondition))
+        return dataclasses.replace(self, manifest=commit(self.directory, transaction, retry, precondition))
 
     def write_fragments(
         self,
@@ -145,8 +152,7 @@ class TableVersion:
         version = file_version or self.manifest.file_version
         version.require_writable()
         writer = FragmentWriter(
-            self.store,
-            f"{self.root}/{DATA_DIRECTORY}",
+            self.directory,
             schema,
             DataFileOptions(version, max_rows_per_file, max_bytes_per_file),
             job=uuid,
@@ -267,7 +273,7 @@ class Draft:
         store = self.table.store
         paths = list(self.paths)
         with contextlib.suppress(LanceError):
-            paths += list_data_files(store, self.table.root, self.uuid)
+            paths += list_data_files(self.table.directory, self.uuid)
         for path in paths:
             with contextlib.suppress(StorageError):
                 store.delete(path)

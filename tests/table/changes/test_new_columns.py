@@ -348,9 +348,11 @@ def test_a_reply_that_is_lost_costs_nothing(path: Path, monkeypatch: pytest.Monk
         if name == "read" and file in landed and not readable:
             raise StorageError("unreachable")
 
-    resolve = lance_format.table.changes.write.plan.resolve
+    resolve = lance_format.table.format.table_directory.resolve
     with monkeypatch.context() as patch:
-        patch.setattr("lance_format.table.changes.write.plan.resolve", lambda *given: _faulty(resolve(*given), fail))
+        patch.setattr(
+            "lance_format.table.format.table_directory.resolve", lambda *given: _faulty(resolve(*given), fail)
+        )
         if readable:
             assert planned.commit(fragments) == 3
         else:

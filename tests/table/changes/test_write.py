@@ -232,7 +232,7 @@ class TestAbort:
 
         with monkeypatch.context() as patched:
             patched.setattr(
-                "lance_format.table.changes.write.plan.resolve", lambda *_: (FaultyStore(store, fail), root)
+                "lance_format.table.format.table_directory.resolve", lambda *_: (FaultyStore(store, fail), root)
             )
             with pytest.raises(CommitStateUnknownError):
                 planned.commit(fragments)

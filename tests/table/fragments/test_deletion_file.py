@@ -15,6 +15,7 @@ from lance_format import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store.local import LocalStore
 from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import read_deleted_rows
 from lance_format.table.fragments.reader import to_physical
 from tests.table.builders import some_fragment
@@ -40,7 +41,7 @@ def read(root: Path, file_type: DeletionFileType, data: bytes, announced: int, p
     path = root / f"_deletions/7-3-99.{'arrow' if file_type is ARROW else 'bin'}"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
-    return read_deleted_rows(LocalStore(), str(root), fragment, physical_rows).tolist()
+    return read_deleted_rows(TableDirectory(LocalStore(), str(root)), fragment, physical_rows).tolist()
 
 
 @pytest.mark.parametrize("file_type", DeletionFileType)
@@ -84,7 +85,7 @@ class TestBothKinds:
     def test_a_file_that_is_gone(self, tmp_path: Path, file_type: DeletionFileType) -> None:
         fragment = FragmentMetadata(7, some_fragment().files, 100, DeletionFile(3, 99, file_type, 1))
         with pytest.raises(DatasetNotFoundError, match=r"_deletions/7-3-99.*fragment 7"):
-            read_deleted_rows(LocalStore(), str(tmp_path), fragment, 100)
+            read_deleted_rows(TableDirectory(LocalStore(), str(tmp_path)), fragment, 100)
 
 
 def test_arrow_files_with_something_else(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from lance_format import (
     VersionNotFoundError,
 )
 from lance_format.object_store.local import LocalStore
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.drop_table import drop_table
 from tests.table.builders import column, rows
 
@@ -64,7 +65,7 @@ def test_what_has_been_interrupted_is_completed(path: Path) -> None:
         store = Tired()
         store.left = num_files
         try:
-            drop_table(store, str(path))
+            drop_table(TableDirectory(store, str(path)))
         except StorageError:
             assert lance_format.dataset(path).version == 4
         else:

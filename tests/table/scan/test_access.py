@@ -15,6 +15,7 @@ from lance_format import InvalidInputError
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.object_store.local import LocalReader, LocalStore
 from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.format.table_directory import TableDirectory
 
 
 class _Reader(LocalReader):
@@ -42,7 +43,13 @@ def _table(tmp_path: Path) -> tuple[LanceDataset, _Store, pa.Table]:
     table = pa.table({"id": range(0, 30_000 * 7919, 7919), "name": [f"n{row}" for row in range(30_000)]})
     written = lance_format.write_dataset(table, tmp_path / "table", max_rows_per_file=10_000)
     store = _Store()
-    return LanceDataset(written.uri, dataclasses.replace(written._table, store=store)), store, table
+    return (
+        LanceDataset(
+            written.uri, dataclasses.replace(written._table, directory=TableDirectory(store, written._table.root))
+        ),
+        store,
+        table,
+    )
 
 
 def test_rows_cost_their_chunks_only(tmp_path: Path) -> None:
@@ -76,7 +83,9 @@ def test_fields_below_a_column_are_read_alone(tmp_path: Path) -> None:
     )
     written = lance_format.write_dataset(table, tmp_path / "table")
     store = _Store()
-    dataset = LanceDataset(written.uri, dataclasses.replace(written._table, store=store))
+    dataset = LanceDataset(
+        written.uri, dataclasses.replace(written._table, directory=TableDirectory(store, written._table.root))
+    )
     dataset.to_table()
     whole = _drain(store)
     expected = pa.table({"a.x": range(20_000)})

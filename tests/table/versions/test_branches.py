@@ -127,7 +127,7 @@ def test_a_lost_reply_is_no_failure(table: LanceDataset, monkeypatch: pytest.Mon
 def rewrite(branch: LanceDataset, change: Callable[[table_pb2.Manifest], Any]) -> None:
     """Change the manifest of a branch."""
     table = branch._table
-    path = load_history(table.store, table.root).manifest_path(branch.version)
+    path = load_history(table.directory).manifest_path(branch.version)
     Path(path).write_bytes(changed_manifest(Path(path).read_bytes(), change))
 
 

@@ -21,6 +21,7 @@ from lance_format.object_store.local import LocalStore
 from lance_format.table.changes.rows.delete import plan_delete
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.format.duration import parse_duration
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup import clean_up
 from lance_format.table.versions.cleanup_policy import CleanupPolicy
 from lance_format.table.versions.planned_change import run_change
@@ -214,7 +215,7 @@ def test_every_version_that_is_seen_is_whole(table: LanceDataset, tmp_path: Path
     for number in range(50):
         store = HookedStore(max_deletions=number % 4)
         try:
-            clean_up(store, str(tmp_path), None, table.version, ALL)
+            clean_up(TableDirectory(store, str(tmp_path)), None, table.version, ALL)
         except StorageError:
             assert len(store.deleted) == number % 4
         assert 4 in check_versions(tmp_path)
@@ -224,13 +225,13 @@ def test_every_version_that_is_seen_is_whole(table: LanceDataset, tmp_path: Path
 
 def test_manifests_go_first_and_the_oldest_first(table: LanceDataset, tmp_path: Path) -> None:
     store = HookedStore()
-    clean_up(store, str(tmp_path), None, table.version, ALL)
+    clean_up(TableDirectory(store, str(tmp_path)), None, table.version, ALL)
     assert [Path(path).name for path in store.deleted[:3]] == [f"{2**64 - 1 - v}.manifest" for v in (1, 2, 3)]
     assert not any(path.endswith(".manifest") for path in store.deleted[3:])
 
 
 def test_files_that_cannot_be_deleted_are_counted(table: LanceDataset, tmp_path: Path) -> None:
-    stats = clean_up(HookedStore(max_deletions=3), str(tmp_path), None, table.version, ALL)
+    stats = clean_up(TableDirectory(HookedStore(max_deletions=3), str(tmp_path)), None, table.version, ALL)
     assert (stats.old_versions, stats.failed_deletes) == (3, 6)
 
 
@@ -241,7 +242,7 @@ def test_a_tag_made_meanwhile_keeps_its_version(table: LanceDataset, tmp_path: P
     content = path.read_bytes()
     path.unlink()
     store = HookedStore(**{moment: lambda: path.write_bytes(content)})  # type: ignore[arg-type]
-    stats = clean_up(store, str(tmp_path), None, table.version, ALL)
+    stats = clean_up(TableDirectory(store, str(tmp_path)), None, table.version, ALL)
     assert stats.old_versions == 2
     assert check_versions(tmp_path) == [1, 4]
     assert table.checkout_version("t").to_table()["a"].to_pylist() == [0]
@@ -249,7 +250,7 @@ def test_a_tag_made_meanwhile_keeps_its_version(table: LanceDataset, tmp_path: P
 
 def test_a_branch_made_meanwhile_keeps_its_files(table: LanceDataset, tmp_path: Path) -> None:
     store = HookedStore(before=lambda: table.create_branch("b", 3))
-    clean_up(store, str(tmp_path), None, table.version, ALL)
+    clean_up(TableDirectory(store, str(tmp_path)), None, table.version, ALL)
     assert check_versions(tmp_path) == [3, 4]
     assert table.checkout_version(("b", None)).to_table()["a"].to_pylist() == [0, 1, 2]
 
@@ -262,7 +263,7 @@ def test_who_tags_a_version_that_goes_is_told(
     def clean_up_first(store: LocalStore, path: str, data: bytes) -> None:
         if "_refs" in path:
             monkeypatch.undo()
-            clean_up(LocalStore(), str(tmp_path), None, table.version, ALL)
+            clean_up(TableDirectory(LocalStore(), str(tmp_path)), None, table.version, ALL)
         put(store, path, data)
 
     for make in (lambda: table.tags.create("t", 2), lambda: table.create_branch("b", 2)):
@@ -276,7 +277,7 @@ def test_who_tags_a_version_that_goes_is_told(
 def test_a_version_committed_meanwhile_keeps_its_files(table: LanceDataset, tmp_path: Path) -> None:
     restored = table.checkout_version(3)
     store = HookedStore(before=restored.restore)
-    clean_up(store, str(tmp_path), None, table.version, ALL)
+    clean_up(TableDirectory(store, str(tmp_path)), None, table.version, ALL)
     assert check_versions(tmp_path) == [4, 5]
     assert column(tmp_path) == [0, 1, 2]
 

@@ -21,11 +21,12 @@ from lance_format import (
 from lance_format.object_store import ObjectExistsError
 from lance_format.proto import table_pb2
 from lance_format.table.format.manifest import serialize_manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.operations import Append
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import RetryPolicy, commit
 from lance_format.table.versions.history import load_history
-from tests.table.builders import append, creation, data_files, open_store, rows, some_fragment
+from tests.table.builders import append, creation, data_files, open_directory, open_store, rows, some_fragment
 from tests.table.faults import Crash, FaultyStore, crash_at, error_at
 
 NO_WAIT = RetryPolicy(max_attempts=20, max_seconds=5)
@@ -33,11 +34,11 @@ NUM_CALLS_OF_A_COMMIT = 9
 
 
 def created(path: Path, num_fragments: int = 1) -> None:
-    commit(*open_store(path), creation(*(some_fragment() for _ in range(num_fragments))))
+    commit(open_directory(path), creation(*(some_fragment() for _ in range(num_fragments))))
 
 
 def fragment_ids(path: Path) -> list[int]:
-    history = load_history(*open_store(path))
+    history = load_history(open_directory(path))
     return [fragment.id for fragment in history.load(history.latest).fragments] if history.names else []
 
 
@@ -49,7 +50,7 @@ def test_a_fresh_table_has_what_pylance_writes(tmp_path: Path) -> None:
         "latest_version_hint.json",
     ]
     assert json.loads((tmp_path / "_versions/latest_version_hint.json").read_text()) == {"version": 1}
-    history = load_history(*open_store(tmp_path))
+    history = load_history(open_directory(tmp_path))
     manifest = history.load(1)
     on_disk = (tmp_path / "_transactions" / manifest.transaction_file).read_bytes()
     assert on_disk == manifest.inline_transaction
@@ -83,52 +84,52 @@ def test_what_is_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_appends_planned_on_one_version_follow_one_another(tmp_path: Path) -> None:
     created(tmp_path)
-    store, root = open_store(tmp_path)
+    directory = open_directory(tmp_path)
     planned = [append(1, some_fragment()) for _ in range(3)]
-    assert [commit(store, root, transaction).version for transaction in planned] == [2, 3, 4]
+    assert [commit(directory, transaction).version for transaction in planned] == [2, 3, 4]
     assert fragment_ids(tmp_path) == [0, 1, 2, 3]
 
 
 def test_committing_again_changes_nothing(tmp_path: Path) -> None:
     created(tmp_path)
-    store, root = open_store(tmp_path)
+    directory = open_directory(tmp_path)
     transaction = append(1, some_fragment())
-    assert commit(store, root, transaction).version == 2
-    commit(store, root, append(2, some_fragment()))
+    assert commit(directory, transaction).version == 2
+    commit(directory, append(2, some_fragment()))
     before = data_files(tmp_path)
-    assert commit(store, root, transaction).version == 2
+    assert commit(directory, transaction).version == 2
     assert data_files(tmp_path) == before
 
 
 def test_one_uuid_serves_one_commit(tmp_path: Path) -> None:
     created(tmp_path)
-    store, root = open_store(tmp_path)
+    directory = open_directory(tmp_path)
     transaction = append(1, some_fragment())
-    commit(store, root, transaction)
+    commit(directory, transaction)
     before = data_files(tmp_path)
     with pytest.raises(CommitConflictError, match="other content"):
-        commit(store, root, Transaction(1, Append((some_fragment(),)), transaction.uuid))
+        commit(directory, Transaction(1, Append((some_fragment(),)), transaction.uuid))
     assert data_files(tmp_path) == before
 
 
 def test_conflicts_leave_nothing(tmp_path: Path) -> None:
     created(tmp_path)
-    store, root = open_store(tmp_path)
-    commit(store, root, Transaction(1, creation(some_fragment()).operation))
+    directory = open_directory(tmp_path)
+    commit(directory, Transaction(1, creation(some_fragment()).operation))
     before = data_files(tmp_path)
     with pytest.raises(CommitConflictError, match="overwrite") as caught:
-        commit(store, root, append(1, some_fragment()))
+        commit(directory, append(1, some_fragment()))
     assert not isinstance(caught.value, RetryableCommitConflictError)
     with pytest.raises(RetryableCommitConflictError):
-        commit(store, root, creation(some_fragment()))
+        commit(directory, creation(some_fragment()))
     assert data_files(tmp_path) == before
 
 
 def test_a_version_that_does_not_say_what_it_changed_is_a_conflict(tmp_path: Path) -> None:
     created(tmp_path)
     store, root = open_store(tmp_path)
-    commit(store, root, append(1, some_fragment()))
-    history = load_history(store, root)
+    commit(open_directory(root), append(1, some_fragment()))
+    history = load_history(open_directory(root))
     manifest = history.load(2)
     message = table_pb2.Manifest.FromString(manifest.message.SerializeToString())
     message.ClearField("transaction_section")
@@ -140,16 +141,16 @@ def test_a_version_that_does_not_say_what_it_changed_is_a_conflict(tmp_path: Pat
     )
     store.put(history.manifest_path(2), serialize_manifest(bare))
     with pytest.raises(CommitConflictError, match=r"version 2 .* does not say"):
-        commit(store, root, append(1, some_fragment()))
-    assert commit(store, root, append(2, some_fragment())).version == 3
+        commit(open_directory(root), append(1, some_fragment()))
+    assert commit(open_directory(root), append(2, some_fragment())).version == 3
 
 
 def test_a_table_that_went_back_is_a_conflict(tmp_path: Path) -> None:
     created(tmp_path)
     with pytest.raises(CommitConflictError, match="deleted or replaced"):
-        commit(*open_store(tmp_path), append(7, some_fragment()))
+        commit(open_directory(tmp_path), append(7, some_fragment()))
     with pytest.raises(DatasetNotFoundError):
-        commit(*open_store(tmp_path / "other"), Transaction(0, Append((some_fragment(),))))
+        commit(open_directory(tmp_path / "other"), Transaction(0, Append((some_fragment(),))))
 
 
 def test_a_store_without_conditional_writes_is_refused(tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_a_store_without_conditional_writes_is_refused(tmp_path: Path) -> None:
         atomic_put_if_absent = False
 
     with pytest.raises(NotSupportedError):
-        commit(Weak(store, lambda *_: None), root, creation(some_fragment()))
+        commit(TableDirectory(Weak(store, lambda *_: None), root), creation(some_fragment()))
 
 
 @pytest.mark.parametrize("fresh", [True, False])
@@ -179,14 +180,17 @@ class TestEveryCall:
         store, root = open_store(tmp_path)
         faulty = FaultyStore(store, crash_at(number, moment))
         try:
-            commit(faulty, root, transaction, NO_WAIT)
+            commit(TableDirectory(faulty, root), transaction, NO_WAIT)
             assert faulty.calls <= number
         except Crash:
             assert fragment_ids(tmp_path) in (old, new)
         # The same transaction, by the process that is started again, then another one.
-        assert commit(store, root, transaction).fragments == load_history(store, root).load(1 if fresh else 2).fragments
+        assert (
+            commit(open_directory(root), transaction).fragments
+            == load_history(open_directory(root)).load(1 if fresh else 2).fragments
+        )
         assert fragment_ids(tmp_path) == new
-        commit(store, root, append(1 if fresh else 2, some_fragment()))
+        commit(open_directory(root), append(1 if fresh else 2, some_fragment()))
         assert fragment_ids(tmp_path) == [*new, len(new)]
 
     @pytest.mark.parametrize("error", [StorageError, ObjectExistsError])
@@ -196,13 +200,13 @@ class TestEveryCall:
         transaction, old, new = self.plan(tmp_path, fresh)
         store, root = open_store(tmp_path)
         try:
-            commit(FaultyStore(store, error_at(number, moment, error)), root, transaction, NO_WAIT)
+            commit(TableDirectory(FaultyStore(store, error_at(number, moment, error)), root), transaction, NO_WAIT)
             assert fragment_ids(tmp_path) == new
         except CommitStateUnknownError:
             assert fragment_ids(tmp_path) in (old, new)
         except StorageError:
             assert fragment_ids(tmp_path) == old
-        assert commit(store, root, transaction).version == (1 if fresh else 2)
+        assert commit(open_directory(root), transaction).version == (1 if fresh else 2)
         assert fragment_ids(tmp_path) == new
 
 
@@ -210,7 +214,7 @@ def test_the_calls_are_all_covered(tmp_path: Path) -> None:
     created(tmp_path)
     store, root = open_store(tmp_path)
     faulty = FaultyStore(store, lambda *_: None)
-    commit(faulty, root, append(1, some_fragment()))
+    commit(TableDirectory(faulty, root), append(1, some_fragment()))
     assert faulty.calls <= NUM_CALLS_OF_A_COMMIT
 
 
@@ -225,7 +229,7 @@ def test_a_lost_reply_is_recognised(tmp_path: Path, error: type[StorageError]) -
             raise error("lost")
 
     faulty = FaultyStore(store, fail)
-    assert commit(faulty, root, append(1, some_fragment())).version == 2
+    assert commit(TableDirectory(faulty, root), append(1, some_fragment())).version == 2
     assert fragment_ids(tmp_path) == [0, 1]
 
 
@@ -244,7 +248,7 @@ def test_when_the_reply_is_lost_and_reading_fails_nothing_is_deleted(tmp_path: P
     before = data_files(tmp_path)
     transaction = append(1, some_fragment())
     with pytest.raises(CommitStateUnknownError, match="may have landed"):
-        commit(FaultyStore(store, fail), root, transaction, NO_WAIT)
+        commit(TableDirectory(FaultyStore(store, fail), root), transaction, NO_WAIT)
     assert set(before) < set(data_files(tmp_path))
     assert transaction.file_name in data_files(tmp_path)
 
@@ -259,7 +263,7 @@ def test_a_storage_that_keeps_refusing_is_told_soon(tmp_path: Path) -> None:
 
     before = data_files(tmp_path)
     with pytest.raises(StorageError, match="no space"):
-        commit(FaultyStore(store, fail), root, append(1, some_fragment()), NO_WAIT)
+        commit(TableDirectory(FaultyStore(store, fail), root), append(1, some_fragment()), NO_WAIT)
     assert data_files(tmp_path) == before
 
 
@@ -269,10 +273,10 @@ def test_a_writer_that_always_comes_second_gives_up_with_advice(tmp_path: Path) 
 
     def overtake(_number: int, when: str, name: str, path: str) -> None:
         if (name, when) == ("put_if_absent", "before"):
-            commit(store, root, append(load_history(store, root).latest, some_fragment()))
+            commit(TableDirectory(store, root), append(load_history(open_directory(root)).latest, some_fragment()))
 
     with pytest.raises(RetryableCommitConflictError, match="4 times in a row"):
-        commit(FaultyStore(store, overtake), root, append(1, some_fragment()), RetryPolicy(4, 60.0))
+        commit(TableDirectory(FaultyStore(store, overtake), root), append(1, some_fragment()), RetryPolicy(4, 60.0))
     assert fragment_ids(tmp_path) == [0, 1, 2, 3, 4]
 
 
@@ -281,20 +285,20 @@ def test_a_broken_hint_is_harmless(tmp_path: Path) -> None:
     store, root = open_store(tmp_path)
     for content in (b"", b"garbage", b'{"version":99}'):
         store.put(f"{root}/_versions/latest_version_hint.json", content)
-        latest = load_history(store, root).latest
+        latest = load_history(open_directory(root)).latest
         assert lance.dataset(root).version == latest  # So that it need not be synced.
-        assert commit(store, root, append(latest, some_fragment())).version == latest + 1
+        assert commit(open_directory(root), append(latest, some_fragment())).version == latest + 1
 
 
 def test_the_hint_never_goes_down(tmp_path: Path) -> None:
     created(tmp_path)
-    store, root = open_store(tmp_path)
+    directory = open_directory(tmp_path)
     hint = tmp_path / "_versions/latest_version_hint.json"
     hint.write_text('{"version":7}')
-    commit(store, root, append(1, some_fragment()))
+    commit(directory, append(1, some_fragment()))
     assert json.loads(hint.read_text()) == {"version": 7}
     for senseless in ("[]", '{"version":"9"}', "{", "9" * 5000, "[" * 100_000):
         hint.write_text(senseless)
-        latest = load_history(store, root).latest
-        commit(store, root, append(latest, some_fragment()))
+        latest = load_history(directory).latest
+        commit(directory, append(latest, some_fragment()))
         assert json.loads(hint.read_text()) == {"version": latest + 1}

@@ -18,11 +18,12 @@ from lance_format import CommitStateUnknownError, LanceDataset, RetryableCommitC
 from lance_format.object_store.local import LocalStore
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.format.lineage import identify, is_ancestor, recall
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.operations import Append
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import commit
 from lance_format.table.versions.history import load_history
-from tests.table.builders import append, column, creation, open_store, rows, some_fragment
+from tests.table.builders import append, column, creation, open_directory, open_store, rows, some_fragment
 from tests.table.leftovers import leftovers
 
 REPOSITORY = Path(__file__).parents[3]
@@ -276,7 +277,7 @@ class TestAgain:
         planned = plan_write(str(path), rows(0, 0).schema, mode="append")
         transaction = planned.transaction(planned.write_fragments(rows(1000, 1001).to_batches()))
         store, root = open_store(path)
-        commit(store, root, transaction)
+        commit(TableDirectory(store, root), transaction)
         manifest = path / f"_versions/{2**64 - 1 - 2}.manifest"
         content = manifest.read_bytes()
         manifest.unlink()
@@ -290,12 +291,12 @@ class TestAgain:
     def test_a_stray_is_not_taken_for_the_commit(self, tmp_path: Path) -> None:
         transaction = self.stray(tmp_path)
         with pytest.raises(RetryableCommitConflictError):
-            commit(*open_store(tmp_path), transaction)
+            commit(open_directory(tmp_path), transaction)
         assert versions(tmp_path) == [4]
 
     def test_a_stray_is_found_by_who_wants_its_files(self, tmp_path: Path) -> None:
         transaction = self.stray(tmp_path)
-        history = load_history(*open_store(tmp_path))
+        history = load_history(open_directory(tmp_path))
         assert history.find_transaction(transaction.uuid, 1) is None
         found = history.find_transaction(transaction.uuid, 1, strays=True)
         assert found is not None
@@ -305,7 +306,7 @@ class TestAgain:
         """An append may follow the append that it is, but not what its place was taken from."""
         self.stray(tmp_path)
         with pytest.raises(RetryableCommitConflictError, match="a cleanup removed version 2"):
-            commit(*open_store(tmp_path), append(1, some_fragment()))
+            commit(open_directory(tmp_path), append(1, some_fragment()))
 
     def test_a_cleanup_removes_it(self, tmp_path: Path) -> None:
         self.stray(tmp_path)
@@ -316,12 +317,12 @@ class TestAgain:
     def test_a_commit_is_recognised_after_a_cleanup(self, path: Path) -> None:
         store, root = open_store(path)
         transaction = Transaction(1, Append(()))
-        assert commit(store, root, transaction).version == 2
+        assert commit(TableDirectory(store, root), transaction).version == 2
         append_row(lance_format, str(path))
         append_row(lance_format, str(path))
         clean(path)
-        assert commit(store, root, transaction).version == 4
-        found = load_history(store, root).find_transaction(transaction.uuid, 1)
+        assert commit(TableDirectory(store, root), transaction).version == 4
+        found = load_history(TableDirectory(store, root)).find_transaction(transaction.uuid, 1)
         assert found is not None
         assert found.version == 4
         assert versions(path) == [1, 4]
@@ -329,19 +330,19 @@ class TestAgain:
     def test_what_follows_pylance_is_recognised(self, path: Path) -> None:
         store, root = open_store(path)
         transaction = Transaction(1, Append(()))
-        assert commit(store, root, transaction).version == 2
+        assert commit(TableDirectory(store, root), transaction).version == 2
         append_row(lance, str(path))
         append_row(lance, str(path))
-        assert commit(store, root, transaction).version == 2
+        assert commit(TableDirectory(store, root), transaction).version == 2
 
 
 def test_versions_remember_their_ancestors(tmp_path: Path) -> None:
     store, root = open_store(tmp_path)
-    commit(store, root, creation(some_fragment()))
+    commit(TableDirectory(store, root), creation(some_fragment()))
     transactions = [append(version, some_fragment()) for version in range(1, 140)]
     for transaction in transactions:
-        commit(store, root, transaction)
-    latest = load_history(store, root).load(140)
+        commit(TableDirectory(store, root), transaction)
+    latest = load_history(TableDirectory(store, root)).load(140)
     assert len(latest.ancestors) == 128 * 8
     for version in range(12, 140):
         assert recall(latest, version) == identify(transactions[version - 2].uuid)

@@ -13,7 +13,7 @@ from lance_format.errors import CorruptFileError, DatasetNotFoundError, VersionN
 from lance_format.table.format.layout import ManifestNaming, parse_manifest_name
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.listing import ManifestNames
-from tests.table.builders import open_store, rows
+from tests.table.builders import open_directory, rows
 
 VERSIONS = st.one_of(st.integers(0, 40), st.integers(2**63 - 2, 2**63 + 1), st.integers(2**64 - 2, 2**64 - 1))
 V2 = VERSIONS.map(lambda version: f"{2**64 - 1 - version:020}.manifest")
@@ -67,7 +67,7 @@ def test_versions_of_a_table(tmp_path: Path) -> None:
         lance_format.write_dataset(rows(number, number + 1), tmp_path / "t", mode="append")
     (tmp_path / "t/_versions/18446744073709551500.manifest").mkdir()  # No file, and so no version.
     (tmp_path / "t/_versions" / ManifestNaming.V2.path(2).rpartition("/")[2]).unlink()
-    history = load_history(*open_store(tmp_path / "t"))
+    history = load_history(open_directory(tmp_path / "t"))
     assert (history.latest, list(history.names)) == (4, [1, 3, 4])
     assert lance_format.dataset(tmp_path / "t", 3).count_rows() == 3
     for version in (-1, 0, 2, 5, 2**63, 2**64 - 1, 2**70):

@@ -93,7 +93,7 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
             emptied.add(fragment.id)
             continue
         version = table.manifest.version
-        file = write_deleted_rows(table.store, table.root, fragment, deleted, read_version=version, paths=draft.paths)
+        file = write_deleted_rows(table.directory, fragment, deleted, read_version=version, paths=draft.paths)
         updated.append(dataclasses.replace(fragment, deletion_file=file, physical_rows=scan.physical_rows()))
     return MarkedRows(tuple(updated), frozenset(emptied))
 

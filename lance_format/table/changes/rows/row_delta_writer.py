@@ -19,7 +19,6 @@ from lance_format.row_numbers import to_bitmap
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
 from lance_format.table.changes.rows.row_changes import RowChanges
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
-from lance_format.table.format.layout import DATA_DIRECTORY
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import created_at_of, row_ids_of
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
@@ -197,8 +196,7 @@ class RowDeltaWriter:
         manifest = self._table.manifest
         manifest.file_version.require_writable()
         return FragmentWriter(
-            self._table.store,
-            f"{self._table.root}/{DATA_DIRECTORY}",
+            self._table.directory,
             manifest.schema,
             DataFileOptions(manifest.file_version),
             job=self._uuid,

@@ -8,7 +8,7 @@ from lance_format.file import FileReader, StoredBlobs, column_indices
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.layout import DATA_DIRECTORY, check_segment
+from lance_format.table.format.layout import check_segment
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -63,8 +63,8 @@ def _describe(table: TableVersion, name: str, base_id: int | None) -> tuple[Data
     bases = table.manifest.bases
     if base_id is not None and base_id not in bases:
         raise InvalidInputError(f"base_id is {base_id!r}; the table {table.root} has {list(bases) or 'none'}")
-    place = table.root if base_id is None else bases[base_id]
-    path = f"{place}/{DATA_DIRECTORY}/{name}"
+    directory = table.directory if base_id is None else table.directory.moved(bases[base_id])
+    path = f"{directory.data}/{name}"
     try:
         source = table.store.open_reader(path)
     except ObjectNotFoundError as error:

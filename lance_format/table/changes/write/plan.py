@@ -27,14 +27,14 @@ from lance_format.errors import (
     VersionNotFoundError,
 )
 from lance_format.file import check_requests, without_zones
-from lance_format.object_store import ObjectNotFoundError, ObjectStore, absolute_uri, resolve
+from lance_format.object_store import ObjectNotFoundError, absolute_uri
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.key_rules import check_primary_key
-from lance_format.table.format.layout import DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.fragments.row_columns import RESERVED_COLUMNS
 from lance_format.table.fragments.writer import (
@@ -118,10 +118,9 @@ class TableWrite:
         StorageError
             If the storage fails. After this or any other exception none of the files is left.
         """
-        store, root = resolve(self.uri, self.options.storage_options)
+        directory = TableDirectory.at(self.uri, self.options.storage_options)
         writer = FragmentWriter(
-            store,
-            f"{root}/{DATA_DIRECTORY}",
+            directory,
             self.schema,
             _file_options(self.file_version, self.options),
             job=self.uuid,
@@ -131,7 +130,7 @@ class TableWrite:
         try:
             return writer.write_all(batches)
         except BaseException:
-            store.remove_if_empty(self.new_directories)
+            directory.store.remove_if_empty(self.new_directories)
             raise
 
     def commit(self, fragments: Sequence[FragmentMetadata]) -> int:
@@ -158,14 +157,14 @@ class TableWrite:
 
     def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
         """Commit fragments, and return the manifest of the version; see `commit`."""
-        store, root = resolve(self.uri, self.options.storage_options)
-        self._check_fragments(store, root, fragments)
+        directory = TableDirectory.at(self.uri, self.options.storage_options)
+        self._check_fragments(directory, fragments)
         try:
-            return commit(store, root, self.transaction(fragments))
+            return commit(directory, self.transaction(fragments))
         except CommitConflictError as error:
             if self.mode != "create":
                 raise
-            raise DatasetExistsError(f"{root} was created by another writer concurrently: {error}") from error
+            raise DatasetExistsError(f"{directory} was created by another writer concurrently: {error}") from error
 
     def abort(self, fragments: Sequence[FragmentMetadata]) -> list[str]:
         """Delete the files of this write if they are certainly not part of the table.
@@ -178,9 +177,9 @@ class TableWrite:
         list of str
             The files deleted.
         """
-        store, root = resolve(self.uri, self.options.storage_options)
+        directory = TableDirectory.at(self.uri, self.options.storage_options)
         with contextlib.suppress(LanceError):  # Not certain: a cleanup finds what nothing refers to.
-            history = load_history(store, root)
+            history = load_history(directory)
             if history.latest >= self.read_version and not history.find_transaction(
                 self.uuid, self.read_version, strays=True
             ):
@@ -193,18 +192,18 @@ class TableWrite:
         An error of `commit` implies that, except `CommitStateUnknownError`, unless other processes commit the same
         write.
         """
-        store, root = resolve(self.uri, self.options.storage_options)
-        paths = {f"{root}/{file.relative_path}" for fragment in fragments for file in fragment.files}
+        directory = TableDirectory.at(self.uri, self.options.storage_options)
+        paths = {directory.path(file.relative_path) for fragment in fragments for file in fragment.files}
         with contextlib.suppress(LanceError):
-            paths.update(list_data_files(store, root, self.uuid))
+            paths.update(list_data_files(directory, self.uuid))
         deleted = []
         for path in sorted(paths):
             with contextlib.suppress(LanceError):
-                store.delete(path)
+                directory.store.delete(path)
                 deleted.append(path)
         with contextlib.suppress(LanceError):
-            store.delete(f"{root}/{TRANSACTIONS_DIRECTORY}/{self.transaction(()).file_name}")
-        store.remove_if_empty(self.new_directories)
+            directory.store.delete(directory.transaction(self.transaction(()).file_name))
+        directory.store.remove_if_empty(self.new_directories)
         return deleted
 
     def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
@@ -221,22 +220,20 @@ class TableWrite:
         )
         return Transaction(self.read_version, operation, self.uuid, properties)
 
-    def _check_fragments(self, store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
+    def _check_fragments(self, directory: TableDirectory, fragments: Sequence[FragmentMetadata]) -> None:
         planned = {node.id for node in self.schema.walk()}
         for data_file in (file for fragment in fragments for file in fragment.files):
             if not planned.issuperset(data_file.fields):
                 raise InvalidInputError(f"data file {data_file.path} has other columns than this write was planned for")
-        check_data_files(store, root, fragments)
+        check_data_files(directory, fragments)
 
 
-def check_data_files(store: ObjectStore, root: str, fragments: Sequence[FragmentMetadata]) -> None:
+def check_data_files(directory: TableDirectory, fragments: Sequence[FragmentMetadata]) -> None:
     """Check that the data files of fragments exist, are complete, and are named once each.
 
     Parameters
     ----------
-    store : ObjectStore
-    root : str
-        The path of the table in the store.
+    directory : TableDirectory
     fragments : sequence of FragmentMetadata
         The fragments to commit.
 
@@ -254,9 +251,9 @@ def check_data_files(store: ObjectStore, root: str, fragments: Sequence[Fragment
         seen.add(data_file.path)
         if data_file.base_id is not None:
             raise InvalidInputError(f"data file {data_file.path} has a path outside of the table")
-        path = f"{root}/{data_file.relative_path}"
+        path = directory.path(data_file.relative_path)
         try:
-            size = store.size(path)
+            size = directory.store.size(path)
         except ObjectNotFoundError as error:
             raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
         if data_file.file_size_bytes not in (0, size):
@@ -297,10 +294,10 @@ def plan_write(uri: str, schema: pa.Schema, *, mode: str = "create", **options: 
 
 def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
     """Plan a write with options as a value; see `plan_write`."""
-    store, root = resolve(uri, options.storage_options)
-    history = load_history(store, root)
+    directory = TableDirectory.at(uri, options.storage_options)
+    history = load_history(directory)
     if history.names and options.mode == "create":
-        raise DatasetExistsError(f'the table {root} exists; use mode "append" or "overwrite", or another path')
+        raise DatasetExistsError(f'the table {directory} exists; use mode "append" or "overwrite", or another path')
     current = _load_current(history)
     file_version = _choose_file_version(options.file_version, current, options.mode)
     new_fields: tuple[Field, ...] = ()
@@ -317,14 +314,15 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         _check_portable(new_fields, options, None)
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
-        raise InvalidInputError(f"the data for {root} has no column; a table needs one at least")
+        raise InvalidInputError(f"the data for {directory} has no column; a table needs one at least")
     check_primary_key(lance_schema)
     _check_storable(lance_schema, file_version, options)
     if options.enable_stable_row_ids and current is not None and not current.stable_row_ids:
         raise NotSupportedError(
-            f"the table {root} was created without stable row ids, which cannot be enabled later; write another table"
+            f"the table {directory} was created without stable row ids, which cannot be enabled later; write"
+            " another table"
         )
-    store.check_writable(root)
+    directory.store.check_writable(directory.root)
     return TableWrite(
         uri=absolute_uri(uri),
         options=options,
@@ -333,7 +331,7 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         schema=lance_schema,
         file_version=file_version,
         new_fields=new_fields,
-        new_directories=_absent_directories(store, root),
+        new_directories=_absent_directories(directory),
     )
 
 
@@ -343,7 +341,7 @@ def _load_current(history: History) -> Manifest | None:
     try:
         current = history.load(history.latest)
     except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
-        current = load_latest(history.store, history.root)
+        current = load_latest(history.directory)
     current.check_writable(f"the table {history.root}")
     return current
 
@@ -407,8 +405,8 @@ def _check_storable(schema: Schema, version: FileVersion, options: WriteOptions)
     _file_options(version, options).open_writer(NullSink(), schema).abort()
 
 
-def _absent_directories(store: ObjectStore, root: str) -> tuple[str, ...]:
+def _absent_directories(directory: TableDirectory) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for name in (DATA_DIRECTORY, TRANSACTIONS_DIRECTORY, VERSIONS_DIRECTORY):
-        found.update(dict.fromkeys(store.absent_directories(f"{root}/{name}")))
+    for path in directory.written:
+        found.update(dict.fromkeys(directory.store.absent_directories(path)))
     return tuple(sorted(found, key=len, reverse=True))

@@ -1,0 +1,142 @@
+"""Directory of a table or branch: its store, its path there, and the paths of what lies below it.
+
+Outside this room no module composes the path of a manifest, a data file, a transaction or a reference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from lance_format.object_store import ObjectStore, resolve
+from lance_format.table.format.file_entries import DataFile, DeletionFile
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.format.layout import (
+    BRANCH_TREE,
+    BRANCHES_DIRECTORY,
+    DATA_DIRECTORY,
+    INDICES_DIRECTORY,
+    TAGS_DIRECTORY,
+    TRANSACTIONS_DIRECTORY,
+    VERSION_HINT,
+    VERSIONS_DIRECTORY,
+    ManifestNaming,
+    branch_location,
+    detached_path,
+    main_location,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDirectory:
+    """The directory of a table, or of one of its branches. It names files, and does no I/O.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        The path of the directory in the store.
+    """
+
+    store: ObjectStore
+    root: str
+
+    @classmethod
+    def at(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Self:
+        """Return the directory that a path or URI means; see `lance_format.object_store.resolve`.
+
+        Raises
+        ------
+        InvalidInputError, NotSupportedError
+            If it means none, or none that is supported.
+        """
+        store, root = resolve(uri, storage_options)
+        return cls(store, root)
+
+    def __str__(self) -> str:
+        return self.root
+
+    @property
+    def data(self) -> str:
+        """The directory of the data files."""
+        return self.path(DATA_DIRECTORY)
+
+    @property
+    def versions(self) -> str:
+        """The directory of the manifests."""
+        return self.path(VERSIONS_DIRECTORY)
+
+    @property
+    def version_hint(self) -> str:
+        """The file that names the latest version, for readers that cannot list."""
+        return self.path(VERSION_HINT)
+
+    @property
+    def branch_tree(self) -> str:
+        """The directory of the branches of a main branch."""
+        return self.path(BRANCH_TREE)
+
+    @property
+    def tags(self) -> str:
+        """The directory of the files that name tags; that of a main branch has them."""
+        return self.path(TAGS_DIRECTORY)
+
+    @property
+    def branches(self) -> str:
+        """The directory of the files that name branches; that of a main branch has them."""
+        return self.path(BRANCHES_DIRECTORY)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The directories that a write makes."""
+        return self.data, self.path(TRANSACTIONS_DIRECTORY), self.versions
+
+    def path(self, relative: str) -> str:
+        """Return the path in the store of a file, given its path relative to the directory."""
+        return f"{self.root}/{relative}"
+
+    def relative(self, path: str) -> str:
+        """Return the path of a file relative to the directory, given its path in the store."""
+        return path[len(self.root) + 1 :]
+
+    def manifest(self, version: int, naming: ManifestNaming = ManifestNaming.V2) -> str:
+        """Return the path of the manifest of a version of the history."""
+        return self.path(naming.path(version))
+
+    def detached_manifest(self, version: int) -> str:
+        """Return the path of the manifest of a detached version."""
+        return self.path(detached_path(version))
+
+    def transaction(self, file_name: str) -> str:
+        """Return the path of a transaction file."""
+        return self.path(f"{TRANSACTIONS_DIRECTORY}/{file_name}")
+
+    def index(self, uuid: str) -> str:
+        """Return the directory of the files of an index."""
+        return self.path(f"{INDICES_DIRECTORY}/{uuid}")
+
+    def moved(self, root: str) -> Self:
+        """Return another directory of the same store."""
+        return dataclasses.replace(self, root=root)
+
+    def main(self, branch: str | None) -> Self:
+        """Return the directory of the main branch, given the name of the branch that lies here."""
+        return self.moved(main_location(self.root, branch))
+
+    def branch(self, name: str | None) -> Self:
+        """Return the directory of a branch, or of the main one if None; this is that of the main one."""
+        return self.moved(branch_location(self.root, name))
+
+    def holding(self, entry: DataFile | DeletionFile | IndexMetadata | None, bases: Mapping[int, str]) -> Self:
+        """Return the directory that holds an entry of a manifest: this one, or that of a branch.
+
+        Parameters
+        ----------
+        entry : DataFile, DeletionFile or IndexMetadata, optional
+        bases : mapping of int to str
+            See `Manifest.bases`.
+        """
+        return self if entry is None or entry.base_id is None else self.moved(bases[entry.base_id])
