@@ -49,7 +49,7 @@ _SINCE_2_2: dict[str, Any] = {
 class FileVersion(enum.Enum):
     """A version of the file format, and the profile that says what its files may contain."""
 
-    V0_1 = _Profile("0.1", (0, 2), (0, 0), readable=True, array_encodings=True, page_table=True)
+    V0_1 = _Profile("0.1", (0, 2), (0, 2), readable=True, array_encodings=True, page_table=True)
     V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, writable=True, array_encodings=True)
     V2_1 = _Profile("2.1", (2, 1), (2, 1), readable=True, writable=True)
     V2_2 = _Profile("2.2", (2, 2), (2, 2), readable=True, writable=True, **_SINCE_2_2)
@@ -153,15 +153,26 @@ class FileVersion(enum.Enum):
         if not self.value.writable:
             supported = ", ".join(str(version) for version in FileVersion if version.value.writable)
             reason = self.value.obstacle and f": {self.value.obstacle}"
-            way_out = ""
-            if self.has_page_table:
-                way_out = '; a table of it gets a newer one when it is overwritten with data_storage_version="2.2"'
+            way_out = f"; {WAY_OUT_OF_0_1}" if self.has_page_table else ""
             raise NotSupportedError(
                 f"writing file format version {self} is not supported{reason}; use one of {supported}{way_out}"
             )
 
+    def require_changeable(self) -> None:
+        """Raise `NotSupportedError` unless rows and columns of tables with files of this version can be changed.
+
+        Files of format 0.1 are written for that, but neither for new tables nor for new rows.
+        """
+        if not self.has_page_table:
+            self.require_writable()
+
 
 STABLE = FileVersion.V2_2
+WAY_OUT_OF_0_1 = (
+    'optimize.compact_files(data_storage_version="2.2") takes a table of format 0.1 to a newer one, and so does'
+    ' overwriting it with data_storage_version="2.2"'
+)
+"""What to do about a table that cannot have what is asked for, because its files are of format 0.1."""
 NEXT = FileVersion.V2_3
 
 _NAMES: dict[str, FileVersion] = {
@@ -173,8 +184,8 @@ _NAMES: dict[str, FileVersion] = {
 }
 _MANIFESTS: dict[tuple[int, int], FileVersion] = {
     **{version.manifest_numbers: version for version in FileVersion},
+    (0, 0): FileVersion.V0_1,
     (0, 1): FileVersion.V0_1,
-    (0, 2): FileVersion.V0_1,
     (0, 3): FileVersion.V2_0,
 }
 _FOOTERS: dict[tuple[int, int], FileVersion] = {

@@ -19,6 +19,7 @@ from lance_format.file.lance_file import (
     ReaderResults,
     stable_version,
 )
+from lance_format.file.legacy_writer import LegacyFileWriter
 from lance_format.file.projection import project, prune
 from lance_format.file.reader import FileReader
 from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
@@ -43,6 +44,7 @@ __all__ = [
     "LanceFileSession",
     "LanceFileWriter",
     "LancePageMetadata",
+    "LegacyFileWriter",
     "ListResult",
     "ReaderResults",
     "PageSizes",

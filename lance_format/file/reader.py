@@ -107,6 +107,11 @@ class FileReader:
         self.num_columns: int = self.metadata.num_columns
         self._zones = self._open_zones()
 
+    @property
+    def batch_rows(self) -> tuple[int, ...]:
+        """The rows of each batch of a file of format 0.1; others have none."""
+        return tuple(self.metadata.batch_rows.tolist()) if isinstance(self.metadata, LegacyMetadata) else ()
+
     def _open_zones(self) -> ZoneReader | LegacyZoneReader:
         if isinstance(self.metadata, LegacyMetadata):
             return LegacyZoneReader(self.metadata, lambda metadata: FileReader(self._source, metadata=metadata))

@@ -13,14 +13,13 @@ from lance_format.blob_fields import check_storable, describe, in_file
 from lance_format.byte_io import ByteRange, RangeWriter
 from lance_format.compression.defaults import EncodingDefaults
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.array_writing import ArrayWriting
 from lance_format.file.blobs import store_payloads
 from lance_format.file.column_writing import ColumnWriting
 from lance_format.file.dictionary_arrays import concat, size_bytes
 from lance_format.file.footer import ALIGNMENT, serialize_descriptor, serialize_end
-from lance_format.file.json_columns import to_jsonb
-from lance_format.file.leaf_arrays import as_stored
+from lance_format.file.given_columns import stored_columns
 from lance_format.file.nesting import check_order, check_writable
 from lance_format.file.structural_writing import StructuralWriting
 from lance_format.file.zone_collector import ROWS_PER_ZONE, ColumnZones
@@ -191,25 +190,10 @@ class FileWriter:
         """
         if self._finished:
             raise InvalidInputError(f"{self._sink.path} is finished; no more rows can be written")
-        arrays = [self._check(batch, column) for column in self._columns]
-        if batch.num_columns != len(self._columns):
-            extra = sorted(set(batch.schema.names) - set(self._schema.names))
-            raise SchemaMismatchError(f"the batch has columns that the schema has not: {', '.join(extra)}")
+        arrays = stored_columns(batch, self._schema, self.num_rows)
         for column, array in zip(self._columns, arrays, strict=True):
             self._append(column, self._without_payloads(column, array))
         self.num_rows += batch.num_rows
-
-    def _check(self, batch: pa.RecordBatch, column: _ColumnWriter) -> pa.Array:
-        name = column.field.name
-        index = batch.schema.get_field_index(name)
-        if index < 0:
-            raise SchemaMismatchError(f"the batch lacks column {name!r}")
-        array = to_jsonb(as_stored(batch.column(index)), column.field, self.num_rows)
-        if not _same_type(Field.from_arrow(pa.field(name, array.type)), column.field):
-            raise SchemaMismatchError(f"column {name!r} is {array.type}; the schema has {column.field.to_arrow_type()}")
-        if not column.field.nullable and array.null_count:
-            raise SchemaMismatchError(f"column {name!r} must not be null; the batch has {array.null_count} nulls")
-        return array
 
     def _without_payloads(self, column: _ColumnWriter, array: pa.Array) -> pa.Array:
         """Write the payloads of blobs, which wait for no page; returns the column with their descriptions instead."""
@@ -325,18 +309,6 @@ def _joined(arrays: list[pa.Array]) -> list[pa.Array]:
     except NotSupportedError:
         middle = len(arrays) // 2
         return [*_joined(arrays[:middle]), *_joined(arrays[middle:])]
-
-
-def _same_type(found: Field, wanted: Field) -> bool:
-    """Return whether values of two fields are stored alike, names of struct fields included."""
-    return (
-        found.stored_type == wanted.stored_type
-        and len(found.children) == len(wanted.children)
-        and all(
-            _same_type(one, other) and (one.name == other.name or wanted.logical_type != "struct")
-            for one, other in zip(found.children, wanted.children, strict=True)
-        )
-    )
 
 
 def _column_names(fields: Sequence[Field], prefix: str = "") -> list[str]:

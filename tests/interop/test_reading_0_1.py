@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import lance
@@ -96,26 +94,6 @@ def test_deletes_and_filters(tmp_path: Path) -> None:
         assert ours.to_table(filter=where) == theirs.to_table(filter=where)
     theirs.delete("id < 10")
     assert lance_format.dataset(path).to_table(["l"]) == lance.dataset(path).to_table(["l"])
-
-
-def test_what_would_add_files_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    path = _table(tmp_path)
-    ours = lance_format.dataset(path)
-    before = ours.to_table()
-    changes: list[Callable[[], object]] = [
-        *(
-            partial(lance_format.write_dataset, before, path, mode="append", data_storage_version=v)
-            for v in (None, "2.2")
-        ),
-        lambda: ours.update({"s": "'x'"}, "id = 3"),
-        lambda: ours.add_columns({"twice": "id * 2"}),
-        lambda: ours.optimize.compact_files(),
-        lambda: ours.optimize.compact_files(data_storage_version="2.2"),
-    ]
-    for change in changes:
-        with pytest.raises(lance_format.LanceError, match=r'overwrit.*data_storage_version="2.2"'):
-            change()
-    assert lance_format.dataset(path).to_table() == before
 
 
 def test_the_way_out(tmp_path: Path) -> None:

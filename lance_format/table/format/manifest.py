@@ -465,12 +465,11 @@ def _parse_file_version(message: table_pb2.Manifest, fragments: FragmentList) ->
 
 
 def _file_version_of_early_release(message: table_pb2.Manifest, fragments: FragmentList) -> FileVersion:
-    """Return the file version of a manifest without `data_format`: by a flag for 0.1 and 2.0, else by files."""
-    if not (message.reader_feature_flags | message.writer_feature_flags) & FeatureFlag.V2_FORMAT:
-        return FileVersion.V0_1
+    """Return the file version of a manifest without `data_format`: that of its files, else a flag tells."""
     for file in (file for fragment in fragments for file in fragment.stored_files()):
         return FileVersion.from_manifest(file.file_major_version, file.file_minor_version) or FileVersion.V2_0
-    return STABLE
+    flags = message.reader_feature_flags | message.writer_feature_flags
+    return STABLE if flags & FeatureFlag.V2_FORMAT else FileVersion.V0_1
 
 
 def _set_schema(message: table_pb2.Manifest, schema: Schema) -> None:

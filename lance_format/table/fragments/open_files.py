@@ -22,6 +22,7 @@ from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
+from lance_format.version import FileVersion
 
 _Stream = Generator[pa.RecordBatch, None, None]
 
@@ -120,6 +121,12 @@ class FragmentFiles:
         parts, files = self._parts(schema), self._fragment.files
         streams = [self._take_file(files[place], held, rows, batch_size) for place, held in parts.held.items()]
         yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
+
+    def batch_rows(self) -> tuple[int, ...]:
+        """Return the rows of each batch of the data files, which all have the same; only files of format 0.1 do."""
+        first = self._fragment.files[0]
+        version = FileVersion.from_manifest(first.file_major_version, first.file_minor_version)
+        return self.reader(first).batch_rows if version is not None and version.has_page_table else ()
 
     def zone_statistics(self, schema: Schema) -> dict[Path, ZoneStatistics]:
         """Return the zone statistics of columns in the data files; see `FileReader.zone_statistics`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_format.byte_io import RangeWriter
 from lance_format.datatypes import Schema
 from lance_format.errors import StorageError
-from lance_format.file import FileWriter
+from lance_format.file import FileWriter, LegacyFileWriter
 from lance_format.table.batches.fitting import conform
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -45,6 +45,8 @@ class DataFileOptions:
         See `FileWriter`.
     zone_index : str, optional
         See `FileWriter`.
+    batch_rows : sequence of int
+        See `LegacyFileWriter`.
     """
 
     version: FileVersion
@@ -53,9 +55,12 @@ class DataFileOptions:
     encoding: Mapping[str, Any] = field(default_factory=dict)
     column_encoding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     zone_index: str | None = None
+    batch_rows: Sequence[int] = ()
 
-    def open_writer(self, sink: RangeWriter, schema: Schema) -> FileWriter:
+    def open_writer(self, sink: RangeWriter, schema: Schema) -> FileWriter | LegacyFileWriter:
         """Return a writer of one data file."""
+        if self.version.has_page_table:
+            return LegacyFileWriter(sink, schema, self.batch_rows)
         return FileWriter(
             sink,
             schema,
@@ -104,7 +109,7 @@ class FragmentWriter:
         self._num_rows = 0
         self._fragments: list[FragmentMetadata] = []
         self._paths: list[str] = []
-        self._open: tuple[str, RangeWriter, FileWriter] | None = None
+        self._open: tuple[str, RangeWriter, FileWriter | LegacyFileWriter] | None = None
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows; see `lance_format.table.changes.write.plan.TableWrite.write_fragments`."""
@@ -153,7 +158,7 @@ class FragmentWriter:
         row_bytes = max(int(batch.nbytes) // max(int(batch.num_rows), 1), 1)
         return max(self._max_bytes // _PIECES_PER_FILE // row_bytes, 1)
 
-    def _start_file(self) -> tuple[str, RangeWriter, FileWriter]:
+    def _start_file(self) -> tuple[str, RangeWriter, FileWriter | LegacyFileWriter]:
         name = new_data_file_name(self._job)
         path = f"{self._directory.data}/{name}"
         sink = self._directory.store.open_writer(path)

@@ -296,9 +296,21 @@ def _identity(found: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def plan_compaction(table: TableVersion, options: CompactionOptions) -> CompactionPlan:
-    """Find the fragments that are worth rewriting."""
+    """Find the fragments that are worth rewriting.
+
+    Raises
+    ------
+    InvalidInputError
+        If a table of format 0.1 is to get a newer one, and limits leave out fragments: pylance could not read both.
+    """
     identity, version = str(uuid.uuid4()), table.manifest.version
     tasks = [CompactionTask(version, part, options, identity) for part in find_candidates(table, options)]
+    if options.renews(table) and sum(len(task.fragments) for task in tasks) < len(table.manifest.fragments):
+        raise InvalidInputError(
+            f"only some fragments would be rewritten in format {options.data_storage_version}, and pylance could not"
+            f" read them beside those of format {table.manifest.file_version}: leave out max_source_* and"
+            " excluded_fragment_ids"
+        )
     return CompactionPlan(version, identity, tasks)
 
 

@@ -42,6 +42,7 @@ def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[lis
     """
     group: list[FragmentMetadata] = []
     group_indices: list[str] = []
+    renews = options.renews(table)
     worth_alone = False
 
     def rewritten() -> bool:
@@ -54,7 +55,7 @@ def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[lis
             scan.num_deletions() > options.materialize_deletions_threshold * physical_rows
         )
         candidate = fragment.id not in options.excluded_fragment_ids and (
-            too_deleted or physical_rows < options.target_rows_per_fragment
+            renews or too_deleted or physical_rows < options.target_rows_per_fragment
         )
         indices = [index.uuid for index in table.manifest.indices if index.covers_any([fragment.id])]
         if group and (not candidate or indices != group_indices):
@@ -64,7 +65,7 @@ def _worthwhile(table: TableVersion, options: CompactionOptions) -> Iterator[lis
         if candidate:
             group.append(fragment)
             group_indices = indices
-            worth_alone |= too_deleted
+            worth_alone |= renews or too_deleted
     if rewritten() and group:
         yield group
 

@@ -63,7 +63,8 @@ class CompactionOptions:
     excluded_fragment_ids : frozenset of int
         Fragments to leave alone.
     data_storage_version : str, optional
-        File format version of the new files, by default that of the table. The table's own stays.
+        File format version of the new files, by default that of the table. The table's own stays, except 0.1: such a
+        table is rewritten as a whole, and gets the newer version.
     """
 
     target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
@@ -95,7 +96,7 @@ class CompactionOptions:
             origin = field.name
             if field.name == "data_storage_version":
                 version = value or table.manifest.config.get(f"{_CONFIG_PREFIX}{field.name}")
-                values[field.name] = None if version is None else str(choose_file_version(table.manifest, version))
+                values[field.name] = None if version is None else str(_choose_version(table, version))
                 continue
             if value is None:
                 origin = f"{_CONFIG_PREFIX}{field.name}"
@@ -106,6 +107,11 @@ class CompactionOptions:
             known = ", ".join(field.name for field in dataclasses.fields(cls))
             raise InvalidInputError(f"option {min(given)!r} of compaction is unknown; the options are {known}")
         return cls(**values)
+
+    def renews(self, table: TableVersion) -> bool:
+        """Return whether the compaction takes a table of format 0.1 to a newer one, which rewrites all fragments."""
+        version = self.data_storage_version
+        return table.manifest.file_version is FileVersion.V0_1 and version not in (None, str(FileVersion.V0_1))
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values, with pylance's defaults for options that only it has."""
@@ -131,6 +137,14 @@ class CompactionOptions:
             _is_tuning("compaction_mode", "force_binary_copy")
         _is_tuning("defer_index_remap", values.get("defer_index_remap"))
         return cls(**found)
+
+
+def _choose_version(table: TableVersion, name: str) -> FileVersion:
+    version = FileVersion.parse(name)
+    if table.manifest.file_version is FileVersion.V0_1 is not version:
+        version.require_writable()
+        return version
+    return choose_file_version(table.manifest, name)
 
 
 def _is_tuning(name: str, value: Any) -> bool:

@@ -43,6 +43,7 @@ from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, mak
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import is_settled_as, settle
 from lance_format.table.transaction.conflicts import check_conflict, check_reuse, dropped_fields
+from lance_format.table.transaction.file_versions import check_file_versions
 from lance_format.table.transaction.operations import (
     Append,
     Delete,
@@ -326,7 +327,9 @@ class _Commit:
             raise DatasetNotFoundError(
                 f"there is no Lance table at {self._directory} to {operation.name}; it was deleted"
             )
-        return operation.apply(current)
+        made = operation.apply(current)
+        check_file_versions(current, made)
+        return made
 
     def _write_transaction(self, successor: Manifest) -> None:
         """Write the transaction file; again, if a rebase changed it.

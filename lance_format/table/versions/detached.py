@@ -13,6 +13,7 @@ from lance_format.table.format.layout import ManifestNaming, new_detached_versio
 from lance_format.table.format.manifest import Manifest, make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import settle
+from lance_format.table.transaction.file_versions import check_file_versions
 from lance_format.table.transaction.operations import Append, Operation, OtherOperation, Restore
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
 from lance_format.table.versions.first_version import create_version
@@ -56,9 +57,11 @@ def commit_detached(directory: TableDirectory, transaction: Transaction) -> Mani
     operation = _settled(transaction, planned_on, history)
     landing = dataclasses.replace(transaction, operation=operation)
     content = serialize_transaction(landing)
+    made = operation.apply(planned_on)
+    check_file_versions(planned_on, made)
     successor = make_successor(
         planned_on,
-        operation.apply(planned_on),
+        made,
         transaction_file=transaction.file_name,
         inline_transaction=content,
         now_ns=time.time_ns(),

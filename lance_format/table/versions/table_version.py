@@ -128,6 +128,7 @@ class TableVersion:
         max_rows_per_file: int = DEFAULT_MAX_ROWS_PER_FILE,
         max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
         file_version: FileVersion | None = None,
+        batch_rows: Sequence[int] = (),
     ) -> list[FragmentMetadata]:
         """Write rows into data files, which no reader sees before the commit.
 
@@ -143,6 +144,8 @@ class TableVersion:
             A data file is closed when it reaches either limit.
         file_version : FileVersion, optional
             Version of the data files, by default that of the table.
+        batch_rows : sequence of int
+            See `LegacyFileWriter`.
 
         Returns
         -------
@@ -150,11 +153,11 @@ class TableVersion:
             Empty if there is no row. After an exception none of the files is left.
         """
         version = file_version or self.manifest.file_version
-        version.require_writable()
+        version.require_changeable()
         writer = FragmentWriter(
             self.directory,
             schema,
-            DataFileOptions(version, max_rows_per_file, max_bytes_per_file),
+            DataFileOptions(version, max_rows_per_file, max_bytes_per_file, batch_rows=batch_rows),
             job=uuid,
         )
         return writer.write_all(batches)

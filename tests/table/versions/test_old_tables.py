@@ -72,10 +72,46 @@ def test_an_overwrite_takes_an_old_table_over(tmp_path: Path) -> None:
 def test_an_append_to_a_table_of_the_first_file_format_is_refused(tmp_path: Path) -> None:
     shutil.copytree(TABLES / "v0.15.0/v1_with_files.lance", tmp_path / "t")
     table = lance_format.dataset(tmp_path / "t")
-    with pytest.raises(lance_format.InvalidInputError, match="cannot stand beside others"):
+    with pytest.raises(lance_format.InvalidInputError, match=r"cannot stand beside them.*compact_files"):
         lance_format.write_dataset(
             table.schema.empty_table(), tmp_path / "t", mode="append", data_storage_version="2.2"
         )
+
+
+@pytest.mark.parametrize("name", ["v0.7.5/with_deletions", "v0.15.0/v1_with_files.lance"])
+def test_tables_of_the_first_file_format_change(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    shutil.copytree(TABLES / name, path)
+    table = lance_format.dataset(path)
+    column = table.schema.names[0]
+    before = table.to_table()
+    table.update({column: f"{column} + 1000"}, f"{column} = 1")
+    table.add_columns({"twice": f"{column} * 2"})
+    assert lance_format.dataset(path).to_table() == lance.dataset(str(path)).to_table()
+    table.optimize.compact_files(data_storage_version="2.2")
+    table.insert(table.to_table())
+    reference = lance.dataset(str(path))
+    reference.validate()
+    assert reference.data_storage_version == "2.2"
+    assert table.to_table() == reference.to_table()
+    values = [value + 1000 if value == 1 else value for value in before[column].to_pylist()]
+    assert sorted(reference.to_table()[column].to_pylist()) == sorted(values * 2)
+
+
+@pytest.mark.parametrize("version", ["legacy", "2.0", "2.1"])
+@pytest.mark.parametrize("flags", [0, 4])
+def test_files_tell_the_version_of_a_table_that_names_none(version: str, flags: int, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    lance.write_dataset(rows(0, 9), str(path), data_storage_version=version)
+
+    def forget(message: table_pb2.Manifest) -> None:
+        message.ClearField("data_format")
+        message.reader_feature_flags = message.writer_feature_flags = flags
+
+    _change_latest(path, forget)
+    ours, reference = lance_format.dataset(path), lance.dataset(str(path))
+    assert ours.data_storage_version == reference.data_storage_version == version.replace("legacy", "0.1")
+    assert ours.to_table() == reference.to_table() == rows(0, 9)
 
 
 def _change_latest(path: Path, change: Callable[[table_pb2.Manifest], object]) -> None:

@@ -147,7 +147,7 @@ def plan_add_columns(
     SchemaMismatchError
         If a function returns other rows or columns than expected.
     """
-    table.manifest.file_version.require_writable()
+    table.manifest.file_version.require_changeable()
     if split_size_bytes is not None and isinstance(new, Iterator | pa.RecordBatchReader):
         raise InvalidInputError(
             "the rows of an iterator are for one process, in the order of the table: use add_columns, or merge for rows"
@@ -292,12 +292,15 @@ def add_data_file(
         Of the data file; that of the table if not given.
     """
     scan = draft.table.scan(fragment, source.reads)
+    with scan.open() as opened:
+        batch_rows = opened.batch_rows()
     written = draft.table.write_fragments(
         compute_columns(scan, source, schema, batch_size),
         schema,
         uuid=draft.uuid,
         max_rows_per_file=2**32 - 1,
         file_version=file_version,
+        batch_rows=batch_rows,
     )
     files = tuple(file for part in written for file in part.files)
     if len(files) != 1 or written[0].physical_rows != scan.physical_rows():

@@ -143,5 +143,5 @@ def plan_row_delta(table: TableVersion, columns: Sequence[str] | None = None, de
     unknown = [name for name in chosen if name not in schema.names]
     if unknown:
         raise InvalidInputError(f"there is no column {unknown[0]!r} in {table.root}, whose values are to change")
-    table.manifest.file_version.require_writable()
+    table.manifest.file_version.require_changeable()
     return RowDelta(table.manifest.version, str(uuid.uuid4()), chosen, description)

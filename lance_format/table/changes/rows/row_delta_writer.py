@@ -194,7 +194,7 @@ class RowDeltaWriter:
 
     def _open(self) -> FragmentWriter:
         manifest = self._table.manifest
-        manifest.file_version.require_writable()
+        manifest.file_version.require_changeable()
         return FragmentWriter(
             self._table.directory,
             manifest.schema,

@@ -48,7 +48,7 @@ from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import commit
 from lance_format.table.versions.history import History, load_history, load_latest
-from lance_format.version import STABLE, FileVersion
+from lance_format.version import STABLE, WAY_OUT_OF_0_1, FileVersion
 
 
 @checked_methods
@@ -350,9 +350,8 @@ def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, m
     version = wanted or (STABLE if current is None else current.file_version)
     if current is not None and mode == "append" and current.file_version is FileVersion.V0_1:
         raise InvalidInputError(
-            f"the table has data files of version {current.file_version}, which cannot stand beside others and which"
-            " are not written: take it to a newer version first, by write_dataset(table.scanner().to_reader(), uri,"
-            ' mode="overwrite", data_storage_version="2.2")'
+            f"the table has data files of format {current.file_version}, which loses nulls: no rows are appended to it,"
+            f" and newer files cannot stand beside them; {WAY_OUT_OF_0_1}"
         )
     version.require_writable()
     return version
@@ -368,7 +367,10 @@ def choose_file_version(table: Manifest, name: str) -> FileVersion:
     NotSupportedError
         If they cannot be written.
     """
-    return _choose_file_version(FileVersion.parse(name), table, "append")
+    wanted = FileVersion.parse(name)
+    if wanted is FileVersion.V0_1 is table.file_version:
+        return wanted
+    return _choose_file_version(wanted, table, "append")
 
 
 def _check_names(fields: Iterable[Field]) -> None:

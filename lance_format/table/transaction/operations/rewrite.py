@@ -11,6 +11,7 @@ from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.file_versions import with_rewritten_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Rewrite:
             state = dataclasses.replace(state, fragments=state.fragments.extended(reserved))
             state = state.with_new_fragments(fragment for fragment in group.new_fragments if not fragment.id)
         indices = tuple(self._shrunk(index) for index in current.indices)
-        return dataclasses.replace(state, indices=indices)
+        return with_rewritten_files(current, dataclasses.replace(state, indices=indices))
 
     def _shrunk(self, index: IndexMetadata) -> IndexMetadata:
         """Remove the old fragments from an index: it refers to rows by address, even with stable ids."""
