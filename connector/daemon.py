@@ -18,7 +18,7 @@ import importlib
 
 import lance_format
 
-_MODULES = ("pyspark.worker", "connector.read.reader", "connector.write.writer", "pandas")
+_MODULES = ("pyspark.worker", "connector.read.reader", "connector.write.writer", "connector.jobs.running", "pandas")
 """What tasks import; PyArrow imports pandas, where it is installed, for the first array that it makes."""
 
 

@@ -65,10 +65,13 @@ if TYPE_CHECKING:
     from lance_format.table.scan.tasks import ScanTask
     from lance_format.table.transaction.transaction import Transaction
     from lance_format.table.versions.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
+    from lance_format.table.versions.planned_change import ChangePlan, ChangeTask
 
 __all__ = [
     "BatchUDF",
     "BlobFile",
+    "ChangePlan",
+    "ChangeTask",
     "CleanupCandidateFile",
     "CleanupExplanation",
     "CleanupStats",
@@ -125,6 +128,8 @@ __all__ = [
 _LAZY = {
     "BatchUDF": "lance_format.table.changes.columns.batch_udf",
     "BlobFile": "lance_format.file.blob_file",
+    "ChangePlan": "lance_format.table.versions.planned_change",
+    "ChangeTask": "lance_format.table.versions.planned_change",
     "CleanupCandidateFile": "lance_format.table.versions.cleanup_policy",
     "CleanupExplanation": "lance_format.table.versions.cleanup_policy",
     "CleanupStats": "lance_format.table.versions.cleanup_policy",

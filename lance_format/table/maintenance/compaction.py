@@ -19,18 +19,15 @@ from lance_format.arguments import checked_methods
 from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
-from lance_format.table.fragments.writer import list_data_files
 from lance_format.table.maintenance.compaction_candidates import find_candidates
 from lance_format.table.maintenance.compaction_options import CompactionOptions
 from lance_format.table.maintenance.kept_lineage import with_lineage
 from lance_format.table.transaction.operations import Rewrite, RewriteGroup
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.change_result import ChangeResult
-from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import commit
-from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, run_change
+from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, bytes_of, delete_unnamed, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import FileVersion
 
@@ -184,6 +181,10 @@ class CompactionTask(ChangeTask[RewriteResult]):
         """Number of the task within the plan: the id of the first fragment."""
         return _number(self.fragments)
 
+    def input_bytes(self, dataset: OpenTable) -> int | None:  # noqa: ARG002
+        """Return the size of the data files of the fragments."""
+        return bytes_of(self.fragments)
+
     def run(self, table: TableVersion) -> RewriteResult:
         """Write the rows of the fragments into new ones; see `execute`."""
         schema = table.manifest.schema
@@ -259,16 +260,7 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
     def abort(self, dataset: OpenTable, results: Iterable[RewriteResult] = ()) -> None:
         """Delete the files that tasks have written, except those of tasks that have been committed."""
         del results
-        table = check_out(dataset._table, self.read_version)
-        with contextlib.suppress(LanceError):
-            history = table.history()
-            used: set[str] = set()
-            for version in history.names:
-                if version > self.read_version:
-                    used.update(named_files(history.load(version), table.directory))
-            for path in list_data_files(table.directory, self.uuid):
-                if path not in used:
-                    table.store.delete(path)
+        delete_unnamed(dataset._table, self.uuid, self.read_version)
 
     def __repr__(self) -> str:
         return f"CompactionPlan(read_version={self.read_version}, tasks=<{len(self.tasks)} compaction tasks>)"

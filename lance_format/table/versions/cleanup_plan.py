@@ -17,6 +17,7 @@ from lance_format.table.versions.cleanup import begin_cleanup
 from lance_format.table.versions.cleanup_policy import CleanupPolicy, CleanupStats
 from lance_format.table.versions.garbage import GarbageFile, is_named, no_counts, remove_directories, remove_files
 from lance_format.table.versions.named_files import named_files
+from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask
 from lance_format.table.versions.table_version import Draft, TableVersion
 
@@ -64,6 +65,10 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
     files: tuple[GarbageFile, ...]
     known_version: int
     rate: float | None = None
+
+    def input_bytes(self, dataset: OpenTable) -> int:  # noqa: ARG002
+        """Return 0: the task reads no data."""
+        return 0
 
     def run(self, table: TableVersion) -> DeletedFiles:
         """Delete the files; see `execute`."""

@@ -16,6 +16,7 @@ therefore delete them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -23,10 +24,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, LanceError
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.writer import list_data_files
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import Precondition
+from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import Draft, TableVersion
 
@@ -68,6 +72,16 @@ class ChangeTask(ABC, Generic[R]):
     @abstractmethod
     def run(self, table: TableVersion) -> R:
         """Run the task on the version that the change was planned on."""
+
+    def input_bytes(self, dataset: OpenTable) -> int | None:
+        """Return an upper bound of the size of the files that the task reads, or None if it is unknown.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            The version that the change was planned on.
+        """
+        return bytes_of(dataset._table.manifest.fragments)
 
     def execute(self, dataset: OpenTable) -> R:
         """Run the task: write files that no reader sees before the commit, and return the result.
@@ -193,6 +207,19 @@ class ChangePlan(ABC, Generic[R, T]):
         table = check_out(dataset._table, self.read_version)
         Draft(table, self.uuid, self._paths(table, list(results))).discard()
 
+    def discard_lost(self, dataset: OpenTable) -> None:
+        """Delete the data files of task runs whose results were not committed.
+
+        A cluster may run a task more than once. The commit takes one result, and the files of the other runs remain.
+        Call it after the commit of all results, once no task runs.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+        """
+        delete_unnamed(dataset._table, self.uuid, self.read_version)
+
     def _paths(self, table: TableVersion, results: Sequence[R]) -> list[str]:
         return [f"{table.root}/{path}" for path in self.files(results)]
 
@@ -229,6 +256,38 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
 def run_tasks(table: TableVersion, plan: ChangePlan[R, T], executor: Executor = map) -> list[R]:
     """Run the tasks of a plan without committing; see `run_change`. Files of tasks remain even if one fails."""
     return list(executor(lambda task: task.run(table), plan.tasks))
+
+
+def bytes_of(fragments: Iterable[FragmentMetadata]) -> int | None:
+    """Return the size of the data files of fragments, or None if the table does not record it."""
+    sizes = [file.file_size_bytes for fragment in fragments for file in fragment.files]
+    return sum(sizes) if all(sizes) else None
+
+
+def delete_unnamed(table: TableVersion, uuid: str, after: int) -> None:
+    """Delete the data files of a change that no version names.
+
+    Parameters
+    ----------
+    table : TableVersion
+        Any version of the table.
+    uuid : str
+        The uuid in the names of the files.
+    after : int
+        The version that the change was planned on. Only later versions may name the files.
+    """
+    with contextlib.suppress(LanceError):
+        written = list_data_files(table.directory, uuid)
+        if not written:
+            return
+        used: set[str] = set()
+        history = table.history()
+        for version in history.names:
+            if version > after:
+                used.update(named_files(history.load(version), table.directory))
+        for path in written:
+            if path not in used:
+                table.store.delete(path)
 
 
 def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion | None:

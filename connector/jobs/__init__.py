@@ -1,0 +1,1 @@
+"""Planned changes as Spark jobs: their tasks run on executors, the driver commits once."""

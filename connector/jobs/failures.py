@@ -1,0 +1,41 @@
+"""Errors of Spark jobs, as errors of the library.
+
+Spark reports the error of a task as the text of its traceback. The last line of a traceback names the class and the
+message.
+"""
+
+from __future__ import annotations
+
+import re
+
+import lance_format
+from lance_format import LanceError
+
+_OF_LIBRARY = re.compile(r"^lance_format\.errors\.(\w+): (.*)$", re.MULTILINE)
+_OF_PYTHON = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
+
+
+class JobFailedError(LanceError, RuntimeError):
+    """A Spark job that failed for another reason than an error of the library. The table is unchanged."""
+
+
+def explain(error: Exception, description: str) -> LanceError:
+    """Return the error of the library that made a job fail, or a `JobFailedError`.
+
+    Parameters
+    ----------
+    error : Exception
+        The error that Spark raised.
+    description : str
+        The description of the job.
+    """
+    text = str(error)
+    known = _OF_LIBRARY.findall(text)
+    if known:
+        name, message = known[-1]
+        made = getattr(lance_format, name, None)
+        if isinstance(made, type) and issubclass(made, LanceError):
+            return made(message.strip())
+    reasons = _OF_PYTHON.findall(text)
+    reason = reasons[-1] if reasons else text.strip().partition("\n")[0]
+    return JobFailedError(f"the job {description!r} failed, and nothing was changed: {reason.strip()}")

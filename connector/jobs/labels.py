@@ -1,0 +1,50 @@
+"""Names of jobs in Spark's UI and progress bar, and their tags, by which they are stopped."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DESCRIPTION = "spark.job.description"
+_PREFIX = "lance: "
+
+
+@contextlib.contextmanager
+def labelled(spark: SparkSession, description: str, tag: str) -> Iterator[None]:
+    """Give the jobs that this thread starts a description and a tag, and restore the former description afterwards.
+
+    The job group stays, since users cancel their jobs by it. Spark Connect has tags only. If the block fails or is
+    interrupted, the jobs of the tag are stopped.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    description : str
+        What the jobs do, as "compact fragments 3-17".
+    tag : str
+        A name that no other job has.
+    """
+    context: Any = _context(spark)
+    former = None if context is None else context.getLocalProperty(_DESCRIPTION)
+    if context is not None:
+        context.setJobDescription(f"{_PREFIX}{description}")
+    spark.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):
+            spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
+        if context is not None:
+            context.setJobDescription(former)
+
+
+def _context(spark: SparkSession) -> Any:
+    """Return the Spark context, or None on Spark Connect."""
+    return None if type(spark).__module__.startswith("pyspark.sql.connect.") else spark.sparkContext

@@ -1,0 +1,257 @@
+"""Planned changes as Spark jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import lance_format
+from connector.jobs.failures import JobFailedError
+from connector.jobs.running import run
+from lance_format import Compaction, CorruptFileError, RetryableCommitConflictError
+from tests.spark.conftest import files
+from tests.spark.programs import run as run_program
+from tests.table.changes.test_planned_change import CHANGES, rows, write
+from tests.table.leftovers import leftovers
+
+_GROUP = "of the user"
+SPLIT = {"split_size_bytes": 20_000}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> lance_format.LanceDataset:
+    return write(tmp_path)
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_job_does_what_one_process_does(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    change = CHANGES[name]
+    table, other = write(tmp_path / "a", change), write(tmp_path / "b", change)
+    plan = change.plan(table)
+    assert len(plan.tasks) > 3
+    assert run(spark, table, plan, description=name) == change.run(other)
+    assert table.version == other.version
+    assert rows(table) == rows(other)
+    lance.dataset(table.uri).validate()
+    assert leftovers(Path(table.uri)) == leftovers(Path(other.uri)) == set()
+
+
+def test_each_task_is_a_task_of_spark(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    plan = table.plan_update({"name": "upper(name)"}, **SPLIT)
+    jobs = jobs_of(spark, lambda: run(spark, table, plan, description="update birds"))
+    assert [(job.description, job.num_tasks) for job in jobs] == [("lance: update birds", len(plan.tasks))]
+
+
+def test_the_description_and_the_group_of_the_user_come_back(
+    spark: SparkSession, table: lance_format.LanceDataset
+) -> None:
+    context = spark.sparkContext
+    context.setJobDescription("before")
+    try:
+        plan = table.plan_update({"name": "upper(name)"}, **SPLIT)
+        jobs_of(spark, lambda: run(spark, table, plan, description="update birds"))
+        assert context.getLocalProperty("spark.job.description") == "before"
+        assert spark.getTags() == set()
+    finally:
+        context.setJobDescription(None)
+
+
+def test_little_work_starts_no_job(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    nothing, one = Compaction.plan(table, {"target_rows_per_fragment": 10}), Compaction.plan(table)
+    assert (len(nothing.tasks), len(one.tasks)) == (0, 1)
+    assert not jobs_of(spark, lambda: run(spark, table, nothing, description="compact nothing"))
+    assert table.version == 1
+    assert not jobs_of(spark, lambda: run(spark, table, one, description="compact all"))
+    assert (table.version, len(table.get_fragments())) == (2, 1)
+
+
+def test_tasks_run_here_without_a_session(table: lance_format.LanceDataset) -> None:
+    plan = table.plan_update({"name": "upper(name)"}, "id < 5", **SPLIT)
+    assert run(None, table, plan, description="update").num_rows_updated == 5
+
+
+def test_branches(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    branch = table.create_branch("side")
+    plan = branch.plan_update({"name": "'owl'"}, "id % 2 = 0", **SPLIT)
+    assert run(spark, branch, plan, description="update a branch").num_rows_updated == 10_000
+    assert branch.count_rows("name = 'owl'") == 10_000
+    assert table.latest_version == 1
+    assert leftovers(Path(table.uri)) == set()
+
+
+@lance_format.batch_udf(pa.schema({"odd": pa.int64()}))
+def refusing(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if batch["id"][0].as_py() >= 15_000:
+        raise CorruptFileError("no odd number", path="/a/b.lance", offset=7)
+    return pa.record_batch({"odd": batch["id"]})
+
+
+@lance_format.batch_udf(pa.schema({"odd": pa.int64()}))
+def failing(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if batch["id"][0].as_py() >= 15_000:
+        raise ZeroDivisionError("no odd number")
+    return pa.record_batch({"odd": batch["id"]})
+
+
+def test_a_failed_job_raises_the_error_of_the_task(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    before = files(table.uri)
+    with pytest.raises(CorruptFileError, match=r"^/a/b.lance: no odd number \(at byte 7\)$"):
+        run(spark, table, table.plan_add_columns(refusing, **SPLIT), description="add odd")
+    with pytest.raises(JobFailedError, match=r"^the job 'add odd' failed, and nothing .*ZeroDivisionError: no odd"):
+        run(spark, table, table.plan_add_columns(failing, **SPLIT), description="add odd")
+    assert files(table.uri) == before
+    assert spark.getTags() == set()
+
+
+def test_a_failure_in_the_driver_leaves_no_file(table: lance_format.LanceDataset) -> None:
+    before = files(table.uri)
+    with pytest.raises(ZeroDivisionError):
+        run(None, table, table.plan_add_columns(failing, **SPLIT), description="add odd")
+    assert files(table.uri) == before
+
+
+def test_a_conflict_leaves_no_file(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    plan = table.plan_update({"name": "upper(name)"}, **SPLIT)
+    rival = lance_format.dataset(table.uri)
+    rival.delete("id = 5")
+    before = files(table.uri)
+    with pytest.raises(RetryableCommitConflictError):
+        run(spark, table, plan, description="update birds")
+    assert files(table.uri) == before
+
+
+def test_files_of_lost_runs_are_deleted(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    plan = table.plan_update({"name": "upper(name)"}, **SPLIT)
+    for task in plan.tasks:  # Runs whose results are lost.
+        task.execute(table)
+    assert len(leftovers(Path(table.uri))) == len(plan.tasks)
+    run(spark, table, plan, description="update birds")
+    assert leftovers(Path(table.uri)) == set()
+    assert table.count_rows("name LIKE 'BIRD%'") == 20_000
+
+
+class Job:
+    """A job of Spark, as its status store has it."""
+
+    def __init__(self, found: Any) -> None:
+        self.description = found.description().get() if found.description().isDefined() else None
+        self.num_tasks = found.numCompletedTasks()
+
+
+def jobs_of(spark: SparkSession, call: Any) -> list[Job]:
+    """Return the jobs that a call starts in the group of its caller."""
+    context: Any = spark.sparkContext
+    before = context.getLocalProperty("spark.job.description")
+    group = f"{_GROUP} {id(call)}"
+    context.setLocalProperty("spark.jobGroup.id", group)
+    try:
+        call()
+        assert context.getLocalProperty("spark.jobGroup.id") == group
+        assert context.getLocalProperty("spark.job.description") == before
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+        store = context._jsc.sc().statusStore()
+        return [Job(store.job(number)) for number in sorted(context.statusTracker().getJobIdsForGroup(group))]
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+
+
+_CLUSTER = """
+import pathlib, signal, sys
+import pyarrow as pa
+import lance_format
+from connector.jobs.running import run
+
+path = sys.argv[1]
+builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF")
+spark = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+lance_format.write_dataset({"id": range(4000)}, path, max_rows_per_file=500)
+table = lance_format.dataset(path)
+
+def breaking(how):
+    @lance_format.batch_udf(pa.schema({"twice": pa.int64()}))
+    def twice(batch):
+        from pyspark import TaskContext
+        if batch["id"][0].as_py() == 3500 and TaskContext.get().attemptNumber() == 0:
+            how()
+        return pa.record_batch({"twice": [2 * value for value in batch["id"].to_pylist()]})
+    return twice
+
+def fail():
+    raise OSError("a bad day")
+
+def kill():
+    daemon = os.getppid()
+    executor = int(pathlib.Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(executor, signal.SIGKILL)
+
+found = {}
+for how in (fail, kill):
+    table = lance_format.dataset(path)
+    plan = table.plan_add_columns(breaking(how), split_size_bytes=300_000)
+    assert 1 < len(plan.tasks) < 8
+    run(spark, table, plan, description="add twice")
+    in_use = {file.path for fragment in table.get_fragments() for file in fragment.data_files()}
+    on_disk = {file.name for file in pathlib.Path(path, "data").iterdir()}
+    found[how.__name__] = [table.version, sorted(on_disk - in_use), table.count_rows("twice = id * 2")]
+    table.drop_columns(["twice"])
+    table.cleanup_old_versions(retain_versions=1)
+spark.stop()
+print(json.dumps(found))
+"""
+
+
+def test_tasks_that_fail_and_executors_that_are_lost(tmp_path: Path) -> None:
+    found = run_program(_CLUSTER, tmp_path, str(tmp_path / "table.lance"))
+    assert found == {"fail": [2, [], 4000], "kill": [4, [], 4000]}
+
+
+_CONNECT = """
+import subprocess, sys
+if len(sys.argv) == 2:
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
+    server = builder.config("spark.connect.grpc.binding.port", "0").config("spark.log.level", "OFF").getOrCreate()
+    service = getattr(server._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    url = f"sc://localhost:{getattr(service, 'MODULE$').localPort()}"
+    subprocess.run([sys.executable, __file__, sys.argv[1], url], check=True)
+    server.stop()
+    sys.exit()
+
+import pathlib
+import lance_format
+from connector.jobs.running import run
+
+path = sys.argv[1]
+spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
+lance_format.write_dataset({"id": range(4000)}, path, max_rows_per_file=500)
+table = lance_format.dataset(path)
+plan = table.plan_update({"id": "id + 10000"}, "id % 2 = 0", split_size_bytes=300_000)
+found = {"class": type(spark).__module__, "tasks": len(plan.tasks) > 1}
+found["updated"] = run(spark, table, plan, description="update").num_rows_updated
+found["rows"] = table.count_rows("id >= 10000")
+before = len(list(pathlib.Path(path, "data").iterdir()))
+plan = table.plan_update({"id": "id + 10000"}, "id % 2 = 0", split_size_bytes=300_000)
+lance_format.dataset(path).delete("id = 10002")
+found["conflict"] = error_of(lambda: run(spark, table, plan, description="update"))
+bad = table.plan_update({"id": "id / (id - 3)"}, split_size_bytes=300_000)
+pathlib.Path(path, "data", table.get_fragments()[0].data_files()[0].path).unlink()
+found["bad"] = error_of(lambda: run(spark, table, bad, description="divide"))
+found["left"] = len(list(pathlib.Path(path, "data").iterdir())) - before
+spark.stop()
+print(json.dumps(found))
+"""
+
+
+def test_spark_connect(tmp_path: Path) -> None:
+    found = run_program(_CONNECT, tmp_path, str(tmp_path / "table.lance"))
+    assert found["class"].startswith("pyspark.sql.connect.")
+    assert found["tasks"]
+    assert (found["updated"], found["rows"]) == (2000, 2000)
+    assert found["conflict"].startswith("RetryableCommitConflictError: ")
+    assert found["bad"].startswith("DatasetNotFoundError: ")
+    assert found["left"] == -1
