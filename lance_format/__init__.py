@@ -38,7 +38,7 @@ from lance_format.version import FileVersion
 if TYPE_CHECKING:
     from lance_format.blob_fields import blob_array, blob_field
     from lance_format.extension_types import storage_schema
-    from lance_format.file.blob_file import BlobFile
+    from lance_format.file.blobs.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
     from lance_format.table.changes.columns.batch_udf import BatchUDF, batch_udf
     from lance_format.table.changes.rows.row_delta import RowDelta
@@ -127,7 +127,7 @@ __all__ = [
 # error or a version does not need.
 _LAZY = {
     "BatchUDF": "lance_format.table.changes.columns.batch_udf",
-    "BlobFile": "lance_format.file.blob_file",
+    "BlobFile": "lance_format.file.blobs.blob_file",
     "ChangePlan": "lance_format.table.versions.planned_change",
     "ChangeTask": "lance_format.table.versions.planned_change",
     "CleanupCandidateFile": "lance_format.table.versions.cleanup_policy",

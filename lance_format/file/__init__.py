@@ -1,15 +1,17 @@
 """Data files: the container, and rows in and out of it."""
 
-from lance_format.file.blob_arrays import as_given
-from lance_format.file.blob_file import BlobFile
-from lance_format.file.blobs import StoredBlobs
-from lance_format.file.column_projection import ColumnProjection
-from lance_format.file.column_reader import PageSizes
-from lance_format.file.columns import column_indices, is_packed
-from lance_format.file.encoding_requests import check_requests
-from lance_format.file.file_session import LanceFileSession, ListResult
-from lance_format.file.footer import MAX_TAIL_BYTES
-from lance_format.file.lance_file import (
+from lance_format.file.blobs.arrays import as_given
+from lance_format.file.blobs.blob_file import BlobFile
+from lance_format.file.blobs.payloads import StoredBlobs
+from lance_format.file.columns.field_paths import project, prune
+from lance_format.file.columns.indices import column_indices, is_packed
+from lance_format.file.columns.projection import ColumnProjection
+from lance_format.file.container.footer import MAX_TAIL_BYTES
+from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
+from lance_format.file.reading.column_reader import PageSizes
+from lance_format.file.reading.reader import FileReader
+from lance_format.file.standalone.lance_file import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
     LanceFileMetadata,
@@ -19,14 +21,12 @@ from lance_format.file.lance_file import (
     ReaderResults,
     stable_version,
 )
-from lance_format.file.legacy_writer import LegacyFileWriter
-from lance_format.file.projection import project, prune
-from lance_format.file.reader import FileReader
-from lance_format.file.search_cache import DEFAULT_CACHE_BYTES, SearchCache
-from lance_format.file.writer import FileSummary, FileWriter
-from lance_format.file.zone_collector import ROWS_PER_ZONE
-from lance_format.file.zone_places import check_zone_index, names_zones, without_zones
-from lance_format.file.zone_seeds import Seed
+from lance_format.file.standalone.session import LanceFileSession, ListResult
+from lance_format.file.writing.encoding_requests import check_requests
+from lance_format.file.writing.legacy_writer import LegacyFileWriter
+from lance_format.file.writing.writer import FileSummary, FileWriter
+from lance_format.file.zones.collector import ROWS_PER_ZONE
+from lance_format.file.zones.seeds import Seed
 
 __all__ = [
     "BlobFile",

@@ -11,8 +11,8 @@ from google.protobuf import text_format
 
 from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
-from lance_format.file.column_metadata import PageMetadata, serialize_column
-from lance_format.file.footer import serialize_descriptor, serialize_end
+from lance_format.file.container.column_metadata import PageMetadata, serialize_column
+from lance_format.file.container.footer import serialize_descriptor, serialize_end
 from lance_format.proto import array_encodings_pb2 as pb
 from lance_format.proto import file_pb2
 from lance_format.version import FileVersion

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lance_format.errors import NotSupportedError
-from lance_format.file import LanceFileReader, LanceFileWriter, array_limits
+from lance_format.file import LanceFileReader, LanceFileWriter
+from lance_format.file.columns import limits
 
 _LIMIT = 1000
 
@@ -56,7 +57,7 @@ def test_batches_hold_what_offsets_reach(name: str, tmp_path: Path, monkeypatch:
     path = tmp_path / "l.lance"
     with LanceFileWriter(path, table.schema, max_page_bytes=5000) as writer:
         writer.write_batch(table)
-    monkeypatch.setattr(array_limits, "MAX_OFFSET", _LIMIT)
+    monkeypatch.setattr(limits, "MAX_OFFSET", _LIMIT)
     batches = list(LanceFileReader(path).read_all(batch_size=10_000).to_batches())
     assert len(batches) > 1
     for batch in batches:
@@ -69,6 +70,6 @@ def test_a_row_that_fits_no_array_is_refused(tmp_path: Path, monkeypatch: pytest
     table = pa.table({"c": [["x" * _LIMIT, "y"]]})
     with LanceFileWriter(tmp_path / "r.lance", table.schema) as writer:
         writer.write_batch(table)
-    monkeypatch.setattr(array_limits, "MAX_OFFSET", _LIMIT)
+    monkeypatch.setattr(limits, "MAX_OFFSET", _LIMIT)
     with pytest.raises(NotSupportedError, match=r"r\.lance: column 'c\.item': a row has more than 1000 bytes"):
         LanceFileReader(tmp_path / "r.lance").read_all().to_table()

@@ -16,9 +16,9 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.file import ColumnProjection, FileReader, FileWriter, LanceFileReader, LanceFileWriter
-from lance_format.file.blob_arrays import DEDICATED, INLINE, PACKED
-from lance_format.file.blob_file import BlobFile
-from lance_format.file.blobs import BlobLocation, BlobReader
+from lance_format.file.blobs.arrays import DEDICATED, INLINE, PACKED
+from lance_format.file.blobs.blob_file import BlobFile
+from lance_format.file.blobs.payloads import BlobLocation, BlobReader
 from lance_format.object_store.local import LocalReader
 from tests.blobs import FIELD, payloads, table
 

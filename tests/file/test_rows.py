@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lance_format.errors import InvalidInputError
 from lance_format.file import LanceFileWriter
-from lance_format.file import reader as reader_module
+from lance_format.file.reading import reader as reader_module
 from tests.file.counting import CountedFile
 
 _ROWS = 20_000

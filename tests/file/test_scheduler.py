@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_format.byte_io import ByteRange
-from lance_format.file.scheduler import coalesce, fetch
+from lance_format.file.container.scheduler import coalesce, fetch
 
 _DATA = bytes(index * 37 % 251 for index in range(100_000))
 

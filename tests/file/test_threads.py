@@ -17,7 +17,7 @@ import lance_format
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.file import LanceFileReader, LanceFileWriter
-from lance_format.file.cpu_threads import cpu_threads
+from lance_format.file.reading.cpu_threads import cpu_threads
 from tests.file.counting import CountedFile
 
 _ROWS = 60_000
@@ -144,7 +144,7 @@ def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         pa.set_cpu_count(cores)
     limited = subprocess.run(
-        [sys.executable, "-c", "from lance_format.file.cpu_threads import cpu_threads; print(cpu_threads())"],
+        [sys.executable, "-c", "from lance_format.file.reading.cpu_threads import cpu_threads; print(cpu_threads())"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

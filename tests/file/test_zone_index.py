@@ -20,8 +20,8 @@ from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter
-from lance_format.file.column_metadata import ZoneIndexPlace
-from lance_format.file.zone_index import zone_index_schema
+from lance_format.file.container.column_metadata import ZoneIndexPlace
+from lance_format.file.zones.index import zone_index_schema
 from lance_format.object_store.local import LocalStore
 from lance_format.version import STABLE, FileVersion
 from tests.expressions.zone_reference import ORDERED_TYPES, statistics_of

@@ -21,7 +21,7 @@ from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.pruning import classify
 from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter, SearchCache
-from lance_format.file.zone_places import SEED_PREFIX, STATISTICS_KEY, names_zones
+from lance_format.file.container.zone_entries import SEED_PREFIX, STATISTICS_KEY, names_zones
 from lance_format.object_store.local import LocalStore
 from lance_format.version import STABLE, FileVersion
 from tests.expressions.zone_reference import ORDERED_TYPES, random_tree, random_values, ranks_of, statistics_of

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from lance_format.byte_io import ByteRange
-from lance_format.file.footer import FileMetadata, TailReader, read_metadata, read_version, serialize_end
+from lance_format.file.container.footer import FileMetadata, TailReader, read_metadata, read_version, serialize_end
 from lance_format.proto import array_encodings_pb2, encodings_pb2, file_pb2
 
 NUMBERS = (

@@ -16,7 +16,7 @@ from lance.indices import IndexConfig
 import lance_format
 from lance_format.errors import InvalidInputError
 from lance_format.file import LanceFileReader, LanceFileWriter
-from lance_format.file.zone_places import STATISTICS_KEY
+from lance_format.file.container.zone_entries import STATISTICS_KEY
 from tests.expressions.zone_reference import ORDERED_TYPES, random_values, statistics_of
 from tests.file.counting import CountedFile
 from tests.file.test_zone_statistics import same, sizes_of, unsigned_zeros

@@ -12,7 +12,7 @@ from lance_format.datatypes import JSON, Field, Schema
 from lance_format.errors import SchemaMismatchError
 from lance_format.extension_types import storage_of, with_item
 from lance_format.file import as_given
-from lance_format.file.json_columns import to_jsonb
+from lance_format.file.columns.json_columns import to_jsonb
 
 _TEXT_NAMES = ("string", "large_string")
 

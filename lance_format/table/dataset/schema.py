@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.datatypes import Field, Schema
-from lance_format.file.json_columns import with_text
+from lance_format.file.columns.json_columns import with_text
 
 
 @checked_methods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
-from lance_format.file.projection import field_path
+from lance_format.file.columns.field_paths import field_path
 
 
 def find_field(schema: Schema, path: str) -> tuple[Field, ...]:

@@ -14,7 +14,7 @@ import pyroaring
 from lance_format.datatypes import Field, Schema
 from lance_format.extension_types import storage_of
 from lance_format.file import Seed
-from lance_format.file.dictionary_arrays import concat
+from lance_format.file.columns.dictionaries import concat
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles

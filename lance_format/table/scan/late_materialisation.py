@@ -1,9 +1,9 @@
 """Reading the rows of a fragment that pass a filter: the columns of the filter first, the others for passing rows.
 
 The passing rows of several batches are gathered, so that the other columns take few requests.
-`lance_format.file.column_reader` decides per page whether to read ranges or single rows. If most rows pass, all columns
-are read at once. Small fragments are tested together. Groups of rows, and of small fragments, grow from one to the
-next, so that the first rows arrive early.
+`lance_format.file.reading.column_reader` decides per page whether to read ranges or single rows. If most rows pass, all
+columns are read at once. Small fragments are tested together. Groups of rows, and of small fragments, grow from one to
+the next, so that the first rows arrive early.
 
 Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
@@ -21,7 +21,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import NotSupportedError
 from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
-from lance_format.file.dictionary_arrays import concat
+from lance_format.file.columns.dictionaries import concat
 from lance_format.table.fragments.column_parts import combine_parts, remainder
 from lance_format.table.fragments.open_files import empty_columns_batch, in_step
 from lance_format.table.fragments.reader import filter_rows

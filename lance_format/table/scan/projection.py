@@ -21,7 +21,7 @@ from lance_format.expressions import BoundExpression, Expression, as_expression,
 from lance_format.expressions.nodes import Column, Path
 from lance_format.extension_types import retype
 from lance_format.file import is_packed, prune
-from lance_format.file.json_columns import to_text, with_text
+from lance_format.file.columns.json_columns import to_text, with_text
 from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.row_columns import ROW_COLUMNS, LiveRows, row_column
 

@@ -15,7 +15,7 @@ from lance_format.arguments import checked_methods
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import to_sql
-from lance_format.file.json_columns import with_text
+from lance_format.file.columns.json_columns import with_text
 from lance_format.table.batches.streams import first_rows, of_equal_size
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lance_format.file.json_columns import with_text
+from lance_format.file.columns.json_columns import with_text
 from lance_format.table.versions.table_version import Attempt, TableVersion, change
 
 _T = TypeVar("_T")

@@ -18,7 +18,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.expressions.nodes import Column, IsNull
 from lance_format.extension_types import EXTENSION_KEYS
-from lance_format.file.json_columns import has_json
+from lance_format.file.columns.json_columns import has_json
 from lance_format.table.changes.columns.add import add_data_file
 from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.column_names import check_portable

@@ -1,0 +1,1 @@
+"""Payloads of blobs, which lie outside the pages of their column."""

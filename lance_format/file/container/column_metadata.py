@@ -1,0 +1,228 @@
+"""The metadata of a column: its pages, their buffers, and the encodings of the pages and the column.
+
+File format document, "File Structure". Encodings are self-describing messages. Those of pages are layouts from format
+2.1 on and array encodings in 2.0; that of a column describes the meaning of its values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
+
+from lance_format.array_encodings.legacy import LegacyPage
+from lance_format.byte_io import ByteRange
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file.container.footer import MAX_ROWS
+from lance_format.proto import array_encodings_pb2, encodings_pb2, file_pb2
+from lance_format.version import FileVersion
+
+_REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
+_COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
+_PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
+_ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
+
+PageEncoding: TypeAlias = encodings_pb2.PageLayout | array_encodings_pb2.ArrayEncoding
+"""What a page says of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageMetadata:
+    """A page: its buffers, all within the file, its rows, and its layout or, up to format 2.0, its encoding."""
+
+    buffers: tuple[ByteRange, ...]
+    num_rows: int
+    layout: PageEncoding | LegacyPage
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneIndexPlace:
+    """Place of the zone index of a column, which nobody has looked at yet.
+
+    Parameters
+    ----------
+    rows_per_zone : int
+    buffer : int
+    is_in_file : bool
+        Whether the buffer is one of the file, instead of the column.
+    """
+
+    rows_per_zone: int
+    buffer: int
+    is_in_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMetadata:
+    """A column.
+
+    Parameters
+    ----------
+    pages : list of PageMetadata
+    buffers : tuple of ByteRange
+        Those that its pages share; all within the file.
+    is_blob : bool
+        Whether it says of itself that its values are descriptions of blobs. From 2.1 on pages say that.
+    zone_index : ZoneIndexPlace, optional
+        Where statistics of its zones are; see `zone_index`.
+    """
+
+    pages: list[PageMetadata]
+    buffers: tuple[ByteRange, ...] = ()
+    is_blob: bool = False
+    zone_index: ZoneIndexPlace | None = None
+
+
+def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMetadata:
+    """Parse a column's metadata.
+
+    Parameters
+    ----------
+    data : bytes
+        The serialized message.
+    file_size : int
+        Bytes of the file.
+    version : FileVersion
+
+    Raises
+    ------
+    CorruptFileError
+        If it is malformed, or a buffer lies outside of the file.
+    NotSupportedError
+        If it uses an encoding that cannot be read.
+    """
+    try:
+        column = file_pb2.ColumnMetadata.FromString(data)
+    except DecodeError as error:
+        raise CorruptFileError(f"the column metadata is no valid protobuf message: {error}") from error
+    encoding = _unpack(column.encoding, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
+    zone_index, encoding = _take_zone_index(encoding)
+    is_blob = encoding.WhichOneof("column_encoding") == "blob"
+    if is_blob and not version.has_array_encodings:
+        raise NotSupportedError(f"column encoding 'blob' cannot be read in a file of format {version}")
+    num_rows = sum(page.length for page in column.pages)
+    if num_rows > MAX_ROWS:
+        raise CorruptFileError(f"the pages of a column have {num_rows} rows; at most {MAX_ROWS} are possible")
+    buffers = _ranges(column.buffer_offsets, column.buffer_sizes, file_size, "column")
+    pages = [_parse_page(page, file_size, version) for page in column.pages]
+    return ColumnMetadata(pages, buffers, is_blob, zone_index)
+
+
+def _take_zone_index(
+    encoding: encodings_pb2.ColumnEncoding,
+) -> tuple[ZoneIndexPlace | None, encodings_pb2.ColumnEncoding]:
+    """Return where the zone index of a column is, and the encoding that it wraps; the outermost one counts."""
+    place = None
+    while encoding.HasField("zone_index"):
+        found = encoding.zone_index
+        in_file = found.zone_map_buffer.buffer_type == array_encodings_pb2.Buffer.file
+        place = place or ZoneIndexPlace(found.rows_per_zone, found.zone_map_buffer.buffer_index, in_file)
+        encoding = found.inner
+    return place, encoding
+
+
+def _ranges(offsets: Iterable[int], sizes: Iterable[int], file_size: int, what: str) -> tuple[ByteRange, ...]:
+    offsets, sizes = tuple(offsets), tuple(sizes)
+    if len(offsets) != len(sizes):
+        raise CorruptFileError(f"a {what} has {len(offsets)} offsets for {len(sizes)} buffers")
+    buffers = tuple(ByteRange(*pair) for pair in zip(offsets, sizes, strict=True))
+    for buffer in buffers:
+        if buffer.end > file_size:
+            raise CorruptFileError(f"a {what} buffer of {buffer.size} bytes ends after the file", offset=buffer.offset)
+    return buffers
+
+
+def _parse_page(page: file_pb2.ColumnMetadata.Page, file_size: int, version: FileVersion) -> PageMetadata:
+    buffers = _ranges(page.buffer_offsets, page.buffer_sizes, file_size, "page")
+    layout: PageEncoding
+    if version.has_array_encodings:
+        layout = _unpack(page.encoding, _ARRAY_ENCODING_URL, array_encodings_pb2.ArrayEncoding, "page")
+    else:
+        layout = _unpack(page.encoding, _PAGE_LAYOUT_URL, encodings_pb2.PageLayout, "page")
+    return PageMetadata(buffers, page.length, layout)
+
+
+_EncodingT = TypeVar(
+    "_EncodingT", encodings_pb2.PageLayout, array_encodings_pb2.ArrayEncoding, encodings_pb2.ColumnEncoding
+)
+
+
+def _unpack(encoding: file_pb2.Encoding, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
+    """Return the message of an encoding, which must not be modified."""
+    location = encoding.WhichOneof("location")
+    if location != "direct":
+        raise NotSupportedError(f"the encoding of a {what} is stored as {location!r}; only 'direct' is read")
+    data = encoding.direct.encoding
+    parse = _parse_known_encoding if len(data) <= _REMEMBERED_BYTES else _parse_encoding
+    return parse(data, url, kind, what)  # type: ignore[arg-type]  # Classes are hashable.
+
+
+def _parse_encoding(data: bytes, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
+    """Parse an encoding; only the part of its type name after the slash counts."""
+    try:
+        wrapped = any_pb2.Any.FromString(data)
+        if wrapped.type_url.rpartition("/")[2] != url.rpartition("/")[2]:
+            raise NotSupportedError(f"the encoding of a {what} is of type {wrapped.type_url!r}, which cannot be read")
+        return kind.FromString(wrapped.value)
+    except DecodeError as error:
+        raise CorruptFileError(f"the encoding of a {what} is no valid protobuf message: {error}") from error
+
+
+_parse_known_encoding = functools.lru_cache(maxsize=64)(_parse_encoding)
+"""Pages of a column, and those of small files of a table, often have the very same one."""
+
+
+def serialize_column(
+    pages: Iterable[PageMetadata],
+    first_rows: Iterable[int],
+    *,
+    is_blob: bool = False,
+    zone_index: ZoneIndexPlace | None = None,
+    buffers: Sequence[ByteRange] = (),
+) -> bytes:
+    """Serialize a column's metadata.
+
+    Parameters
+    ----------
+    pages : iterable of PageMetadata
+    first_rows : iterable of int
+        The first row of each page.
+    is_blob : bool
+        Whether the values are blob descriptions.
+    zone_index : ZoneIndexPlace, optional
+    buffers : sequence of ByteRange
+        Those of the column itself.
+    """
+    encoding = encodings_pb2.ColumnEncoding()
+    values = encoding
+    if zone_index is not None:
+        values.zone_index.rows_per_zone = zone_index.rows_per_zone
+        kind = array_encodings_pb2.Buffer.file if zone_index.is_in_file else array_encodings_pb2.Buffer.column
+        values.zone_index.zone_map_buffer.buffer_index = zone_index.buffer
+        values.zone_index.zone_map_buffer.buffer_type = kind
+        values = values.zone_index.inner
+    values = values.blob.inner if is_blob else values
+    values.values.SetInParent()
+    column = file_pb2.ColumnMetadata(encoding=_pack(encoding, _COLUMN_ENCODING_URL))
+    column.buffer_offsets.extend(buffer.offset for buffer in buffers)
+    column.buffer_sizes.extend(buffer.size for buffer in buffers)
+    for page, first_row in zip(pages, first_rows, strict=True):
+        assert not isinstance(page.layout, LegacyPage)
+        is_array = isinstance(page.layout, array_encodings_pb2.ArrayEncoding)
+        column.pages.add(
+            buffer_offsets=[buffer.offset for buffer in page.buffers],
+            buffer_sizes=[buffer.size for buffer in page.buffers],
+            length=page.num_rows,
+            encoding=_pack(page.layout, _ARRAY_ENCODING_URL if is_array else _PAGE_LAYOUT_URL),
+            priority=first_row,
+        )
+    return column.SerializeToString()
+
+
+def _pack(message: PageEncoding | encodings_pb2.ColumnEncoding, url: str) -> file_pb2.Encoding:
+    wrapped = any_pb2.Any(type_url=url, value=message.SerializeToString())
+    return file_pb2.Encoding(direct=file_pb2.DirectEncoding(encoding=wrapped.SerializeToString()))

@@ -1,0 +1,79 @@
+"""The pages of a column of a file: their locations, and the objects that read their rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from lance_format.data_block import Counts
+from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
+from lance_format.file.container.search_cache import CacheSlot, Key, SearchCache
+
+_PARSED_BYTES = 4  # a message of a page takes so many times its bytes once it is parsed, symbol tables included
+_PAGE_BYTES = 1024
+
+PageT = TypeVar("PageT")
+
+
+class ColumnPages:
+    """The pages of one column.
+
+    Parameters
+    ----------
+    column : ColumnMetadata
+    cache : SearchCache
+        Cache for the parts of pages that every read needs.
+    key : tuple
+        Key of the column in the cache.
+
+    Attributes
+    ----------
+    column : ColumnMetadata
+    metadata : list of PageMetadata
+    first_items : int64[num_pages + 1]
+        Number of rows before each page, and of all rows; rows of a fixed-size list are its items.
+    """
+
+    def __init__(self, column: ColumnMetadata, cache: SearchCache, key: Key) -> None:
+        self.column = column
+        self.metadata: list[PageMetadata] = column.pages
+        ends = itertools.accumulate((page.num_rows for page in self.metadata), initial=0)
+        self.first_items: Counts = np.array(list(ends), np.int64)
+        self._cache = cache
+        self._key = key
+        self._pages: dict[tuple[int, Hashable], object] = {}
+
+    @cached_property
+    def size_bytes(self) -> Counts:
+        """Size of the buffers of each page in the file, `int64[num_pages]`."""
+        return np.array([sum(buffer.size for buffer in page.buffers) for page in self.metadata], np.int64)
+
+    def memory_bytes(self, serialized_bytes: int) -> int:
+        """Estimate the memory that it takes once all of its pages have been parsed."""
+        return serialized_bytes * _PARSED_BYTES + len(self.metadata) * _PAGE_BYTES
+
+    def page(self, index: int, shape: Hashable, parse: Callable[[PageMetadata, CacheSlot], PageT]) -> PageT:
+        """Return a page, parsed on first use.
+
+        Parameters
+        ----------
+        index : int
+        shape : hashable
+            The shape of its values.
+        parse : callable
+            Builds the page from its metadata and its slot in the cache.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            If its layout is malformed, or cannot be read.
+        """
+        page = self._pages.get((index, shape))
+        if page is None:
+            page = parse(self.metadata[index], CacheSlot(self._cache, (*self._key, index)))
+            self._pages[index, shape] = page
+        return page  # type: ignore[return-value]  # Of one shape all pages are parsed alike.

@@ -1,0 +1,1 @@
+"""From columns and rows to the pages of a file, and back to Arrow arrays."""

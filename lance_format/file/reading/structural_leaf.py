@@ -1,0 +1,72 @@
+"""A leaf column from file format 2.1 on: its pages hold values, and levels that encode all layers above them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_format.array_encodings.array import Planned
+from lance_format.data_block import Counts
+from lance_format.errors import CorruptFileError
+from lance_format.file.columns.nesting import Leaf, build_leaf
+from lance_format.file.container.column_metadata import PageMetadata
+from lance_format.file.container.column_pages import ColumnPages
+from lance_format.file.container.search_cache import CacheSlot
+from lance_format.proto import encodings_pb2
+from lance_format.structural.page import Page, PageDescription, RowSelection
+from lance_format.structural.registry import parse_page
+from lance_format.structural.row_index import expand_ranges
+from lance_format.version import FileVersion
+
+
+class StructuralLeaf:
+    """Reads the pages of one leaf column; see `LeafPages`.
+
+    Parameters
+    ----------
+    leaf : Leaf
+    pages : ColumnPages
+    version : FileVersion
+
+    Raises
+    ------
+    CorruptFileError
+        If a row lies in two pages.
+    """
+
+    def __init__(self, leaf: Leaf, pages: ColumnPages, version: FileVersion) -> None:
+        self.leaf = leaf
+        self._pages = pages
+        self._large_chunks = version.has_large_chunks
+        self._items_per_row = leaf.items_per_row
+        self.first_rows: Counts = pages.first_items
+        if self._items_per_row > 1:
+            if (pages.first_items % self._items_per_row).any():
+                raise CorruptFileError("a page of fixed-size lists ends within a row")
+            self.first_rows = pages.first_items // self._items_per_row
+
+    @property
+    def size_bytes(self) -> Counts:
+        """See `LeafPages`."""
+        return self._pages.size_bytes
+
+    def rows_at_once(self, index: int) -> int:
+        """See `LeafPages`."""
+        return self._page(index).rows_at_once // self._items_per_row
+
+    def plan(self, index: int, rows: RowSelection) -> Planned[list[pa.Array]]:
+        """See `LeafPages`."""
+        items = rows
+        if self._items_per_row > 1:
+            if isinstance(rows, range):
+                items = range(rows.start * self._items_per_row, rows.stop * self._items_per_row)
+            else:
+                items = expand_ranges(rows * self._items_per_row, (rows + 1) * self._items_per_row)
+        return build_leaf((yield from self._page(index).plan(items)), self.leaf)
+
+    def _page(self, index: int) -> Page:
+        return self._pages.page(index, self.leaf.shape, self._parse)
+
+    def _parse(self, metadata: PageMetadata, cache: CacheSlot) -> Page:
+        assert isinstance(metadata.layout, encodings_pb2.PageLayout)
+        page = PageDescription(metadata.buffers, metadata.num_rows, self._large_chunks, cache)
+        return parse_page(metadata.layout, page, self.leaf.shape)

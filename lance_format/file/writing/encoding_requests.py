@@ -1,0 +1,83 @@
+"""Compression options of each leaf: those of its field, of its parents, and of the caller of a writer.
+
+Unsupported options are refused for new columns. Existing columns may have them, because other writers allow them: they
+are ignored, with a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from lance_format.blob_fields import describe, is_description
+from lance_format.compression.defaults import EncodingDefaults, overlay
+from lance_format.compression.options import CompressionOptions, StructuralEncoding, understood
+from lance_format.datatypes import Field
+from lance_format.errors import InvalidInputError
+from lance_format.file.columns.leaves import BLOB_SHAPE, PACKED_SHAPE
+from lance_format.file.columns.nesting import Leaf, has_fixed_width, leaves_of
+
+
+def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
+    """Return the compression options of a leaf, which inherits those of its parents.
+
+    Raises
+    ------
+    InvalidInputError
+        If an option of the caller is invalid.
+    """
+    path = [part.name for part in leaf.path]
+    merged = defaults.of(path)
+    CompressionOptions.parse(merged, leaf.name)
+    named = defaults.named(path)
+    _check_effect(leaf, named)
+    problems: list[InvalidInputError] = []
+    for part in leaf.path:
+        followed, wrong = understood(part.metadata, leaf.name)
+        problems += wrong
+        for options in (merged, named):
+            overlay(options, followed)
+    try:
+        _check_effect(leaf, named)
+    except InvalidInputError as error:
+        problems.append(error)
+    for problem in problems:
+        warnings.warn(f"{problem}; the table has it already, and it is left out", stacklevel=2)
+    return CompressionOptions.parse(merged, leaf.name)
+
+
+def check_requests(fields: Iterable[Field]) -> None:
+    """Refuse new columns whose metadata asks for what cannot be done.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the first column and option.
+    """
+    for leaf in (leaf for field in fields for leaf in leaves_of(describe(field))):
+        merged: dict[bytes, bytes] = {}
+        for part in leaf.path:
+            followed, wrong = understood(part.metadata, leaf.name)
+            if wrong:
+                raise wrong[0]
+            overlay(merged, followed)
+        _check_effect(leaf, merged)
+
+
+def _check_effect(leaf: Leaf, asked: dict[bytes, bytes]) -> None:
+    """Refuse zstd and LZ4 that the caller requests for a column, by name, where the format does not allow them."""
+    options = CompressionOptions.parse(asked, leaf.name)
+    if options.general_scheme is None:
+        return
+    is_packed = leaf.shape is PACKED_SHAPE
+    if leaf.shape is BLOB_SHAPE or is_description(leaf.field):
+        what = "blobs are stored as they are"
+    elif is_packed and not has_fixed_width(leaf.arrow_type):
+        what = "packed structs with strings are stored as they are"
+    elif options.structural_encoding is StructuralEncoding.FULL_ZIP and leaf.shape.bits_per_offset is None:
+        what = "full-zip pages store values of a fixed width as they are"
+    else:
+        return
+    raise InvalidInputError(
+        f"column {leaf.name!r}: {what}, so that 'lance-encoding:compression' has no effect; remove it"
+    )

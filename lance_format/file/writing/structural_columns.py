@@ -1,0 +1,86 @@
+"""Writing the pages of a column from file format 2.1 on: each leaf is a column, whose levels encode all layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_format.compression.defaults import EncodingDefaults
+from lance_format.compression.options import CompressionOptions
+from lance_format.datatypes import Field
+from lance_format.errors import NotSupportedError, SchemaMismatchError
+from lance_format.file.columns.nesting import Leaf, leaves_of, shred
+from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
+from lance_format.file.writing.encoding_requests import options_of
+from lance_format.structural.layers import LayerStack
+from lance_format.structural.mini_block_writer import TooManyLevelsError
+from lance_format.structural.rep_def import LevelPair
+from lance_format.structural.strategy import encode_page
+from lance_format.version import FileVersion
+
+
+@dataclass(slots=True)
+class _LeafWriter:
+    """A leaf, and the rows that it has so far."""
+
+    leaf: Leaf
+    options: CompressionOptions
+    column: WrittenColumn
+    num_rows: int = 0
+
+
+class StructuralWriting:
+    """Writer of the leaves of a column; see `ColumnWriting`.
+
+    Parameters
+    ----------
+    top : Field
+        The field with descriptions in place of blobs.
+    defaults : EncodingDefaults
+    version : FileVersion
+    write_buffer : callable
+    """
+
+    def __init__(self, top: Field, defaults: EncodingDefaults, version: FileVersion, write_buffer: WriteBuffer) -> None:
+        self._leaves = [
+            _LeafWriter(leaf, options_of(leaf, defaults), WrittenColumn(leaf.field.id)) for leaf in leaves_of(top)
+        ]
+        self._version = version
+        self._write_buffer = write_buffer
+
+    @property
+    def columns(self) -> Sequence[WrittenColumn]:
+        """See `ColumnWriting`."""
+        return [leaf.column for leaf in self._leaves]
+
+    def write(self, array: pa.Array) -> None:
+        """See `ColumnWriting`."""
+        for leaf in self._leaves:
+            self._write_page(leaf, array)
+
+    def _write_page(self, leaf: _LeafWriter, array: pa.Array) -> None:
+        values, levels, stack = shred(array, leaf.leaf)
+        _check_nullability(leaf.leaf, levels, stack)
+        num_items = len(array) * leaf.leaf.items_per_row
+        try:
+            page = encode_page(values, levels, stack, num_items, self._version, leaf.options)
+        except TooManyLevelsError as error:
+            if len(array) == 1:
+                raise NotSupportedError(f"a row of column {leaf.leaf.name!r} has too many empty lists") from error
+            self._write_page(leaf, array.slice(0, len(array) // 2))
+            self._write_page(leaf, array.slice(len(array) // 2))
+            return
+        buffers = tuple(self._write_buffer(buffer.data) for buffer in page.buffers)
+        leaf.column.add(buffers, page.layout, page.num_rows, priority=leaf.num_rows)
+        leaf.num_rows += len(array)
+
+
+def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None:
+    if levels.definition is None:
+        return
+    for index, part in enumerate(reversed(leaf.path)):
+        null = stack.null_level(index)
+        if not part.nullable and null and (levels.definition == null).any():
+            raise SchemaMismatchError(f"field {part.name!r} of column {leaf.name!r} must not be null, but is")

@@ -1,0 +1,1 @@
+"""Statistics of the zones of rows: collected, stored, and read from the most precise form."""

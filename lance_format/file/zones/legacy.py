@@ -1,0 +1,84 @@
+"""Statistics of files of format 0.1: bounds of each batch of rows, which are its zones.
+
+File format document, "Statistics". They are stored as the file itself is (`file/container/legacy_metadata.py`), as one
+batch with a row for each batch of the file, and a column for each field that has statistics, called by the field's id:
+
+    <field id>: struct<null_count: int64, min_value, max_value>
+
+The format loses nulls: of numbers zeros come back instead, and empty strings come back as nulls. Bounds and counts,
+which are those of what was written, therefore hold for what is read where nothing was null and no string was empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import CorruptFileError
+from lance_format.expressions.nodes import Path
+from lance_format.expressions.zones import ZoneStatistics
+from lance_format.file.container.legacy_metadata import LegacyMetadata
+from lance_format.file.zones.reading import EmbeddedFile, ZoneRequest, check_statistics, statistics_of, structs_of
+from lance_format.file.zones.seeds import Seed
+
+_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+class LegacyZoneReader:
+    """Reads the statistics of a file.
+
+    Parameters
+    ----------
+    metadata : LegacyMetadata
+        Of the file.
+    open_file : callable
+        Opens the statistics as if they were a file.
+    """
+
+    def __init__(self, metadata: LegacyMetadata, open_file: Callable[[LegacyMetadata], EmbeddedFile]) -> None:
+        self._metadata = metadata
+        self._open_file = open_file
+
+    def read(self, requests: Sequence[ZoneRequest]) -> dict[Path, ZoneStatistics]:
+        """Return the statistics of those columns that have them.
+
+        Raises
+        ------
+        CorruptFileError
+            If they are malformed, or contradict themselves or the file.
+        """
+        statistics = self._metadata.statistics
+        if statistics is None or not requests:
+            return {}
+        names = {request: str(self._metadata.first_field + request.column) for request in requests}
+        columns = structs_of(self._open_file(statistics), set(names.values()))
+        found: dict[Path, ZoneStatistics] = {}
+        for request, name in names.items():
+            struct = columns.get(name)
+            if struct is None:
+                continue
+            if len(struct) != self._metadata.batch_rows.size:
+                raise CorruptFileError(f"there are statistics of {len(struct)} batches")
+            known = _as_read(statistics_of(struct, request.arrow_type, self._metadata.batch_rows))
+            found[request.path] = check_statistics(known, self._metadata.num_rows)
+        return found
+
+    def read_seed(self, request: ZoneRequest, rows_per_zone: int) -> Seed | None:
+        """Return None: such files have no seeds."""
+        del request, rows_per_zone
+        return None
+
+
+def _as_read(written: ZoneStatistics) -> ZoneStatistics:
+    """Return what is known of values as they are read."""
+    holds = pa.array(written.num_nulls == 0)
+    if any(matches(written.lower.type) for matches in _STRINGS):
+        not_empty = pc.greater(pc.binary_length(written.lower), 0)
+        holds = pc.and_(holds, pc.fill_null(not_empty, False))
+    nothing = pa.scalar(None, written.lower.type)
+    lower, upper = (pc.if_else(holds, bound, nothing) for bound in (written.lower, written.upper))
+    num_nulls = np.where(holds.to_numpy(zero_copy_only=False), 0, -1)
+    return ZoneStatistics(written.num_rows, num_nulls, lower, upper, exact=False)

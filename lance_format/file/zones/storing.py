@@ -1,0 +1,62 @@
+"""The zones of a file that is being written, in all forms in which it stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from lance_format.file.container.zone_entries import SEED_PREFIX, STATISTICS_KEY
+from lance_format.file.zones.collector import LeafZones
+from lance_format.file.zones.index import serialize_zone_index
+from lance_format.file.zones.seeds import serialize_seed
+from lance_format.file.zones.statistics_file import serialize_zones
+
+_WORTHWHILE_BYTES = 64 * 1024
+
+
+def stored_zones(
+    leaves: list[LeafZones], size_bytes: int, write: Callable[[pa.RecordBatch], bytes]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the forms in which the zones of a file are stored, each with the key that the metadata has for it.
+
+    Files of a single zone have none, unless they have 64 KiB and more for each column that has zones: what costs as
+    much to read as its statistics, and may be smaller, is better read.
+
+    Parameters
+    ----------
+    leaves : list of LeafZones
+    size_bytes : int
+        Of all pages of the file.
+    write : callable
+        Makes a Lance file of a batch.
+    """
+    if not _is_worthwhile(leaves, size_bytes):
+        return
+    for zones in leaves:
+        seed = serialize_seed(zones)
+        if seed is not None:
+            yield SEED_PREFIX + zones.leaf.name.encode(), seed
+    yield STATISTICS_KEY, serialize_zones(leaves, write)
+
+
+def stored_zone_indices(
+    leaves: list[LeafZones], size_bytes: int, write: Callable[[pa.RecordBatch], bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the zone index of each column, with the id of its field; see `stored_zones`.
+
+    Parameters
+    ----------
+    leaves, size_bytes
+        See `stored_zones`.
+    write : callable
+        Makes a Lance file of format 2.0 of a batch.
+    """
+    if _is_worthwhile(leaves, size_bytes):
+        for zones in leaves:
+            yield zones.leaf.field.id, serialize_zone_index(zones, write)
+
+
+def _is_worthwhile(leaves: list[LeafZones], size_bytes: int) -> bool:
+    num_zones = len(leaves[0].num_rows) if leaves else 0
+    return num_zones > 1 or (num_zones == 1 and size_bytes >= _WORTHWHILE_BYTES * len(leaves))
