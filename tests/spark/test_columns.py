@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
-from tests.spark.conftest import PLANNER, ROOT
+from tests.spark.conftest import PLANNER
 
 _NUM_ROWS = 20_000
 _BATCH_ROWS = 512
@@ -86,35 +82,3 @@ def test_spark_gets_batches(planner: SparkSession, path: str) -> None:
     df = load(planner, path).select("id", "text")
     plan = str(df._jdf.queryExecution().executedPlan().toString())
     assert "ColumnarToRow" in plan
-
-
-_ON_A_CLUSTER = """
-import sys
-import connector
-from pyspark.sql import SparkSession
-
-builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF")
-builder = builder.config("spark.ui.enabled", "false").config("spark.sql.adaptive.enabled", "false")
-builder = builder.config("spark.sql.shuffle.partitions", "2")
-spark = builder.config("spark.executorEnv.PYTHONPATH", sys.argv[2]).getOrCreate()
-connector.register(spark)
-try:
-    df = spark.read.format("lance").load(sys.argv[1]).groupBy("part").agg({"text": "max", "id": "sum"})
-    assert "ColumnarToRow" in df._jdf.queryExecution().executedPlan().toString()
-    print(sum(row["sum(id)"] for row in df.collect()))
-finally:
-    spark.stop()
-"""
-
-
-def test_executors_are_given_what_reads_batches(path: str) -> None:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    command = [sys.executable, "-c", _ON_A_CLUSTER, path, str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[-1] == str(sum(range(_NUM_ROWS)))
