@@ -1,11 +1,15 @@
 """Bytes that lie: truncations and flips end in the same rows, other rows or a `LanceError`, and in nothing else.
 
 Lance files have no checksums of their pages, so a flip within values may go unnoticed; it must not do more than that.
+Most damage is done to files of one column, which are read much faster than one file of all columns. `test_campaign`
+damages files by structure, and as many as a night allows.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -60,21 +64,44 @@ def _read(path: Path) -> pa.Table | None:
     return table
 
 
-@pytest.fixture(params=["2.0", "2.1", "2.2"])
-def original(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
-    path = tmp_path / "original.lance"
+@pytest.fixture(scope="module", params=["2.0", "2.1", "2.2"])
+def table(request: pytest.FixtureRequest) -> tuple[pa.Table, str]:
+    """Return columns of every kind that a version of the format stores, and the version."""
     columns = dict(_COLUMNS)
     if request.param == "2.0":
         values = RandomValues(random.Random(0), 0.1, 0.2, 4, null_structs=False)
         columns["nested"] = values.array(_TYPE, 1500)
-    table = pa.table(
-        list(columns.values()),
-        schema=pa.schema(pa.field(name, array.type, metadata=_METADATA.get(name)) for name, array in columns.items()),
-    )
-    with LanceFileWriter(path, table.schema, version=request.param) as writer:
+    fields = [pa.field(name, array.type, metadata=_METADATA.get(name)) for name, array in columns.items()]
+    return pa.table(list(columns.values()), schema=pa.schema(fields)), request.param
+
+
+def _write(table: pa.Table, version: str, path: Path) -> bytes:
+    with LanceFileWriter(path, table.schema, version=version) as writer:
         writer.write_batch(table)
     assert _read(path).equals(table)
     return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def original(table: tuple[pa.Table, str], tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return a file of all columns."""
+    return _write(*table, tmp_path_factory.mktemp("original") / "all.lance")
+
+
+@pytest.fixture(scope="module")
+def originals(table: tuple[pa.Table, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return for each column a file that has no other."""
+    path = tmp_path_factory.mktemp("originals") / "one.lance"
+    columns, version = table
+    return {name: _write(columns.select([name]), version, path) for name in columns.column_names}
+
+
+def _check_flips(original: bytes, positions: Iterable[int], rng: np.random.Generator, path: Path) -> None:
+    for position in positions:
+        damaged = bytearray(original)
+        damaged[position] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(damaged)
+        _read(path)
 
 
 def test_truncated_files_are_refused(original: bytes, tmp_path: Path) -> None:
@@ -85,29 +112,32 @@ def test_truncated_files_are_refused(original: bytes, tmp_path: Path) -> None:
         assert _read(path) is None, f"a file cut to {length} bytes was read"
 
 
-def test_flipped_bits_are_harmless(original: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "flipped.lance"
+def test_flipped_bits_are_harmless(originals: dict[str, bytes], tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    metadata = 6000  # most flips go where the structure is
-    positions = np.concatenate(
-        [len(original) - 1 - rng.integers(0, metadata, 600), rng.integers(0, len(original), 300)]
-    )
-    for position in positions:
-        damaged = bytearray(original)
-        damaged[position] ^= 1 << int(rng.integers(0, 8))
-        path.write_bytes(damaged)
-        _read(path)
+    for original in originals.values():
+        metadata = (
+            len(original) - 1 - rng.integers(0, min(600, len(original)), 40)
+        )  # most flips go where the structure is
+        anywhere = rng.integers(0, len(original), 20)
+        _check_flips(original, chain(metadata, anywhere), rng, tmp_path / "flipped.lance")
 
 
-def test_overwritten_words_are_harmless(original: bytes, tmp_path: Path) -> None:
+def test_flipped_bits_between_columns_are_harmless(original: bytes, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    metadata = len(original) - 1 - rng.integers(0, 6000, 60)
+    _check_flips(original, metadata, rng, tmp_path / "flipped.lance")
+
+
+def test_overwritten_words_are_harmless(originals: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "overwritten.lance"
     rng = np.random.default_rng(2)
-    for position in rng.integers(0, len(original) - 8, 600):
-        damaged = bytearray(original)
-        width = int(rng.choice([1, 2, 4, 8]))
-        damaged[position : position + width] = rng.choice([b"\0", b"\xff", b"\x80", b"\x01"]) * width
-        path.write_bytes(damaged)
-        _read(path)
+    for original in originals.values():
+        for position in rng.integers(0, len(original) - 8, 40):
+            damaged = bytearray(original)
+            width = int(rng.choice([1, 2, 4, 8]))
+            damaged[position : position + width] = rng.choice([b"\0", b"\xff", b"\x80", b"\x01"]) * width
+            path.write_bytes(damaged)
+            _read(path)
 
 
 def test_random_bytes_before_a_footer_are_refused_or_harmless(original: bytes, tmp_path: Path) -> None:
@@ -130,8 +160,4 @@ def test_flipped_bits_of_the_blob_extension_are_harmless(tmp_path: Path) -> None
     assert _read(path)["blobs"].to_pylist() == [value and value["data"] for value in values]
     rng = np.random.default_rng(4)
     pages = 1500 * 31  # what follows the payloads, of which only a few are damaged
-    for position in len(original) - 1 - rng.integers(0, pages, 700):
-        damaged = bytearray(original)
-        damaged[position] ^= 1 << int(rng.integers(0, 8))
-        path.write_bytes(damaged)
-        _read(path)
+    _check_flips(original, len(original) - 1 - rng.integers(0, pages, 700), rng, path)
