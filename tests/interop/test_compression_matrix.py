@@ -110,6 +110,13 @@ def test_packed_structs_with_strings_are_stored_as_they_are(scheme: str, nulls: 
         _check(_data(["packed strings"], nulls, {"compression": scheme}), "2.2", tmp_path / "f.lance")
 
 
+@pytest.mark.parametrize("name", [name for name in _VALUES if name != "packed strings"])
+def test_what_2_0_is_asked_for_is_read_by_pylance(name: str, tmp_path: Path) -> None:
+    for scheme in ("none", "lz4", "zstd", "fsst"):
+        for nulls in ("none", "between") if name != "packed" else ("none",):  # Structs of 2.0 are never null.
+            _check(_data(name, nulls, {"compression": scheme}), "2.0", tmp_path / "f.lance")
+
+
 @pytest.mark.parametrize("nulls", _NULLS)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("scheme", ["lz4", "zstd"])

@@ -288,7 +288,7 @@ _OURS: dict[str, Callable[[], pa.Array]] = {
 
 
 @pytest.mark.parametrize("nulls", [False, True], ids=["there", "nulls"])
-@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("version", ["2.0", *_VERSIONS])
 @pytest.mark.parametrize("scheme", [None, "none", "zstd", "lz4", "fsst"])
 @pytest.mark.parametrize("name", _OURS)
 def test_what_is_written_is_read_by_pylance(
