@@ -170,7 +170,7 @@ class ListShape:
     levels : tuple of ListLevel
         Outermost first.
     bits_per_item : int
-        Of the innermost items: 1 or a multiple of 8.
+        Of the innermost items: 1 or a multiple of 8. 0 if all of them are null and have no bytes.
     """
 
     levels: tuple[ListLevel, ...]

@@ -1,6 +1,7 @@
 """Fixed-size lists of primitive items, nested to any depth, that may be null at every level.
 
-Encoding strategy document, "Fixed Size List". Items are flat. A list is one value of a fixed width, however deep it is:
+Encoding strategy document, "Fixed Size List". Items are flat, or constant if all are null: then they have no bytes,
+which pylance writes in full-zip pages. A list is one value of a fixed width, however deep it is:
 a *row*, which is what full-zip stores. Each level whose items may be null has its validity before the items, outermost
 first, filled up to a whole byte; set bits are there, least significant first:
 
@@ -92,7 +93,12 @@ class FixedSizeListPerValueDecompressor:
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListDecompressor:
     """Build the decompressor that an encoding of mini-block values describes."""
-    return FixedSizeListDecompressor(parse_shape(encoding))
+    shape = parse_shape(encoding)
+    if not shape.bits_per_item:
+        raise NotSupportedError(
+            "fixed-size lists ('fixed_size_list') of nulls alone are supported in full-zip pages only"
+        )
+    return FixedSizeListDecompressor(shape)
 
 
 def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListPerValueDecompressor:
@@ -119,7 +125,10 @@ def parse_shape(encoding: encodings_pb2.CompressiveEncoding) -> ListShape:
             raise CorruptFileError(f"fixed-size lists of {items} items in {len(levels) + 1} levels")
         levels.append(ListLevel(level.items_per_value, level.has_validity))
         encoding = level.values
-    if encoding.WhichOneof("compression") != "flat":
+    kind = encoding.WhichOneof("compression")
+    if kind == "constant" and not encoding.constant.HasField("value") and levels[-1].has_validity:
+        return ListShape(tuple(levels), bits_per_item=0)
+    if kind != "flat":
         raise NotSupportedError("fixed-size lists ('fixed_size_list') are supported over flat items only")
     shape = ListShape(tuple(levels), flat.parse(encoding).bits_per_value)
     if shape.bits_per_value > _MAX_ROW_BYTES * 8:

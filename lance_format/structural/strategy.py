@@ -103,11 +103,17 @@ def _encode_large_or_small(
 ) -> EncodedPage:
     asked = options.structural_encoding
     large = asked is None and _has_large_values(values) and not chunks_shrink(values, options)
-    if asked is StructuralEncoding.FULL_ZIP or large:
+    has_ragged_bits = _has_ragged_bits(values)
+    if (asked is StructuralEncoding.FULL_ZIP or large) and not has_ragged_bits:
         return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
     try:
         return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
-    except (TooLargeForMiniBlockError, TooManyLevelsError):
+    except (TooLargeForMiniBlockError, TooManyLevelsError) as error:
+        if has_ragged_bits:
+            raise NotSupportedError(
+                "fixed-size lists of so many booleans, some of them null or not a multiple of 8, do not fit into a page"
+                " that pylance reads; store them as int8, or as lists of any length"
+            ) from error
         return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
 
 
@@ -118,6 +124,13 @@ def _has_large_values(values: DataBlock | FixedSizeListBlock) -> bool:
     if isinstance(values, FixedWidthBlock):
         return values.bytes_per_value >= _LARGE_VALUE_BYTES
     return values.longest >= _LARGE_VALUE_BYTES
+
+
+def _has_ragged_bits(values: DataBlock | FixedSizeListBlock) -> bool:
+    """Return whether values are lists of single bits whose parts end within bytes, which pylance cannot unzip."""
+    if not isinstance(values, FixedSizeListBlock) or values.shape.bits_per_item != 1:
+        return False
+    return len(values.shape.parts) > 1 or values.shape.items_per_value % 8 != 0
 
 
 def _whole_bytes(values: DataBlock | FixedSizeListBlock) -> DataBlock | FixedSizeListBlock:

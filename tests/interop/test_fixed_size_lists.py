@@ -93,6 +93,49 @@ def test_every_item_type(item: pa.DataType, version: str, tmp_path: Path) -> Non
     _check_both(pa.table({"v": array}), version, tmp_path / "v.lance")
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("layout", [None, "fullzip"])
+def test_lists_of_booleans_that_end_within_a_byte(layout: str | None, version: str, tmp_path: Path) -> None:
+    metadata = None if layout is None else {"lance-encoding:structural-encoding": layout}
+    for dimension in (1, 7, 1025, 2050, 20_000):
+        for chance in (0, 0.5, 1):
+            bits = np.arange(3 * dimension) % 3 == 0
+            items = pa.array(bits, mask=np.random.default_rng(0).random(bits.size) < chance)
+            array = pa.FixedSizeListArray.from_arrays(items, dimension)
+            field = pa.field("v", array.type, metadata=metadata)
+            data = pa.table([array], pa.schema([field]))
+            with LanceFileWriter(tmp_path / "v.lance", data.schema, version=version) as writer:
+                writer.write_batch(data)
+            for reader in (
+                LanceFileReader(tmp_path / "v.lance"),
+                lance.file.LanceFileReader(str(tmp_path / "v.lance")),
+            ):
+                assert reader.read_all().to_table().equals(data)
+                assert reader.take_rows([2]).to_table().equals(data.slice(2))
+
+
+def test_more_booleans_than_a_chunk_holds_are_refused(tmp_path: Path) -> None:
+    array = pa.FixedSizeListArray.from_arrays(pa.nulls(300_000, pa.bool_()), 150_000)
+    writer = LanceFileWriter(tmp_path / "v.lance", pa.schema([("v", array.type)]), version="2.1")
+    writer.write_batch(pa.table({"v": array}))
+    with pytest.raises(NotSupportedError, match="so many booleans"):
+        writer.close()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("item", _ITEMS, ids=str)
+def test_lists_of_nulls_alone(item: pa.DataType, version: str, tmp_path: Path) -> None:
+    """Pylance stores no items of them."""
+    for depth in (1, 2):
+        for whole in (False, True):
+            inner = pa.list_(item, 3)
+            items = pa.nulls(30, inner) if whole else pa.FixedSizeListArray.from_arrays(pa.nulls(90, item), 3)
+            array = pa.FixedSizeListArray.from_arrays(items, 3) if depth == 2 else items
+            _check_both(
+                pa.table({"v": array, "l": [[row] for row in range(len(array))]}), version, tmp_path / "v.lance"
+            )
+
+
 def test_lists_of_strings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match="'v'"):
         LanceFileWriter(tmp_path / "v.lance", pa.schema([("v", pa.list_(pa.string(), 2))]))

@@ -190,22 +190,38 @@ def _build_lists(
     types = [arrow_type]
     while pa.types.is_fixed_size_list(types[-1]):
         types.append(types[-1].value_type)
-    levels = values.shape.levels
+    levels, has_items = values.shape.levels, values.shape.bits_per_item > 0
+    if not has_items:  # Nulls may stand for inner lists as a whole.
+        types = types[: len(levels) + 1]
     item_type = types.pop()
     expected = [list_type.list_size for list_type in types]
-    if [level.dimension for level in levels] != expected or values.shape.bits_per_item != item_type.bit_width:
+    if [level.dimension for level in levels] != expected or (
+        has_items and values.shape.bits_per_item != item_type.bit_width
+    ):
         raise CorruptFileError(f"a page holds lists of {[level.dimension for level in levels]} items, not {arrow_type}")
     if values.num_values != num_values:
         raise CorruptFileError(f"a page holds {values.num_values} lists instead of {num_values}")
     validities, items = split_rows(values.rows, values.shape)
     bitmaps = iter([pa.py_buffer(found) for found in validities])
     inner = [next(bitmaps) if level.has_validity else None for level in levels]
-    array = pa.Array.from_buffers(item_type, items.num_values, [inner[-1], pa.py_buffer(aligned(items.data))])
-    if pa.types.is_decimal(item_type):
+    if has_items:
+        array = pa.Array.from_buffers(item_type, items.num_values, [inner[-1], pa.py_buffer(aligned(items.data))])
+    else:
+        array = _nulls(validities[-1], items.num_values, item_type)
+    if has_items and pa.types.is_decimal(item_type):
         check_read(array)
     for list_type, found in zip(reversed(types), [*reversed(inner[:-1]), bitmap(validity)], strict=True):
         array = pa.Array.from_buffers(list_type, len(array) // list_type.list_size, [found], children=[array])
     return array
+
+
+def _nulls(validity: Bytes, num_items: int, item_type: pa.DataType) -> pa.Array:
+    """Return the items of lists that hold nothing but nulls, as a bitmap says too."""
+    if np.unpackbits(validity, count=num_items, bitorder="little").any():
+        raise CorruptFileError("items of fixed-size lists have no bytes, and are not null")
+    if num_items * bytes_per_slot(item_type) > _MAX_NULL_BYTES:
+        raise NotSupportedError(f"{num_items} nulls of type {item_type} take too much memory; read fewer at once")
+    return pa.nulls(num_items, item_type)
 
 
 def _build_structs(
