@@ -15,6 +15,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lance_format.errors import InvalidInputError
@@ -48,26 +49,105 @@ def checked_methods(cls: _Class) -> _Class:
 
 def checked(function: _Function) -> _Function:
     """Check the arguments of a function, which is called with whole numbers and flags of Python for those of NumPy."""
-    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def check(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        hints = argument_hints(function)
-        for name, value in bound.arguments.items():
-            hint = hints.get(name, Any)
-            if hint is Any:
-                continue
-            kind = signature.parameters[name].kind
-            if kind is inspect.Parameter.VAR_KEYWORD:
-                bound.arguments[name] = {key: _check(key, found, hint.get(key, Any)) for key, found in value.items()}
-            elif kind is inspect.Parameter.VAR_POSITIONAL:
-                bound.arguments[name] = tuple(_check(name, found, hint) for found in value)
-            else:
-                bound.arguments[name] = _check(name, value, hint)
-        return function(*bound.args, **bound.kwargs)
+        checks = _checks_of(function)
+        found = [check_argument(value) for check_argument, value in zip(checks.positional, args, strict=False)]
+        found += [checks.further(value) for value in args[len(found) :]]
+        for name, value in kwargs.items():
+            kwargs[name] = (checks.named.get(name) or checks.check_other(name))(value)
+        return function(*found, **kwargs)
 
     return typing.cast(_Function, check)
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """Check of one argument.
+
+    Parameters
+    ----------
+    name : str
+    hint : Any
+    simple : frozenset of type
+        Types whose values fit as they are.
+    takes_text : bool
+    """
+
+    name: str
+    hint: Any
+    simple: frozenset[type]
+    takes_text: bool
+
+    @classmethod
+    def of(cls, name: str, hint: Any) -> _Argument:
+        """Prepare the check of an argument."""
+        is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        options = typing.get_args(hint) if is_union else (hint,)
+        classes = {option for option in options if isinstance(option, type) and typing.get_origin(option) is None}
+        simple = {found for found in classes - {str, object} if not getattr(found, "_is_protocol", False)}
+        return cls(name, hint, frozenset(simple | ({int} if float in simple else set())), str in classes)
+
+    def __call__(self, value: Any) -> Any:
+        """Return the value, once it is shown to fit."""
+        kind = type(value)
+        if kind in self.simple or (kind is str and self.takes_text and value.isascii()):
+            return value
+        return _check(self.name, value, self.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """Checks of the arguments of one function.
+
+    Parameters
+    ----------
+    positional : tuple of callable
+        By position.
+    named : mapping of str to callable
+        By name.
+    further : callable
+        Of further positional arguments.
+    others : mapping of str to type
+        Types of further keyword arguments.
+    """
+
+    positional: tuple[Callable[[Any], Any], ...]
+    named: Mapping[str, Callable[[Any], Any]]
+    further: Callable[[Any], Any]
+    others: Mapping[str, Any]
+
+    def check_other(self, name: str) -> Callable[[Any], Any]:
+        """Return the check of a keyword argument without a parameter of its name."""
+        return _Argument.of(name, self.others[name]) if name in self.others else _accept
+
+
+def _accept(value: Any) -> Any:
+    return value
+
+
+@functools.cache
+def _checks_of(function: Callable[..., Any]) -> _Checks:
+    hints = argument_hints(function)
+    positional: list[Callable[[Any], Any]] = []
+    named: dict[str, Callable[[Any], Any]] = {}
+    further: Callable[[Any], Any] = _accept
+    others: Mapping[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints.get(name, Any)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            others = {} if hint is Any else hint
+            continue
+        check = _accept if hint is Any else _Argument.of(name, hint)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            further = check
+            continue
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            positional.append(check)
+        if parameter.kind is not parameter.POSITIONAL_ONLY:
+            named[name] = check
+    return _Checks(tuple(positional), named, further, others)
 
 
 @functools.cache
