@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,13 @@ from lance_format.arguments import checked, checked_methods
 from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
 from lance_format.object_store import absolute_uri
 from lance_format.table.changes.write.adopt_file import describe_file
-from lance_format.table.changes.write.settings import check_opening, check_tuning, merge_properties
+from lance_format.table.changes.write.settings import (
+    OpeningTuning,
+    WriteTuning,
+    check_opening,
+    check_tuning,
+    merge_properties,
+)
 from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.changes import DatasetChanges
 from lance_format.table.dataset.fragment import LanceFragment
@@ -38,6 +44,26 @@ from lance_format.table.versions.history import load_latest, load_version
 from lance_format.table.versions.table_version import TableVersion
 
 
+class OpeningKeywords(OpeningTuning, total=False):
+    """Keyword arguments of `dataset` besides location and storage options."""
+
+    version: Reference | None
+    asof: datetime.datetime | str | None
+    metadata_cache_size_bytes: int | None
+    default_scan_options: Mapping[str, Any] | None
+
+
+class CommitKeywords(WriteTuning, total=False):
+    """Keyword arguments of `LanceDataset.commit` besides location and operation."""
+
+    enable_stable_row_ids: bool | None
+    commit_message: str | None
+    transaction_properties: Mapping[str, str] | None
+    max_retries: int
+    detached: bool
+    storage_options: Mapping[str, str] | None
+
+
 @checked
 def dataset(
     uri: str | os.PathLike[str],
@@ -47,7 +73,7 @@ def dataset(
     storage_options: Mapping[str, str] | None = None,
     metadata_cache_size_bytes: int | None = None,
     default_scan_options: Mapping[str, Any] | None = None,
-    **tuning: Any,
+    **tuning: Unpack[OpeningTuning],
 ) -> LanceDataset:
     """Open a table.
 
@@ -180,7 +206,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         target_path: str | os.PathLike[str],
         reference: Reference,
         storage_options: Mapping[str, str] | None = None,
-        **options: Any,
+        **options: Unpack[OpeningKeywords],
     ) -> LanceDataset:
         """Copy a version with all of its files to another directory, and return the copy.
 
@@ -264,7 +290,7 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
         max_retries: int = 20,
         detached: bool = False,
         storage_options: Mapping[str, str] | None = None,
-        **tuning: Any,
+        **tuning: Unpack[WriteTuning],
     ) -> LanceDataset:
         """Commit an operation on fragments that are already written.
 
@@ -314,7 +340,9 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory)
 
     @staticmethod
     def commit_batch(
-        dest: str | os.PathLike[str] | LanceDataset, transactions: Sequence[Transaction], **options: Any
+        dest: str | os.PathLike[str] | LanceDataset,
+        transactions: Sequence[Transaction],
+        **options: Unpack[CommitKeywords],
     ) -> dict[str, Any]:
         """Commit several appends as one version.
 

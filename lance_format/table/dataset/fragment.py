@@ -21,11 +21,13 @@ from lance_format.table.changes.columns.update import update_columns
 from lance_format.table.changes.rows.delete import scan_deleted
 from lance_format.table.changes.rows.replaced_rows import RowSet, gather, mark_deleted
 from lance_format.table.changes.write.adopt_file import adopt_file
+from lance_format.table.changes.write.options import WriteKeywords
 from lance_format.table.dataset.scan_methods import ScanMethods
 from lance_format.table.dataset.schema import LanceSchema
 from lance_format.table.dataset.write_fragments import write_fragments
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ID, LiveRows
 from lance_format.table.maintenance.validation import validate_fragment
@@ -105,11 +107,29 @@ class LanceFragment(ScanMethods):
         data: Any,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
-        **options: Any,
+        *,
+        mode: str = "append",
+        progress: FragmentWriteProgress | None = None,
+        **options: Unpack[WriteKeywords],
     ) -> FragmentMetadata:
-        """Write data into one fragment without committing it; see `write_fragments`."""
-        options = {"max_rows_per_file": 2**32 - 1, **options, "fragment_id": fragment_id or 0}
-        written: list[FragmentMetadata] = write_fragments(data, dataset_uri, schema, **options)
+        """Write data into one fragment without committing it.
+
+        Parameters
+        ----------
+        dataset_uri, data, schema, mode, progress, **options
+            See `write_fragments`.
+        fragment_id : int, optional
+            Id of the fragment until the commit assigns another.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data does not make exactly one fragment.
+        """
+        options.setdefault("max_rows_per_file", 2**32 - 1)
+        written = write_fragments(
+            data, dataset_uri, schema, mode=mode, progress=progress, fragment_id=fragment_id or 0, **options
+        )
         if len(written) != 1:
             raise InvalidInputError(f"the data makes {len(written)} fragments, not one")
         return written[0]

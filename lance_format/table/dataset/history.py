@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from lance_format.table.maintenance.validation import validate
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.cleanup import clean_up, explain_cleanup
 from lance_format.table.versions.cleanup_plan import FILES_PER_TASK, CleanupPlan, plan_cleanup
-from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupPolicy, CleanupStats
+from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupKeywords, CleanupPolicy, CleanupStats
 from lance_format.table.versions.history import summarize
 from lance_format.table.versions.open_table import OpenTable
 
@@ -87,11 +86,8 @@ class DatasetHistory(OpenTable):
         older_than: datetime.timedelta | None = None,
         retain_versions: int | None = None,
         *,
-        delete_unverified: bool = False,
-        error_if_tagged_old_versions: bool = True,
-        delete_rate_limit: int | None = None,
         delete_concurrency: int | None = None,
-        versions: Iterable[int] | None = None,
+        **conditions: Unpack[CleanupKeywords],
     ) -> CleanupStats:
         """Remove old versions of this branch, and the files that no other version needs.
 
@@ -121,14 +117,7 @@ class DatasetHistory(OpenTable):
             If an argument is invalid, or one of the versions has a tag.
         """
         del delete_concurrency
-        policy = CleanupPolicy.choose(
-            older_than=older_than,
-            retain_versions=retain_versions,
-            versions=versions,
-            delete_unverified=delete_unverified,
-            error_if_tagged_old_versions=error_if_tagged_old_versions,
-            delete_rate_limit=delete_rate_limit,
-        )
+        policy = CleanupPolicy.choose(older_than, retain_versions, **conditions)
         table = self._table
         return clean_up(table.directory, table.manifest.branch, table.manifest.version, policy)
 
@@ -137,11 +126,8 @@ class DatasetHistory(OpenTable):
         older_than: datetime.timedelta | None = None,
         retain_versions: int | None = None,
         *,
-        delete_unverified: bool = False,
-        error_if_tagged_old_versions: bool = True,
-        delete_rate_limit: int | None = None,
-        versions: Iterable[int] | None = None,
         files_per_task: int = FILES_PER_TASK,
+        **conditions: Unpack[CleanupKeywords],
     ) -> CleanupPlan:
         """Remove old versions of this branch, and plan to delete the files that only they need, by tasks.
 
@@ -150,7 +136,7 @@ class DatasetHistory(OpenTable):
 
         Parameters
         ----------
-        older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, delete_rate_limit, versions
+        older_than, retain_versions, **conditions
             See `cleanup_old_versions`.
         files_per_task : int
             How many files a task deletes.
@@ -159,14 +145,7 @@ class DatasetHistory(OpenTable):
         -------
         CleanupPlan
         """
-        policy = CleanupPolicy.choose(
-            older_than=older_than,
-            retain_versions=retain_versions,
-            versions=versions,
-            delete_unverified=delete_unverified,
-            error_if_tagged_old_versions=error_if_tagged_old_versions,
-            delete_rate_limit=delete_rate_limit,
-        )
+        policy = CleanupPolicy.choose(older_than, retain_versions, **conditions)
         return plan_cleanup(self._table, policy, files_per_task)
 
     def explain_cleanup_old_versions(
@@ -174,18 +153,15 @@ class DatasetHistory(OpenTable):
         older_than: datetime.timedelta | None = None,
         retain_versions: int | None = None,
         *,
-        delete_unverified: bool = False,
-        error_if_tagged_old_versions: bool = True,
-        delete_rate_limit: int | None = None,
-        versions: Iterable[int] | None = None,
         include_files: bool = False,
         max_files: int = 1000,
+        **conditions: Unpack[CleanupKeywords],
     ) -> CleanupExplanation:
         """Return what `cleanup_old_versions` would remove, without removing it.
 
         Parameters
         ----------
-        older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, delete_rate_limit, versions
+        older_than, retain_versions, **conditions
             See `cleanup_old_versions`.
         include_files : bool
             Whether to name the files. All of them are counted in any case.
@@ -199,14 +175,7 @@ class DatasetHistory(OpenTable):
         """
         if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
             raise InvalidInputError(f"max_files is {max_files!r}; a whole number from 1 is needed")
-        policy = CleanupPolicy.choose(
-            older_than=older_than,
-            retain_versions=retain_versions,
-            versions=versions,
-            delete_unverified=delete_unverified,
-            error_if_tagged_old_versions=error_if_tagged_old_versions,
-            delete_rate_limit=delete_rate_limit,
-        )
+        policy = CleanupPolicy.choose(older_than, retain_versions, **conditions)
         table = self._table
         limit = max_files if include_files else 0
         return explain_cleanup(table.directory, table.manifest.branch, table.manifest.version, policy, limit)

@@ -69,19 +69,19 @@ class MergeInsertBuilder:
             if not isinstance(condition, str):
                 raise InvalidInputError(f"the condition is {condition!r}; SQL text is needed")
             parse(condition)  # `execute` resolves names, when it has the source.
-        return self._set(matched=WhenMatched.UPDATE, condition=condition)
+        return self._with(dataclasses.replace(self._merging, matched=WhenMatched.UPDATE, condition=condition))
 
     def when_matched_delete(self) -> Self:
         """Delete matched target rows."""
-        return self._set(matched=WhenMatched.DELETE, condition=None)
+        return self._with(dataclasses.replace(self._merging, matched=WhenMatched.DELETE, condition=None))
 
     def when_matched_fail(self) -> Self:
         """Fail without changing the table if any row matches."""
-        return self._set(matched=WhenMatched.FAIL, condition=None)
+        return self._with(dataclasses.replace(self._merging, matched=WhenMatched.FAIL, condition=None))
 
     def when_not_matched_insert_all(self) -> Self:
         """Insert source rows that match no target row. Columns that the data lacks become null."""
-        return self._set(inserts=True)
+        return self._with(dataclasses.replace(self._merging, inserts=True))
 
     def when_not_matched_by_source_delete(self, expr: Filter | None = None) -> Self:
         """Delete target rows that match no source row.
@@ -92,7 +92,7 @@ class MergeInsertBuilder:
             Condition on these target rows, by default all of them.
         """
         plan_projection(self._table.manifest.schema, [], expr)
-        return self._set(deletes_others=True, others=expr)
+        return self._with(dataclasses.replace(self._merging, deletes_others=True, others=expr))
 
     def conflict_retries(self, max_retries: int) -> Self:
         """Set the number of restarts after other writers change the same rows first, by default 10.
@@ -138,7 +138,7 @@ class MergeInsertBuilder:
         """
         if mode not in list(WriteMode):
             raise InvalidInputError(f"write_mode is {mode!r}; one of {', '.join(WriteMode)} is needed")
-        return self._set(write_mode=WriteMode(mode))
+        return self._with(dataclasses.replace(self._merging, write_mode=WriteMode(mode)))
 
     def data_storage_version(self, version: str) -> Self:
         """Set the file format version of new files, by default that of the table. The table's own stays.
@@ -148,7 +148,9 @@ class MergeInsertBuilder:
         version : str
             Such as "2.2" or "stable".
         """
-        return self._set(file_version=choose_file_version(self._table.manifest, version))
+        return self._with(
+            dataclasses.replace(self._merging, file_version=choose_file_version(self._table.manifest, version))
+        )
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
         """Run the merge as one version of the table, and move the dataset to it.
@@ -256,8 +258,8 @@ of lists or list of dicts
             raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
         return self._merging
 
-    def _set(self, **clause: Any) -> Self:
-        self._merging = dataclasses.replace(self._merging, **clause)
+    def _with(self, merging: Merging) -> Self:
+        self._merging = merging
         return self
 
 

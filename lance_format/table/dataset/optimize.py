@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from lance_format.arguments import checked_methods
 from lance_format.table.changes.columns.metadata import update_config
@@ -17,7 +17,7 @@ from lance_format.table.maintenance.compaction import (
     compact_files,
     plan_compaction,
 )
-from lance_format.table.maintenance.compaction_options import CompactionOptions
+from lance_format.table.maintenance.compaction_options import CompactionKeywords, CompactionOptions
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
 
@@ -67,7 +67,7 @@ class DatasetOptimizer:
     def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
-    def compact_files(self, **options: Any) -> CompactionMetrics:
+    def compact_files(self, **options: Unpack[CompactionKeywords]) -> CompactionMetrics:
         """Combine small fragments, and remove deleted rows and dropped columns from the files.
 
         Indices without stable row ids cover the new fragments only after `optimize_indices`.
@@ -83,7 +83,7 @@ class DatasetOptimizer:
         CompactionMetrics
             Zeros if no fragment is worth rewriting; there is no new version then.
         """
-        return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, dict(options))))
+        return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, options)))
 
     def optimize_indices(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from lance_format.table.dataset.scan_methods import ScanMethods
 from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.scan.metrics import MetricsCallback
-from lance_format.table.scan.options import OrderBy, ScanOptions
+from lance_format.table.scan.options import OrderBy, ScanOptions, ScanTuning
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import Indices, take_places, take_row_ids
@@ -49,7 +49,7 @@ class DatasetReads(OpenTable, ScanMethods):
         use_scalar_index: bool | None = None,
         strict_batch_size: bool | None = None,
         include_deleted_rows: bool | None = None,
-        **tuning: Any,
+        **tuning: Unpack[ScanTuning],
     ) -> LanceScanner:
         """Return a scanner of some rows and columns.
 
@@ -191,7 +191,12 @@ class DatasetReads(OpenTable, ScanMethods):
         return self.to_table(columns, offset=start, limit=end - start)
 
     def sample(
-        self, num_rows: int, columns: Columns | None = None, randomize_order: bool = True, **options: Any
+        self,
+        num_rows: int,
+        columns: Columns | None = None,
+        randomize_order: bool = True,
+        *,
+        blob_handling: str | None = None,
     ) -> pa.Table:
         """Read random rows, each at most once.
 
@@ -203,8 +208,8 @@ class DatasetReads(OpenTable, ScanMethods):
             See `scanner`.
         randomize_order : bool
             Whether to return the rows in random order, not in that of the table.
-        **options
-            See `take`.
+        blob_handling : str, optional
+            See `scanner`.
 
         Raises
         ------
@@ -215,7 +220,7 @@ class DatasetReads(OpenTable, ScanMethods):
         if isinstance(num_rows, bool) or not isinstance(num_rows, int) or not 0 <= num_rows <= total:
             raise InvalidInputError(f"num_rows is {num_rows!r}; there are {total} rows to choose from")
         places = random.sample(range(total), num_rows)
-        return self.take(places if randomize_order else sorted(places), columns, **options)
+        return self.take(places if randomize_order else sorted(places), columns, blob_handling=blob_handling)
 
     def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
         """Read rows by their offset.

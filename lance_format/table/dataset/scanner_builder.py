@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.metrics import MetricsCallback
-from lance_format.table.scan.options import OrderBy, ScanOptions
+from lance_format.table.scan.options import OrderBy, ScanArguments, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
 
@@ -30,7 +30,7 @@ class ScannerBuilder:
 
     def __init__(self, ds: LanceDataset) -> None:
         self._dataset = ds
-        self._options: dict[str, Any] = {}
+        self._options: ScanArguments = {}
 
     def apply_defaults(self, default_opts: Mapping[str, Any]) -> Self:
         """Call the methods of these names.
@@ -152,6 +152,6 @@ class ScannerBuilder:
         """
         return open_scanner(self._dataset._table, ScanOptions.of(self._options))
 
-    def _set(self, **option: Any) -> Self:
+    def _set(self, **option: Unpack[ScanArguments]) -> Self:
         self._options |= option
         return self

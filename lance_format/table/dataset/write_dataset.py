@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from lance_format.arguments import checked
 from lance_format.object_store import absolute_uri
 from lance_format.table.changes.write.options import WriteOptions
 from lance_format.table.changes.write.run import write_data
+from lance_format.table.changes.write.settings import WriteTuning
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
@@ -40,7 +41,7 @@ def write_dataset(
     transaction_properties: Mapping[str, str] | None = None,
     auto_cleanup_options: Mapping[str, int] | None = None,
     progress: FragmentWriteProgress | None = None,
-    **tuning: Any,
+    **tuning: Unpack[WriteTuning],
 ) -> LanceDataset:
     """Write data to a table, as one version.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.changes.write.plan import choose_file_version
@@ -15,17 +15,6 @@ from lance_format.version import FileVersion
 
 _CONFIG_PREFIX = "lance.compaction."
 _DEFAULT_BATCH_SIZE = 8192
-_TUNING = frozenset(
-    {
-        "binary_copy_read_batch_bytes",
-        "compaction_mode",
-        "defer_index_remap",
-        "io_buffer_size",
-        "max_overlays_per_fragment",
-        "max_rows_per_group",
-        "num_threads",
-    }
-)
 
 _OTHERS = {
     "max_rows_per_group": 1024,
@@ -40,6 +29,33 @@ _OTHERS = {
     "max_overlays_per_fragment": 10,
     "has_eager_remappable_index": None,
 }
+
+
+class _Tuning(TypedDict, total=False):
+    """Options of pylance's compaction that this library ignores or refuses."""
+
+    binary_copy_read_batch_bytes: int | None
+    compaction_mode: str | None
+    defer_index_remap: bool | None
+    io_buffer_size: int | None
+    max_overlays_per_fragment: int | None
+    max_rows_per_group: int | None
+    num_threads: int | None
+
+
+class CompactionKeywords(_Tuning, total=False):
+    """Keyword arguments of a compaction; see `CompactionOptions`."""
+
+    target_rows_per_fragment: int | None
+    max_bytes_per_file: int | None
+    materialize_deletions: bool | None
+    materialize_deletions_threshold: float | None
+    batch_size: int | None
+    max_source_fragments: int | None
+    max_source_rows: int | None
+    max_source_bytes: int | None
+    excluded_fragment_ids: Iterable[int] | None
+    data_storage_version: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +95,8 @@ class CompactionOptions:
     data_storage_version: str | None = None
 
     @classmethod
-    def choose(cls, table: TableVersion, given: dict[str, Any]) -> CompactionOptions:
-        """Return the options given, else those of the table's configuration, else the defaults.
+    def choose(cls, table: TableVersion, wanted: Mapping[str, Any]) -> CompactionOptions:
+        """Return the wanted options, else those of the table's configuration, else the defaults.
 
         Raises
         ------
@@ -89,7 +105,7 @@ class CompactionOptions:
         NotSupportedError
             If one asks for something that ours cannot do.
         """
-        given = {name: value for name, value in given.items() if not _is_tuning(name, value)}
+        given = {name: value for name, value in wanted.items() if not _is_tuning(name, value)}
         values: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             value = given.pop(field.name, None)
@@ -153,7 +169,7 @@ def _is_tuning(name: str, value: Any) -> bool:
         raise NotSupportedError("defer_index_remap is not supported: indices are never remapped")
     if name == "compaction_mode" and value == "force_binary_copy":
         raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded again")
-    return name in _TUNING
+    return name in _Tuning.__annotations__
 
 
 def _parse(text: str, default: Any) -> Any:

@@ -16,18 +16,6 @@ from lance_format.table.scan.projection import Columns, Filter
 DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _MAX_BATCH_SIZE = 2**31 - 1
-_TUNING = {
-    "batch_size_bytes",
-    "batch_readahead",
-    "fragment_readahead",
-    "scan_in_order",
-    "prefilter",
-    "use_stats",
-    "fast_search",
-    "io_buffer_size",
-    "late_materialization",
-    "disable_scoring_autoprojection",
-}
 _UNSUPPORTED = {
     "nearest": "vectors cannot be searched",
     "full_text_query": "text cannot be searched",
@@ -57,7 +45,25 @@ class ColumnOrdering:
 OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 
 
-class ScanKeywords(TypedDict, total=False):
+class ScanTuning(TypedDict, total=False):
+    """Arguments of pylance's scanner that this library ignores or refuses."""
+
+    batch_size_bytes: int | None
+    batch_readahead: int | None
+    fragment_readahead: int | None
+    scan_in_order: bool | None
+    prefilter: bool | None
+    use_stats: bool | None
+    fast_search: bool | None
+    io_buffer_size: int | None
+    late_materialization: bool | list[str] | None
+    disable_scoring_autoprojection: bool | None
+    nearest: Any
+    full_text_query: Any
+    index_segments: Any
+
+
+class ScanKeywords(ScanTuning, total=False):
     """Keyword arguments of a scan besides columns and filter; see `LanceDataset.scanner`."""
 
     limit: int | None
@@ -72,19 +78,13 @@ class ScanKeywords(TypedDict, total=False):
     use_scalar_index: bool | None
     strict_batch_size: bool | None
     include_deleted_rows: bool | None
-    batch_size_bytes: int | None
-    batch_readahead: int | None
-    fragment_readahead: int | None
-    scan_in_order: bool | None
-    prefilter: bool | None
-    use_stats: bool | None
-    fast_search: bool | None
-    io_buffer_size: int | None
-    late_materialization: bool | list[str] | None
-    disable_scoring_autoprojection: bool | None
-    nearest: Any
-    full_text_query: Any
-    index_segments: Any
+
+
+class ScanArguments(ScanKeywords, total=False):
+    """All arguments of a scan."""
+
+    columns: Columns | None
+    filter: Filter | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class ScanOptions:
                 if value is not None and value is not False:
                     raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
             elif name not in cls.__slots__:
-                if name not in _TUNING:
+                if name not in ScanTuning.__annotations__:
                     raise InvalidInputError(f"a scanner has no argument {name!r}")
             elif value is not None:
                 chosen[name] = value

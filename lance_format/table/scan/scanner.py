@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -33,6 +33,27 @@ from lance_format.table.scan.scanned_fragment import OpenFragment, Rows, Window,
 from lance_format.table.scan.statistics_pruning import prune, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.table_version import TableVersion
+
+
+class PandasKeywords(TypedDict, total=False):
+    """Keyword arguments of `pyarrow.Table.to_pandas`."""
+
+    memory_pool: pa.MemoryPool | None
+    categories: Iterable[str] | None
+    strings_to_categorical: bool
+    zero_copy_only: bool
+    integer_object_nulls: bool
+    date_as_object: bool
+    timestamp_as_object: bool
+    use_threads: bool
+    deduplicate_objects: bool
+    ignore_metadata: bool
+    safe: bool
+    split_blocks: bool
+    self_destruct: bool
+    maps_as_pydicts: str | None
+    types_mapper: Callable[[pa.DataType], Any] | None
+    coerce_temporal_nanoseconds: bool
 
 
 @checked_methods
@@ -115,9 +136,24 @@ class LanceScanner:
         """Read the rows into memory."""
         return self._projection.to_table(self.to_batches())
 
-    def to_pandas(self, **options: Any) -> Any:
-        """Read the rows into a DataFrame of pandas, which must be installed; the options are those of `pa.Table`."""
-        return self.to_table().to_pandas(**options)
+    def to_pandas(self, **options: Unpack[PandasKeywords]) -> Any:
+        """Read the rows into a DataFrame of pandas, which must be installed.
+
+        Parameters
+        ----------
+        **options
+            See `pyarrow.Table.to_pandas`.
+
+        Raises
+        ------
+        InvalidInputError
+            If an option is invalid, or does not fit the columns.
+        """
+        table = self.to_table()
+        try:
+            return table.to_pandas(**options)
+        except ValueError as error:
+            raise InvalidInputError(f"these rows cannot become a DataFrame: {error}") from error
 
     def head(self, num_rows: int) -> pa.Table:
         """Read only the first rows.

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 from lance_format.errors import InvalidInputError
 from lance_format.table.versions.change_result import ChangeResult
 
 DEFAULT_AGE = datetime.timedelta(days=14)
 """The default minimum age of a version to remove."""
+
+
+class _Switches(TypedDict, total=False):
+    delete_unverified: bool
+    error_if_tagged_old_versions: bool
+    delete_rate_limit: int | None
+
+
+class CleanupKeywords(_Switches, total=False):
+    """Conditions of a cleanup besides age and number; see `LanceDataset.cleanup_old_versions`."""
+
+    versions: Iterable[int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +53,32 @@ class CleanupPolicy:
     delete_rate_limit: int | None = None
 
     @classmethod
-    def choose(cls, **conditions: Any) -> Self:
-        """Return a policy of these parameters, where `versions` is any iterable, with the default for the age."""
-        versions = conditions.pop("versions", None)
-        if versions is None and all(conditions.get(name) is None for name in ("older_than", "retain_versions")):
-            conditions["older_than"] = DEFAULT_AGE
-        if versions is not None:
-            versions = list(versions)
-            if not all(isinstance(version, int) for version in versions):
-                raise InvalidInputError(f"versions is {repr(versions)[:200]}; whole numbers are needed")
-            versions = frozenset(versions)
-        return cls(versions=versions, **conditions)
+    def choose(
+        cls,
+        older_than: datetime.timedelta | None,
+        retain_versions: int | None,
+        *,
+        versions: Iterable[int] | None = None,
+        **conditions: Unpack[_Switches],
+    ) -> Self:
+        """Return a policy of these parameters, with the default for the age if no condition chooses versions.
+
+        Parameters
+        ----------
+        older_than, retain_versions, versions, **conditions
+            See the class.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is invalid.
+        """
+        chosen = None if versions is None else list(versions)
+        if chosen is not None and not all(isinstance(version, int) for version in chosen):
+            raise InvalidInputError(f"versions is {repr(chosen)[:200]}; whole numbers are needed")
+        if chosen is None and older_than is None and retain_versions is None:
+            older_than = DEFAULT_AGE
+        return cls(older_than, retain_versions, None if chosen is None else frozenset(chosen), **conditions)
 
     def __post_init__(self) -> None:
         if self.older_than is not None and not isinstance(self.older_than, datetime.timedelta):

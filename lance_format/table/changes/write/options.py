@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from lance_format.errors import InvalidInputError
 from lance_format.file import check_zone_index
-from lance_format.table.changes.write.settings import auto_cleanup_entries, check_tuning, merge_properties
+from lance_format.table.changes.write.settings import WriteTuning, auto_cleanup_entries, check_tuning, merge_properties
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.version import FileVersion
 
@@ -17,7 +17,7 @@ _MAX_ROWS_PER_FILE = 2**32 - 1
 _MAX_BYTES_PER_FILE = 2**63 - 1
 
 
-class WriteKeywords(TypedDict, total=False):
+class WriteKeywords(WriteTuning, total=False):
     """Keyword arguments of a write besides data, location and mode; see `WriteOptions`."""
 
     data_storage_version: str | None
@@ -34,20 +34,6 @@ class WriteKeywords(TypedDict, total=False):
     transaction_properties: Mapping[str, str] | None
     auto_cleanup_options: Mapping[str, int] | None
     config: Mapping[str, str] | None
-    max_rows_per_group: Any
-    max_page_bytes: Any
-    data_cache_bytes: Any
-    session: Any
-    enable_v2_manifest_paths: Any
-    base_store_params: Any
-    blob_pack_file_size_threshold: Any
-    commit_lock: Any
-    initial_bases: Any
-    namespace_client: Any
-    table_id: Any
-    target_all_bases: Any
-    target_bases: Any
-    use_legacy_format: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

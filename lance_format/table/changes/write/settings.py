@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 
 COMMIT_MESSAGE_KEY = "__lance_commit_message"
 """The property of a transaction that holds its commit message."""
 
-_TUNING = {"max_rows_per_group", "max_page_bytes", "data_cache_bytes", "session"}
-_OPENING = {
-    "block_size",
-    "index_cache_size",
-    "index_cache_size_bytes",
-    "metadata_cache_size",
-    "read_params",
-    "session",
-}
 _UNSUPPORTED = {
     "base_store_params": "all files of a table are in one storage",
     "blob_pack_file_size_threshold": "blobs are not packed into files of a size",
@@ -30,6 +21,43 @@ _UNSUPPORTED = {
     "target_bases": "all files of a table are below its directory",
     "use_legacy_format": "give data_storage_version",
 }
+
+
+class _Placement(TypedDict, total=False):
+    """Arguments of pylance that place a table elsewhere; none of them is supported."""
+
+    base_store_params: Any
+    blob_pack_file_size_threshold: Any
+    commit_lock: Any
+    initial_bases: Any
+    namespace_client: Any
+    table_id: Any
+    target_all_bases: Any
+    target_bases: Any
+    use_legacy_format: Any
+
+
+class WriteTuning(_Placement, total=False):
+    """Arguments of pylance's writes and commits that this library ignores or refuses."""
+
+    max_rows_per_group: Any
+    max_page_bytes: Any
+    data_cache_bytes: Any
+    session: Any
+    enable_v2_manifest_paths: Any
+
+
+class OpeningTuning(_Placement, total=False):
+    """Arguments of pylance's opening of a table that this library ignores or refuses."""
+
+    block_size: Any
+    index_cache_size: Any
+    index_cache_size_bytes: Any
+    metadata_cache_size: Any
+    read_params: Any
+    session: Any
+
+
 _AUTO_CLEANUP = ("interval", "older_than_seconds", "retain_versions")
 _AUTO_CLEANUP_PREFIX = "lance.auto_cleanup."
 AUTO_CLEANUP_KEYS = tuple(f"{_AUTO_CLEANUP_PREFIX}{name}" for name in ("interval", "older_than", "retain_versions"))
@@ -55,17 +83,17 @@ def check_tuning(arguments: Mapping[str, Any]) -> None:
         elif name in _UNSUPPORTED:
             if value is not None:
                 raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
-        elif name not in _TUNING:
+        elif name not in WriteTuning.__annotations__:
             raise InvalidInputError(f"a write has no argument {name!r}")
 
 
 def check_opening(arguments: Mapping[str, Any]) -> None:
     """Check pylance's arguments of opening a table that this library lacks; see `check_tuning`."""
     for name, value in arguments.items():
+        if name not in OpeningTuning.__annotations__:
+            raise InvalidInputError(f"dataset() has no argument {name!r}")
         if name in _UNSUPPORTED and value is not None:
             raise NotSupportedError(f"{name} is not supported: {_UNSUPPORTED[name]}")
-        if name not in _UNSUPPORTED and name not in _OPENING:
-            raise InvalidInputError(f"dataset() has no argument {name!r}")
 
 
 def merge_properties(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
