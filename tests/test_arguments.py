@@ -114,7 +114,8 @@ CONSTRUCTED: list[type] = [
 ]
 """What users make themselves; the others are made by methods."""
 VALUES = {
-    "BlobFile", "CleanupCandidateFile", "CleanupExplanation", "CleanupStats", "ColumnBounds", "DataFile",
+    "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile", "CleanupExplanation", "CleanupStats",
+    "ColumnBounds", "DataFile",
     "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentWriteProgress", "LanceOperation", "RowDelta",
     "RowDeltaChanges", "ScanMetrics", "ScanTask",
 }  # fmt: skip

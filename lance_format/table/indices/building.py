@@ -44,10 +44,13 @@ class TrainedZones:
     ----------
     number : int
         Of the task.
+    uuid : str
+        Of the plan.
     part : IndexPart
     """
 
     number: int
+    uuid: str
     part: IndexPart
 
 
@@ -60,6 +63,8 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
     read_version : int
     number : int
         Number of the task within the plan.
+    uuid : str
+        The uuid of the plan.
     index : str
         Its name.
     field_id : int
@@ -73,6 +78,7 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
 
     read_version: int
     number: int
+    uuid: str
     index: str
     field_id: int
     places: tuple[int, ...]
@@ -84,7 +90,7 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
         path = path_of(table.manifest.schema.fields, self.field_id)
         fragments = [table.manifest.fragments[place] for place in self.places]
         part = IndexPart.trained(table, path, fragments, self.rows_per_zone, any_seeds=self.any_seeds)
-        return TrainedZones(self.number, part)
+        return TrainedZones(self.number, self.uuid, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +218,9 @@ def plan_scalar_index(
         raise InvalidInputError(f"there is an index {name!r} already; choose another name, or replace it")
     part = PlannedIndexPart(name, path[-1].id, details, former)
     places = range(len(table.manifest.fragments)) if train else ()
-    tasks = tuple(_tasks(table, path, part, places, divide))
-    return IndexPlan(table.manifest.version, str(uuid.uuid4()), (part,), tasks)
+    identity = str(uuid.uuid4())
+    tasks = tuple(_tasks(table, identity, path, part, places, divide))
+    return IndexPlan(table.manifest.version, identity, (part,), tasks)
 
 
 def create_scalar_index(
@@ -263,15 +270,15 @@ def plan_optimize_indices(
     for name in index_names or ():
         if isinstance(index_names, str) or name not in known:
             raise InvalidInputError(f"there is no index {name!r}; the indices are {', '.join(known) or '(none)'}")
-    parts: list[PlannedIndexPart] = []
+    identity, parts = str(uuid.uuid4()), list[PlannedIndexPart]()
     tasks: list[TrainZonesTask] = []
     for name in known if index_names is None else dict.fromkeys(index_names):
         update = _plan_update(table, name, num_indices_to_merge, retrain)
         if update is not None:
             part, path, places = update
             parts.append(part)
-            tasks += _tasks(table, path, part, places, divide, first_number=len(tasks))
-    return IndexPlan(table.manifest.version, str(uuid.uuid4()), tuple(parts), tuple(tasks))
+            tasks += _tasks(table, identity, path, part, places, divide, first_number=len(tasks))
+    return IndexPlan(table.manifest.version, identity, tuple(parts), tuple(tasks))
 
 
 def optimize_indices(
@@ -293,6 +300,7 @@ def optimize_indices(
 
 def _tasks(
     table: TableVersion,
+    identity: str,
     path: Sequence[Field],
     part: PlannedIndexPart,
     places: Sequence[int],
@@ -304,7 +312,7 @@ def _tasks(
     any_seeds = part.keeps_zones and details.use_seeds
     for number, group in enumerate(divide(table, places, Schema((narrowed(path),), {})), first_number):
         yield TrainZonesTask(
-            version, number, part.name, part.field_id, group, details.rows_per_zone, any_seeds=any_seeds
+            version, number, identity, part.name, part.field_id, group, details.rows_per_zone, any_seeds=any_seeds
         )
 
 

@@ -238,13 +238,6 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
         """Count fragments and files."""
         return CompactionMetrics.of([result.group for result in results])
 
-    def checked(self, results: Iterable[RewriteResult]) -> list[RewriteResult]:
-        """Return results, if there is one of each task of this plan."""
-        given = list(results)
-        if any(result.uuid != self.uuid for result in given):
-            raise InvalidInputError("a result is of another plan: commit one of each task of this plan")
-        return ChangePlan.checked(self, given)
-
     def commit(self, dataset: OpenTable, results: Iterable[RewriteResult]) -> CompactionMetrics:
         """Commit the results of all tasks; see `ChangePlan.commit`. `Compaction.commit` takes those of some."""
         given = self.checked(results)
@@ -259,7 +252,7 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
 
     def abort(self, dataset: OpenTable, results: Iterable[RewriteResult] = ()) -> None:
         """Delete the files that tasks have written, except those of tasks that have been committed."""
-        del results
+        self.own(results)
         delete_unnamed(dataset._table, self.uuid, self.read_version)
 
     def __repr__(self) -> str:

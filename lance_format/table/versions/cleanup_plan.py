@@ -32,6 +32,8 @@ class DeletedFiles:
     ----------
     number : int
         Of the task.
+    uuid : str
+        Of the plan.
     counts : mapping of str to int
         By the names of `CleanupStats`.
     directories : frozenset of str
@@ -39,6 +41,7 @@ class DeletedFiles:
     """
 
     number: int
+    uuid: str
     counts: Mapping[str, int]
     directories: frozenset[str]
 
@@ -53,6 +56,8 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
         The oldest version of those that stay in any case.
     number : int
         Tells the tasks of the plan apart.
+    uuid : str
+        Of the plan.
     files : tuple of GarbageFile
     known_version : int
         The latest version when they were found.
@@ -62,6 +67,7 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
 
     read_version: int
     number: int
+    uuid: str
     files: tuple[GarbageFile, ...]
     known_version: int
     rate: float | None = None
@@ -81,7 +87,7 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
         garbage = [file for file in self.files if not is_named(file.file, table.directory, named)]
         counts = no_counts()
         directories = remove_files(table.directory, garbage, counts, self.rate)
-        return DeletedFiles(self.number, counts, frozenset(directories))
+        return DeletedFiles(self.number, self.uuid, counts, frozenset(directories))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +147,8 @@ def plan_cleanup(table: TableVersion, policy: CleanupPolicy, files_per_task: int
     garbage, removed = begin_cleanup(table.directory, table.manifest.branch, version, policy)
     groups = [tuple(garbage[start : start + files_per_task]) for start in range(0, len(garbage), files_per_task)]
     rate = None if policy.delete_rate_limit is None else policy.delete_rate_limit / max(len(groups), 1)
-    tasks = tuple(DeleteFilesTask(version, number, group, latest, rate) for number, group in enumerate(groups))
-    return CleanupPlan(version, str(uuid.uuid4()), removed, tasks)
+    identity = str(uuid.uuid4())
+    tasks = tuple(
+        DeleteFilesTask(version, number, identity, group, latest, rate) for number, group in enumerate(groups)
+    )
+    return CleanupPlan(version, identity, removed, tasks)

@@ -42,6 +42,10 @@ class TaskResult(Protocol):
     def number(self) -> int:
         """The number of the task."""
 
+    @property
+    def uuid(self) -> str:
+        """The uuid of the plan, which alone may commit the result."""
+
 
 R = TypeVar("R", bound=TaskResult)
 T = TypeVar("T")
@@ -147,15 +151,37 @@ class ChangePlan(ABC, Generic[R, T]):
         """Return the paths, relative to the table, of files that tasks wrote and that do not carry the uuid."""
         return ()
 
-    def checked(self, results: Iterable[R]) -> list[R]:
-        """Check that there is one result per task, and return them.
+    def own(self, results: Iterable[R]) -> list[R]:
+        """Check that results are of this plan, and return them.
+
+        Plans have equal numbers of tasks by chance. Results of another plan name other rows and files.
 
         Raises
         ------
         InvalidInputError
-            If a result is missing, or there are several of one task.
+            If one is of another plan.
         """
         given = list(results)
+        for result in given:
+            number, plan = getattr(result, "number", None), getattr(result, "uuid", None)
+            if number is None or plan is None:
+                raise InvalidInputError(f"the results of tasks are needed; one is {repr(result)[:200]}")
+            if plan != self.uuid:
+                raise InvalidInputError(
+                    f"the result of task {number} is of the plan {plan}, not of this one, {self.uuid}: commit the"
+                    " results of a plan by that plan; nothing was changed"
+                )
+        return given
+
+    def checked(self, results: Iterable[R]) -> list[R]:
+        """Check that there is one result per task of this plan, and return them.
+
+        Raises
+        ------
+        InvalidInputError
+            If a result is missing or of another plan, or there are several of one task.
+        """
+        given = self.own(results)
         counts = Counter(result.number for result in given)
         counts.subtract(task.number for task in self.tasks)
         wrong = min((number for number, count in counts.items() if count), default=None)
@@ -179,7 +205,7 @@ class ChangePlan(ABC, Generic[R, T]):
         Raises
         ------
         InvalidInputError
-            If there is not one result per task. Nothing is changed, and no file deleted.
+            If there is not one result per task of this plan. Nothing is changed, and no file deleted.
         RetryableCommitConflictError
             If another writer changed the same rows: plan the change again. The files of the results are deleted.
         CommitStateUnknownError
@@ -203,9 +229,15 @@ class ChangePlan(ABC, Generic[R, T]):
         dataset : LanceDataset
         results : iterable
             Results of the tasks that have ended.
+
+        Raises
+        ------
+        InvalidInputError
+            If a result is of another plan. No file is deleted.
         """
+        ended = self.own(results)
         table = check_out(dataset._table, self.read_version)
-        Draft(table, self.uuid, self._paths(table, list(results))).discard()
+        Draft(table, self.uuid, self._paths(table, ended)).discard()
 
     def discard_lost(self, dataset: OpenTable) -> None:
         """Delete the data files of task runs whose results were not committed.

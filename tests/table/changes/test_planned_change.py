@@ -298,6 +298,26 @@ def test_all_results_are_needed_and_each_once(change: Change, tmp_path: Path) ->
     table.validate()
 
 
+def test_a_plan_commits_its_own_results_only(change: Change, tmp_path: Path) -> None:
+    """Two plans of one change have equally many tasks, and their results name other files."""
+    table = write(tmp_path, change)
+    plan, other = change.plan(table), change.plan(table)
+    results, others = execute(plan, table), execute(other, table)
+    assert len(results) == len(others) > 1
+    before, version = files(table), table.version
+    for given in (others, [results[0], *others[1:]], [*results[:-1], others[-1]]):
+        with pytest.raises(InvalidInputError, match=f"is of the plan {other.uuid}, not of this one, {plan.uuid}"):
+            plan.commit(table, given)
+        with pytest.raises(InvalidInputError, match="of the plan"):
+            plan.abort(table, given)
+        assert table.latest_version == version
+        assert files(table) == before
+    other.abort(table, others)
+    plan.commit(table, results)
+    table.validate()
+    lance.dataset(table.uri).validate()
+
+
 def test_outcomes_are_attributes_and_mappings(tmp_path: Path) -> None:
     outcome = write(tmp_path).delete("id < 5")
     assert outcome.num_deleted_rows == outcome["num_deleted_rows"] == 5
@@ -409,13 +429,6 @@ def test_some_tasks_of_a_compaction_may_be_committed_before_it_is_given_up(tmp_p
         assert rows(opened) == expected
         opened.validate()
     lance.dataset(table.uri).validate()
-
-
-def test_results_of_another_compaction_are_refused(tmp_path: Path) -> None:
-    table = write(tmp_path, CHANGES["compaction"])
-    plan, other = (Compaction.plan(table, {"target_rows_per_fragment": 2500}) for _ in range(2))
-    with pytest.raises(InvalidInputError, match="of another plan"):
-        plan.commit(table, execute(other, table))
 
 
 def test_a_compaction_that_has_nothing_to_do_makes_no_version(tmp_path: Path) -> None:

@@ -99,6 +99,20 @@ def test_tasks_delete_replace_and_insert(dataset: LanceDataset) -> None:
     assert operation.fields_rewritten == {1}
 
 
+def test_results_of_another_delta_are_refused(dataset: LanceDataset) -> None:
+    delta, other = dataset.plan_row_delta(["text"]), dataset.plan_row_delta(["text"])
+    ids = sorted(read(dataset))
+    own, foreign = changes(delta, dataset, 0, updated=ids[:2]), changes(other, dataset, 1, updated=ids[2:3])
+    version = dataset.version
+    with pytest.raises(InvalidInputError, match=f"of the plan {other.uuid}, not of this one"):
+        delta.commit(dataset, [own, foreign])
+    assert dataset.latest_version == version
+    other.abort(dataset, [foreign])
+    delta.commit(dataset, [own])
+    assert left_over(dataset) == set()
+    dataset.validate()
+
+
 def test_a_second_commit_changes_nothing(dataset: LanceDataset) -> None:
     delta = dataset.plan_row_delta()
     results = [changes(delta, dataset, 0, updated=[1, 2], deleted=[4])]

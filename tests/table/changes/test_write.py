@@ -181,6 +181,17 @@ class TestCommit:
             narrower.commit([whole])
         assert lance_format.dataset(path).version == 1
 
+    def test_fragments_of_another_write_are_refused(self, path: Path) -> None:
+        """They would be in the table twice once the write that made them is committed as well."""
+        planned, other = plan(path), plan(path)
+        own, foreign = write(planned, 10, 12), write(other, 12, 14)
+        version = lance_format.dataset(path).version
+        with pytest.raises(InvalidInputError, match=f"of another write, not of this one, {planned.uuid}"):
+            planned.commit([*own, *foreign])
+        assert lance_format.dataset(path).version == version
+        assert planned.commit(own) == version + 1
+        assert other.commit(foreign) == version + 2
+
     def test_nothing_can_be_committed(self, path: Path) -> None:
         assert plan(path).commit([]) == 2
         assert column(path) == list(range(10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import pickle
 import shutil
@@ -68,6 +69,13 @@ def test_each_result_is_needed_once(table: LanceDataset) -> None:
     for given in (results[1:], [*results, results[0]]):
         with pytest.raises(InvalidInputError, match="commit one of each task"):
             plan.commit(table, given)
+
+
+def test_results_of_another_cleanup_are_refused(table: LanceDataset) -> None:
+    plan, other = (table.begin_cleanup(AT_ONCE, files_per_task=2) for _ in range(2))
+    others = [dataclasses.replace(result, uuid=other.uuid) for result in execute(plan, table)]
+    with pytest.raises(InvalidInputError, match=f"of the plan {other.uuid}, not of this one"):
+        plan.commit(table, others)
 
 
 def test_tasks_spare_what_is_named_since_the_plan_was_made(table: LanceDataset) -> None:

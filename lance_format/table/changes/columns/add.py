@@ -39,11 +39,14 @@ class WidenedFragments:
     Parameters
     ----------
     number : int
+    uuid : str
+        The uuid of the plan.
     fragments : mapping of int to FragmentMetadata
         The fragments with their new data files, by position in the list of the version.
     """
 
     number: int
+    uuid: str
     fragments: Mapping[int, FragmentMetadata]
 
 
@@ -85,7 +88,7 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
             for place in self.places
         }
         self.source.finish()
-        return WidenedFragments(self.number, made)
+        return WidenedFragments(self.number, self.uuid, made)
 
 
 @dataclass(frozen=True, slots=True)

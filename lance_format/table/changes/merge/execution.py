@@ -119,7 +119,7 @@ class MergeTask(ChangeTask[MergeChanges]):
         if self.merging.write_mode is WriteMode.REWRITE_COLUMNS:
             rewritten, offsets = rewrite_columns(Draft(table, self.uuid), self.merging, self.source, found)
             return MergeChanges(
-                self.number, num_updated=num_updated, rewritten=rewritten, offsets=offsets, reads=found.reads
+                self.number, self.uuid, num_updated=num_updated, rewritten=rewritten, offsets=offsets, reads=found.reads
             )
         moved = MovedRows()
         batches = self._rows(table, found, moved)
@@ -128,6 +128,7 @@ class MergeTask(ChangeTask[MergeChanges]):
         matched = np.flatnonzero(found.matched) if self.merging.inserts else np.zeros(0, np.int64)
         return MergeChanges(
             self.number,
+            self.uuid,
             found.gone,
             tuple(moved.name(written)),
             num_updated=num_updated,

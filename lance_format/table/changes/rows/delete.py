@@ -41,6 +41,8 @@ class DeleteTask(ChangeTask[RowChanges]):
     read_version : int
     number : int
         Number of the task within the plan.
+    uuid : str
+        The uuid of the plan.
     predicate : str, pyarrow.compute.Expression or Expression
     part : ScanTask, optional
         The rows to search, by default all.
@@ -48,13 +50,14 @@ class DeleteTask(ChangeTask[RowChanges]):
 
     read_version: int
     number: int
+    uuid: str
     predicate: Filter
     part: ScanTask | None = None
 
     def run(self, table: TableVersion) -> RowChanges:
         """Find the rows; see `execute`."""
         scanner = scan_deleted(table, self.predicate)
-        return RowChanges(self.number, gather(rows for _, rows in rows_of(scanner, self.part)))
+        return RowChanges(self.number, self.uuid, gather(rows for _, rows in rows_of(scanner, self.part)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +106,9 @@ def plan_delete(table: TableVersion, predicate: Filter, split_size_bytes: int | 
     """
     scanner = scan_deleted(table, predicate)
     parts = divide(scanner, split_size_bytes)
-    version = table.manifest.version
-    tasks = tuple(DeleteTask(version, number, predicate, part) for number, part in enumerate(parts))
-    return DeletePlan(version, str(uuid.uuid4()), scanner.filter_text, tasks)
+    version, identity = table.manifest.version, str(uuid.uuid4())
+    tasks = tuple(DeleteTask(version, number, identity, predicate, part) for number, part in enumerate(parts))
+    return DeletePlan(version, identity, scanner.filter_text, tasks)
 
 
 def scan_deleted(

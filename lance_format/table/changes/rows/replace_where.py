@@ -24,4 +24,4 @@ def replace_where(
     delta = plan_row_delta(table, description=search.predicate)
     delta = delta if uuid is None else dataclasses.replace(delta, uuid=uuid)
     removed, _ = unite(run_tasks(table, search))
-    return delta.commit(dataset, [RowDeltaChanges(0, removed, tuple(fragments))])
+    return delta.commit(dataset, [RowDeltaChanges(0, delta.uuid, removed, tuple(fragments))])

@@ -20,6 +20,8 @@ class RowChanges:
     ----------
     number : int
         Of the task.
+    uuid : str
+        Of the plan.
     removed : RowSet
         Rows of the version that the change was planned on.
     written : tuple of FragmentMetadata
@@ -27,6 +29,7 @@ class RowChanges:
     """
 
     number: int
+    uuid: str
     removed: RowSet = field(default_factory=RowSet)
     written: tuple[FragmentMetadata, ...] = ()
 

@@ -82,18 +82,18 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         return RowDeltaWriter(check_out(dataset._table, self.read_version), self.uuid, number)
 
     def checked(self, results: Iterable[RowDeltaChanges]) -> list[RowDeltaChanges]:
-        """Return results, if there is one of each task, and none has changed a row that another one has.
+        """Check that there is one result per task of this plan, and that no two changed the same row.
 
         Raises
         ------
         InvalidInputError
-            If it is otherwise.
+            If a result is missing, of another plan, or changed a row that another one did too.
         """
-        given = sorted(results, key=lambda result: result.number)
+        given = sorted(self.own(results), key=lambda result: result.number)
         numbers = [result.number for result in given]
         if numbers != list(range(len(given))):
             raise InvalidInputError(f"one result of each task from 0 to {len(given) - 1} is needed, not of {numbers}")
-        removed, _ = unite([RowDeltaChanges(0), *given])
+        removed, _ = unite([RowDeltaChanges(0, self.uuid), *given])
         twice = sum(len(result.removed) for result in given) - len(removed)
         if twice:
             raise InvalidInputError(
@@ -104,7 +104,7 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
 
     def operation(self, draft: Draft, results: Sequence[RowDeltaChanges]) -> Delete | Update | None:
         """Write deletion files for the rows that are removed."""
-        removed, written = unite([RowDeltaChanges(0), *results])
+        removed, written = unite([RowDeltaChanges(0, self.uuid), *results])
         if not len(removed) and not written:
             return None
         marked = mark_deleted(draft, removed)

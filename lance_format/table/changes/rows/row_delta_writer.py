@@ -51,9 +51,9 @@ class RowDeltaChanges(RowChanges):
     def to_bytes(self) -> bytes:
         """Return the number of the task and the replaced rows (two uint64, little-endian), and an `Update` message.
 
-        Of the message the new fragments are used, and `updated_fragment_offsets`: the rows that are removed.
+        The message has the uuid of the plan, the new fragments, and the removed rows as `updated_fragment_offsets`.
         """
-        message = table_pb2.Transaction()
+        message = table_pb2.Transaction(uuid=self.uuid)
         message.update.SetInParent()
         message.update.new_fragments.extend(serialize_fragment(fragment) for fragment in self.written)
         for fragment_id, offsets in self.removed.bitmaps():
@@ -71,14 +71,15 @@ class RowDeltaChanges(RowChanges):
         """
         try:
             number, num_updated = _HEADER.unpack_from(data)
-            update = table_pb2.Transaction.FromString(data[_HEADER.size :]).update
+            message = table_pb2.Transaction.FromString(data[_HEADER.size :])
+            update = message.update
             removed = RowSet()
             for fragment_id, offsets in update.updated_fragment_offsets.items():
                 removed.add_offsets(fragment_id, pyroaring.BitMap.deserialize(offsets))
             written = tuple(parse_fragment(fragment) for fragment in update.new_fragments)
         except (struct.error, DecodeError, ValueError) as error:
             raise InvalidInputError(f"these bytes are no result of a row delta: {error}") from error
-        return cls(number, removed, written, num_updated)
+        return cls(number, message.uuid, removed, written, num_updated)
 
 
 class RowDeltaWriter:
@@ -177,7 +178,7 @@ class RowDeltaWriter:
         if self._table.manifest.stable_row_ids:
             replaced = self._moved.name(replaced)
         written = (*replaced, *self._inserted.finish())
-        return RowDeltaChanges(self._number, self._removed, written, self._num_updated)
+        return RowDeltaChanges(self._number, self._uuid, self._removed, written, self._num_updated)
 
     def discard(self) -> None:
         """Delete the files, as far as the storage lets us."""

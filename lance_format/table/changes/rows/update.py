@@ -87,7 +87,7 @@ class UpdateTask(ChangeTask[RowChanges]):
         written = table.write_fragments(
             changed(), table.manifest.schema, uuid=self.uuid, file_version=self.file_version
         )
-        return RowChanges(self.number, replaced, tuple(moved.name(written)))
+        return RowChanges(self.number, self.uuid, replaced, tuple(moved.name(written)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.key_rules import check_primary_key
+from lance_format.table.format.layout import is_data_file_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
@@ -225,6 +226,11 @@ class TableWrite:
         for data_file in (file for fragment in fragments for file in fragment.files):
             if not planned.issuperset(data_file.fields):
                 raise InvalidInputError(f"data file {data_file.path} has other columns than this write was planned for")
+            if not is_data_file_of(data_file.path, self.uuid):
+                raise InvalidInputError(
+                    f"data file {data_file.path} is of another write, not of this one, {self.uuid}: commit fragments by"
+                    " the write that made them; nothing was committed"
+                )
         check_data_files(directory, fragments)
 
 
