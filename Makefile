@@ -17,6 +17,7 @@ NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or 
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --durations=25
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 SPARKS := 4.1 4.2
+AZURITE := 3.37.0
 
 # Spark's workers have to be the Python of the driver.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -31,7 +32,7 @@ demo: java $(VENV)/.examples
 	$(BIN)/python examples/flights.py $(ARGS)
 
 # Every process of the second stage has one JVM, which its files share. With ARGS pytest runs once, with these.
-test: java $(VENV)/.test
+test: java $(VENV)/.test $(VENV)/.azurite
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
@@ -75,6 +76,13 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the tests need into $(VENV)"
 	@$(INSTALL) --editable '.[examples,test]'
 	@touch $@
+
+# An emulator of Azure. Without npm the tests that need it are skipped.
+$(VENV)/.azurite: | $(BIN)/python
+	@if command -v npm >/dev/null; then \
+	  echo "Installing Azurite into $(VENV)"; \
+	  npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@$(AZURITE) && touch $@; \
+	fi
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the checks need into $(VENV)"

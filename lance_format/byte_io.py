@@ -20,6 +20,26 @@ class ByteRange:
         return self.offset + self.size
 
 
+@dataclass(frozen=True, slots=True)
+class RequestShape:
+    """What requests to a storage are worth: how near ranges are read together, and how large a request may become.
+
+    Parameters
+    ----------
+    gap_bytes : int
+        Ranges with at most so many bytes between them are one request: another one would cost more.
+    max_bytes : int
+        Ranges are not merged beyond this size.
+    """
+
+    gap_bytes: int
+    max_bytes: int
+
+
+FILE_REQUESTS = RequestShape(gap_bytes=8 * 1024, max_bytes=64 * 1024 * 1024)
+"""The shape for local files, where a request costs a system call."""
+
+
 class RangeReader(Protocol):
     """Reads ranges of one immutable file. Safe to use from several threads."""
 
@@ -30,6 +50,10 @@ class RangeReader(Protocol):
     @property
     def size_bytes(self) -> int:
         """The size of the file."""
+
+    @property
+    def request_shape(self) -> RequestShape:
+        """The requests that suit the storage."""
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Read each range, in order.

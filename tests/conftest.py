@@ -6,7 +6,14 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.servers"]
+
 # The first call of a kernel compiles it. The same examples on every run of a pipeline; other ones at every desk.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("pipeline", settings.get_profile("desk"), derandomize=True, database=None)
 settings.load_profile("pipeline" if os.environ.get("CI") else "desk")
+
+# No test may meet a cloud that this machine has credentials for.
+for _name in [name for name in os.environ if name.upper().startswith(("AWS_", "AZURE_", "GOOGLE_"))]:
+    del os.environ[_name]
+os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = "/nonexistent"

@@ -5,54 +5,100 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import threading
 import urllib.parse
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.object_store import memory
+from lance_format.object_store import cloud_places, memory
+from lance_format.object_store.cloud_store import CloudStore
 from lance_format.object_store.copying import CHUNK_BYTES, read_chunks, write_chunks
 from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.memory import MemoryStore
 from lance_format.object_store.store import (
+    DirectoryStore,
     ObjectExistsError,
     ObjectInfo,
     ObjectNotFoundError,
     ObjectStore,
     ReadableStore,
+    absent_directories,
+    delete_objects,
+    remove_empty_tree,
+    remove_if_empty,
 )
 
 __all__ = [
     "CHUNK_BYTES",
     "CountedStore",
+    "DirectoryStore",
     "ObjectExistsError",
     "ObjectInfo",
     "ObjectNotFoundError",
     "ObjectStore",
     "ReadCounter",
     "ReadableStore",
+    "absent_directories",
     "absolute_uri",
+    "delete_objects",
     "read_chunks",
+    "remove_empty_tree",
+    "remove_if_empty",
     "resolve",
+    "uri_path",
     "write_chunks",
 ]
 
 
 _MEMORY = MemoryStore()
+_MAX_CLOUD_STORES = 64
+
+_cloud_stores: OrderedDict[tuple[object, ...], CloudStore] = OrderedDict()
+_cloud_stores_lock = threading.Lock()
 
 
-def _local_store(_storage_options: Mapping[str, str]) -> ObjectStore:
-    return LocalStore()
+def _resolve_local(_scheme: str, path: str, _options: Mapping[str, str]) -> tuple[ObjectStore, str]:
+    return LocalStore(), _absolute(path)
 
 
-def _memory_store(_storage_options: Mapping[str, str]) -> ObjectStore:
-    return _MEMORY
+def _resolve_file_uri(_scheme: str, uri: str, _options: Mapping[str, str]) -> tuple[ObjectStore, str]:
+    return LocalStore(), _file_uri_path(uri)
 
 
-_STORES: dict[str, Callable[[Mapping[str, str]], ObjectStore]] = {
-    "": _local_store,
-    "file": _local_store,
-    memory.SCHEME: _memory_store,
+def _resolve_memory(scheme: str, uri: str, _options: Mapping[str, str]) -> tuple[ObjectStore, str]:
+    # The scheme stays, so that the path is a URI that means the same.
+    return _MEMORY, f"{scheme}://{'/'.join(part for part in uri.partition(':')[2].split('/') if part)}"
+
+
+def _resolve_cloud(scheme: str, uri: str, options: Mapping[str, str]) -> tuple[ObjectStore, str]:
+    place = cloud_places.parse_place(scheme, uri)
+    identity = (os.getpid(), place.prefix, _endpoints(), *sorted(options.items()))
+    with _cloud_stores_lock:  # A store keeps connections, and what it has found out.
+        store = _cloud_stores.get(identity)
+        if store is None:
+            store = _cloud_stores[identity] = CloudStore(place, options)
+            if len(_cloud_stores) > _MAX_CLOUD_STORES:
+                _cloud_stores.popitem(last=False)
+        _cloud_stores.move_to_end(identity)
+    return store, place.path
+
+
+def _endpoints() -> tuple[tuple[str, str], ...]:
+    """Return the settings of the environment that choose a store and its credentials."""
+    return tuple(
+        (name, value)
+        for name, value in sorted(os.environ.items())
+        if name.upper().startswith(("AWS_", "AZURE_", "GOOGLE_"))
+    )
+
+
+_RESOLVERS: dict[str, Callable[[str, str, Mapping[str, str]], tuple[ObjectStore, str]]] = {
+    "": _resolve_local,
+    "file": _resolve_file_uri,
+    memory.SCHEME: _resolve_memory,
+    **dict.fromkeys(cloud_places.PROVIDERS, _resolve_cloud),
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -64,16 +110,17 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     ----------
     uri : str or path
         A path, absolute or relative to the working directory, where `~` is the home directory; or a `file:` URI; or
-        `memory://` and a path, in the memory of this process.
+        `memory://` and a path, in the memory of this process; or the URI of an object store: `s3://bucket/table`,
+        `s3a://…`, `gs://…`, `az://container/table`, `abfss://container@account.dfs.core.windows.net/table`.
     storage_options : mapping, optional
-        Options of the store. Local files ignore them.
+        Options of the store, in the names of pylance. Local files ignore them.
 
     Raises
     ------
     InvalidInputError
-        If the path is empty.
+        If the path is empty, or an option of the object store is unknown or malformed.
     NotSupportedError
-        If the URI names a storage that is not supported.
+        If the URI names a storage that is not supported, or obstore is missing.
     """
     if not isinstance(uri, str | os.PathLike):
         raise InvalidInputError(f"the path of a table is needed, as a string; it is {uri!r}")
@@ -86,12 +133,13 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
         raise InvalidInputError("the path of the table is empty; name the directory that holds it")
     match = _SCHEME.match(text)
     scheme = match[1].lower() if match else ""
-    make_store = _STORES.get(scheme)
-    if make_store is None:
+    resolver = _RESOLVERS.get(scheme)
+    if resolver is None:
         raise NotSupportedError(
-            f"the storage {scheme}:// is not supported; use a path of the local file system or a file:// URI"
+            f"the storage {scheme}:// is not supported; use a path of the local file system or a file:// URI, or an"
+            " object store: s3://, gs://, az:// or abfss://"
         )
-    return make_store(storage_options or {}), _path_in_store(scheme, text)
+    return resolver(scheme, text, storage_options or {})
 
 
 def _is_text(text: str) -> bool:
@@ -104,16 +152,22 @@ def _is_text(text: str) -> bool:
 
 def absolute_uri(uri: str | os.PathLike[str]) -> str:
     """Return a URI that means the same from every working directory; raises what `resolve` does."""
-    _, root = resolve(uri)
-    return root
+    path = uri_path(uri)
+    # In URIs of object stores some characters are codes.
+    return path.replace("%", "%25").replace("?", "%3F").replace("#", "%23") if _is_cloud(path) else path
 
 
-def _path_in_store(scheme: str, text: str) -> str:
-    if not scheme:
-        return _absolute(text)
-    if scheme == memory.SCHEME:  # The scheme stays, so that the path is a URI that means the same.
-        return f"{scheme}://{'/'.join(part for part in text.partition(':')[2].split('/') if part)}"
-    return _file_uri_path(text)
+def uri_path(uri: str | os.PathLike[str]) -> str:
+    """Return the path of a URI in its store, without looking at the store; raises what `resolve` does."""
+    text = os.fspath(uri)
+    if isinstance(text, str) and _is_cloud(text):
+        return cloud_places.parse_place(text.partition(":")[0].lower(), text).path
+    return resolve(uri)[1]
+
+
+def _is_cloud(text: str) -> bool:
+    match = _SCHEME.match(text)
+    return match is not None and match[1].lower() in cloud_places.PROVIDERS
 
 
 def _file_uri_path(uri: str) -> str:

@@ -53,6 +53,7 @@ class _CountedReader:
         self._counter = counter
         self.path = reader.path
         self.size_bytes = reader.size_bytes
+        self.request_shape = reader.request_shape
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         found = self._reader.read_ranges(ranges)

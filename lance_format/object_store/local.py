@@ -17,9 +17,15 @@ import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
 from lance_format.errors import CorruptFileError, LanceError, StorageError
-from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, check_ranges
+from lance_format.object_store.store import (
+    FirstNames,
+    ObjectExistsError,
+    ObjectInfo,
+    ObjectNotFoundError,
+    check_ranges,
+)
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe without a writer would block.
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -44,6 +50,11 @@ class LocalStore:
 
     @property
     def atomic_put_if_absent(self) -> bool:
+        """See `ObjectStore`."""
+        return True
+
+    @property
+    def needs_hint(self) -> bool:
         """See `ObjectStore`."""
         return True
 
@@ -107,6 +118,10 @@ class LocalStore:
             return [entry.name for entry in found if not entry.is_dir()]
         return []
 
+    def list_first(self, prefix: str) -> FirstNames:
+        """See `ObjectStore`."""
+        return FirstNames(self.list_names(prefix), True)
+
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore`."""
         pending = [prefix]
@@ -129,6 +144,16 @@ class LocalStore:
         """See `ObjectStore`."""
         with contextlib.suppress(ObjectNotFoundError), _StorageErrors("delete", path):
             os.unlink(path)
+
+    def delete_all(self, paths: Sequence[str]) -> list[str]:
+        """See `ObjectStore`."""
+        failed = []
+        for path in paths:
+            try:
+                self.delete(path)
+            except StorageError:
+                failed.append(path)
+        return failed
 
     def delete_exact(self, path: str, data: bytes) -> bool:
         """See `ObjectStore`.
@@ -166,7 +191,7 @@ class LocalStore:
                 raise PermissionError(errno.EACCES, "Permission denied", existing)
 
     def absent_directories(self, path: str) -> tuple[str, ...]:
-        """See `ObjectStore`."""
+        """See `DirectoryStore`."""
         absent = []
         while not os.path.lexists(path):
             absent.append(path)
@@ -174,13 +199,13 @@ class LocalStore:
         return tuple(absent)
 
     def remove_if_empty(self, directories: Iterable[str]) -> None:
-        """See `ObjectStore`."""
+        """See `DirectoryStore`."""
         for directory in directories:
             with contextlib.suppress(OSError):  # Not empty or not there, which is as it should be.
                 os.rmdir(directory)
 
     def remove_empty_tree(self, directory: str) -> None:
-        """See `ObjectStore`."""
+        """See `DirectoryStore`."""
         for path, _, _ in os.walk(directory, topdown=False):
             self.remove_if_empty([path])
 
@@ -244,6 +269,11 @@ class LocalReader:
     def size_bytes(self) -> int:
         """See `RangeReader`."""
         return self._size_bytes
+
+    @property
+    def request_shape(self) -> RequestShape:
+        """See `RangeReader`."""
+        return FILE_REQUESTS
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`."""

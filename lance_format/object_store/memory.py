@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
 from lance_format.errors import CorruptFileError
-from lance_format.object_store.store import ObjectExistsError, ObjectInfo, ObjectNotFoundError, check_ranges
+from lance_format.object_store.store import (
+    FirstNames,
+    ObjectExistsError,
+    ObjectInfo,
+    ObjectNotFoundError,
+    check_ranges,
+)
 
 SCHEME = "memory"
 
@@ -33,6 +39,11 @@ class MemoryStore:
 
     @property
     def atomic_put_if_absent(self) -> bool:
+        """See `ObjectStore`."""
+        return True
+
+    @property
+    def needs_hint(self) -> bool:
         """See `ObjectStore`."""
         return True
 
@@ -76,6 +87,10 @@ class MemoryStore:
         """See `ObjectStore`."""
         return [info.path[len(prefix) + 1 :] for info in self.list_objects(prefix)]
 
+    def list_first(self, prefix: str) -> FirstNames:
+        """See `ObjectStore`."""
+        return FirstNames(self.list_names(prefix), True)
+
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore`."""
         with self._lock:
@@ -91,6 +106,12 @@ class MemoryStore:
         with self._lock:
             self._objects.pop(path, None)
 
+    def delete_all(self, paths: Sequence[str]) -> list[str]:
+        """See `ObjectStore`."""
+        for path in paths:
+            self.delete(path)
+        return []
+
     def delete_exact(self, path: str, data: bytes) -> bool:
         """See `ObjectStore`."""
         with self._lock:
@@ -102,17 +123,6 @@ class MemoryStore:
 
     def check_writable(self, path: str) -> None:
         """See `ObjectStore`; memory is."""
-
-    def absent_directories(self, path: str) -> tuple[str, ...]:
-        """See `ObjectStore`; there are none."""
-        del path
-        return ()
-
-    def remove_if_empty(self, directories: Iterable[str]) -> None:
-        """See `ObjectStore`; there are none."""
-
-    def remove_empty_tree(self, directory: str) -> None:
-        """See `ObjectStore`; there are none."""
 
     def _find(self, action: str, path: str) -> _Object:
         with self._lock:
@@ -138,6 +148,11 @@ class MemoryReader:
     def size_bytes(self) -> int:
         """See `RangeReader`."""
         return len(self._data)
+
+    @property
+    def request_shape(self) -> RequestShape:
+        """See `RangeReader`."""
+        return FILE_REQUESTS
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
 from lance_format.errors import CorruptFileError, StorageError
@@ -35,6 +35,22 @@ class ObjectInfo:
     modified: float
 
 
+@dataclass(frozen=True, slots=True)
+class FirstNames:
+    """The beginning of a listing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The lowest names of a directory, in any order.
+    is_complete : bool
+        Whether the directory has no others.
+    """
+
+    names: Sequence[str]
+    is_complete: bool
+
+
 class ReadableStore(Protocol):
     """Storage that hands out objects for reading; see `ObjectStore`."""
 
@@ -51,19 +67,26 @@ class ReadableStore(Protocol):
         ------
         ObjectNotFoundError
         CorruptFileError
-            If the object is found to have another size.
+            If the object is found to have another size; by the first read at the latest, which also raises
+            `ObjectNotFoundError` if the size is given.
         """
 
 
 class ObjectStore(ReadableStore, Protocol):
     """A storage of immutable objects under `/`-separated paths. Safe to use from several threads.
 
-    Every method raises `StorageError` if the storage refuses or fails, with a message that names the path.
+    A directory is the common prefix of some paths. A storage whose directories are things of their own implements
+    `DirectoryStore` too. Every method raises `StorageError` if the storage refuses or fails, with a message that names
+    the path.
     """
 
     @property
     def atomic_put_if_absent(self) -> bool:
         """True if exactly one of several concurrent `put_if_absent` of one path succeeds."""
+
+    @property
+    def needs_hint(self) -> bool:
+        """True if listings have no order, so that a file that names the latest version helps some readers."""
 
     def open_writer(self, path: str) -> RangeWriter:
         """Start an object, which exists from the writer's `close` on; parents are made as needed."""
@@ -104,6 +127,9 @@ class ObjectStore(ReadableStore, Protocol):
     def list_names(self, prefix: str) -> list[str]:
         """Return the names of what `list_objects` finds, in any order: cheaper where sizes cost a request each."""
 
+    def list_first(self, prefix: str) -> FirstNames:
+        """Return the lowest names of what `list_objects` finds: as many as one request gives."""
+
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield all objects below a directory at any depth, in any order; none if there is no such directory.
 
@@ -121,17 +147,31 @@ class ObjectStore(ReadableStore, Protocol):
     def delete(self, path: str) -> None:
         """Delete an object; harmless if there is none."""
 
+    def delete_all(self, paths: Sequence[str]) -> list[str]:
+        """Delete objects with as few requests as possible, and return the paths of those that could not be deleted.
+
+        It raises no `StorageError`.
+        """
+
     def delete_exact(self, path: str, data: bytes) -> bool:
         """Delete an object if it has this content; return whether it had. Objects of other writers are kept."""
 
     def check_writable(self, path: str) -> None:
-        """Raise `StorageError` if objects plainly cannot be created in this directory; writes nothing."""
+        """Raise `StorageError` if objects plainly cannot be created in this directory; leaves nothing.
+
+        Raises
+        ------
+        NotSupportedError
+            If the storage cannot create an object only if it is absent.
+        """
+
+
+@runtime_checkable
+class DirectoryStore(Protocol):
+    """What only storages with directories can do: a file system, and no object store."""
 
     def absent_directories(self, path: str) -> tuple[str, ...]:
-        """Return the missing directories among this one and its ancestors, innermost first.
-
-        Empty if the storage has no directories.
-        """
+        """Return the missing directories among this one and its ancestors, innermost first."""
 
     def remove_if_empty(self, directories: Iterable[str]) -> None:
         """Remove those of the directories, in order, that exist and are empty."""
@@ -155,3 +195,26 @@ def check_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> None:
                 path=reader.path,
                 offset=wanted.offset,
             )
+
+
+def absent_directories(store: ObjectStore, path: str) -> tuple[str, ...]:
+    """Return the missing directories among this one and its ancestors; empty if the storage has no directories."""
+    return store.absent_directories(path) if isinstance(store, DirectoryStore) else ()
+
+
+def remove_if_empty(store: ObjectStore, directories: Iterable[str]) -> None:
+    """Remove those of the directories, in order, that exist and are empty."""
+    if isinstance(store, DirectoryStore):
+        store.remove_if_empty(directories)
+
+
+def remove_empty_tree(store: ObjectStore, directory: str) -> None:
+    """Remove the empty directories among this one and those below it, innermost first."""
+    if isinstance(store, DirectoryStore):
+        store.remove_empty_tree(directory)
+
+
+def delete_objects(store: ObjectStore, paths: Sequence[str]) -> None:
+    """Delete objects, all of them unless `StorageError` is raised; harmless where there is none."""
+    for path in store.delete_all(paths):
+        store.delete(path)  # Its error says why.

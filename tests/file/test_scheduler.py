@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import FILE_REQUESTS, ByteRange
 from lance_format.file.container.scheduler import coalesce, fetch
 
 _DATA = bytes(index * 37 % 251 for index in range(100_000))
@@ -16,6 +16,7 @@ _DATA = bytes(index * 37 % 251 for index in range(100_000))
 class _Source:
     path = "(memory)"
     size_bytes = len(_DATA)
+    request_shape = FILE_REQUESTS
 
     def __init__(self) -> None:
         self.requests: list[ByteRange] = []

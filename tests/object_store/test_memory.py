@@ -46,6 +46,8 @@ def test_a_table_lives_in_memory() -> None:
     lance_format.LanceDataset.drop(uri)
     with pytest.raises(lance_format.DatasetNotFoundError):
         lance_format.dataset(uri)
+    with pytest.raises(lance_format.DatasetNotFoundError):
+        lance_format.LanceDataset.drop(uri)
 
 
 def test_a_file_lives_in_memory() -> None:

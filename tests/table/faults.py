@@ -23,7 +23,17 @@ class FaultyStore:
         what it raises is what the caller sees.
     """
 
-    _METHODS = ("read", "put", "put_if_absent", "list_names", "list_objects", "size", "delete", "open_reader")
+    _METHODS = (
+        "read",
+        "put",
+        "put_if_absent",
+        "list_names",
+        "list_first",
+        "list_objects",
+        "size",
+        "delete",
+        "open_reader",
+    )
 
     def __init__(self, inner: ObjectStore, fail: Callable[[int, str, str, str], None]) -> None:
         self._inner = inner

@@ -16,30 +16,28 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestShape
 from lance_format.data_block import Bytes, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.structural.page import SEEK_BYTES
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
-_MAX_MERGED_BYTES = 64 * 1024 * 1024
 _THREADED_BYTES = 128 * 1024
 """Less than this is decoded before threads would have started."""
 
 T = TypeVar("T")
 
 
-def coalesce(ranges: Sequence[ByteRange]) -> list[ByteRange]:
+def coalesce(ranges: Sequence[ByteRange], shape: RequestShape = FILE_REQUESTS) -> list[ByteRange]:
     """Merge ranges that overlap, touch or nearly touch; the result is sorted.
 
-    A merged range grows to at most 64 MiB, but a single one is never cut.
+    A merged range grows to the limit of the shape, but a single one is never cut.
     """
     merged: list[ByteRange] = []
     start, end = -1, -1
     for wanted in sorted(ranges, key=_OFFSET):
         offset, stop = wanted.offset, wanted.offset + wanted.size
-        if start >= 0 and offset <= end + SEEK_BYTES and (stop <= end or stop - start <= _MAX_MERGED_BYTES):
+        if start >= 0 and offset <= end + shape.gap_bytes and (stop <= end or stop - start <= shape.max_bytes):
             end = max(end, stop)
             continue
         if start >= 0:
@@ -52,7 +50,7 @@ def coalesce(ranges: Sequence[ByteRange]) -> list[ByteRange]:
 
 def fetch(source: RangeReader, ranges: Sequence[ByteRange]) -> list[Bytes]:
     """Read ranges with as few requests as pay; each result starts at a multiple of 8 bytes in memory."""
-    requests = coalesce([wanted for wanted in ranges if wanted.size])
+    requests = coalesce([wanted for wanted in ranges if wanted.size], source.request_shape)
     data = [aligned(np.frombuffer(piece, np.uint8)) for piece in source.read_ranges(requests)] if requests else []
     starts = [request.offset for request in requests]
     results = []

@@ -126,6 +126,7 @@ class _Extended:
     def __init__(self, file: RangeReader, kept: int, end: bytes) -> None:
         self.path = file.path
         self.size_bytes = kept + len(end)
+        self.request_shape = file.request_shape
         self._file = file
         self._kept = kept
         self._end = end

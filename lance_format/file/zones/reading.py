@@ -258,6 +258,7 @@ class _Part:
     def __init__(self, tail: TailReader, part: ByteRange) -> None:
         self.path = f"{tail.source.path}, buffer at {part.offset}"
         self.size_bytes = part.size
+        self.request_shape = tail.source.request_shape
         self._tail = tail
         self._offset = part.offset
 

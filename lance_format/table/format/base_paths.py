@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.object_store import absolute_uri
+from lance_format.object_store import uri_path
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -88,7 +88,7 @@ def _check_name(branch: str) -> None:
 
 def _place(path: str) -> str | None:
     try:
-        return absolute_uri(path)
+        return uri_path(path)
     except (InvalidInputError, NotSupportedError):
         return None
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyroaring
 
-from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
+from lance_format.byte_io import ByteRange, RangeReader, RangeWriter, RequestShape
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.order import compare
@@ -251,6 +251,10 @@ class _WholeFile:
     @property
     def size_bytes(self) -> int:
         return self._source.size_bytes
+
+    @property
+    def request_shape(self) -> RequestShape:
+        return self._source.request_shape
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         if self._data is None:

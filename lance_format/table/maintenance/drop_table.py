@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError
+from lance_format.object_store import DirectoryStore, delete_objects, remove_empty_tree
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import load_history
 
@@ -32,8 +33,9 @@ def drop_table(directory: TableDirectory, *, ignore_not_found: bool = False) -> 
     history = load_history(directory)
     if not history.names:
         is_empty = next(store.list_tree(root), None) is None
-        if is_empty and not store.absent_directories(directory.versions):  # A drop was interrupted here.
-            store.remove_empty_tree(root)
+        if is_empty and isinstance(store, DirectoryStore) and not store.absent_directories(directory.versions):
+            # A drop was interrupted here.
+            remove_empty_tree(store, root)
             return
         if is_empty and ignore_not_found:
             return
@@ -43,8 +45,8 @@ def drop_table(directory: TableDirectory, *, ignore_not_found: bool = False) -> 
         raise InvalidInputError(f"{root} is the branch {latest.branch!r} of a table; delete it by branches.delete")
     manifests = [history.manifest_path(version) for version in sorted(history.names)]
     paths = [info.path for info in store.list_tree(root)]
-    for path in (*sorted(set(paths) - set(manifests)), *manifests[:-1]):
-        store.delete(path)
-    store.remove_empty_tree(root)  # All except the directory of the latest manifest, which identifies the table.
+    delete_objects(store, sorted(set(paths) - set(manifests)))
+    delete_objects(store, manifests[:-1])
+    remove_empty_tree(store, root)  # All except the directory of the latest manifest, which identifies the table.
     store.delete(manifests[-1])
-    store.remove_empty_tree(root)
+    remove_empty_tree(store, root)

@@ -22,7 +22,7 @@ from lance_format.errors import (
     NotSupportedError,
     StorageError,
 )
-from lance_format.object_store import ObjectExistsError
+from lance_format.object_store import ObjectExistsError, delete_objects, remove_empty_tree, remove_if_empty
 from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
@@ -191,8 +191,8 @@ def delete_branch(main: TableDirectory, name: str) -> None:
     store, root = directory.store, directory.root
     roots = branch_roots(main) | {root}
     paths = [info.path for info in store.list_tree(root) if owner_of(info.path, roots) == root]
-    for path in (*manifests, *sorted(set(paths) - set(manifests))):
-        store.delete(path)
+    delete_objects(store, manifests)
+    delete_objects(store, sorted(set(paths) - set(manifests)))
     _remove_directories(main, directory)
     if found is not None:
         delete_ref(main, name, found)
@@ -201,6 +201,6 @@ def delete_branch(main: TableDirectory, name: str) -> None:
 def _remove_directories(main: TableDirectory, directory: TableDirectory) -> None:
     """Remove the empty directories from that of a branch up to that of the main branch."""
     store, root = directory.store, directory.root
-    store.remove_empty_tree(root)
+    remove_empty_tree(store, root)
     while len(root := root.rpartition("/")[0]) > len(main.root):
-        store.remove_if_empty([root])
+        remove_if_empty(store, [root])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from lance_format.errors import StorageError
-from lance_format.object_store import ObjectInfo, ObjectStore
+from lance_format.object_store import ObjectInfo, ObjectStore, remove_if_empty
 from lance_format.table.format.file_kinds import FileKind, OwnFile
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup_policy import CleanupStats
+
+_FILES_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +68,29 @@ def remove_files(
         Directories that may be empty now.
     """
     directories: set[str] = set()
-    for each in garbage:
-        path = each.info.path
+    files = list(garbage)
+    at_once = _FILES_AT_ONCE if rate is None else max(1, min(int(rate), _FILES_AT_ONCE))
+    for start in range(0, len(files), at_once):
+        some = files[start : start + at_once]
         if rate is not None:
-            time.sleep(1 / rate)
-        try:
-            directory.store.delete(path)
-        except StorageError:
-            counts["failed_deletes"] += 1
-            continue
-        each.count(counts)
-        above = path.rpartition("/")[0]
-        while "/" in directory.relative(above):  # Those directly below stay.
-            directories.add(above)
-            above = above.rpartition("/")[0]
+            time.sleep(len(some) / rate)
+        failed = set(directory.store.delete_all([each.info.path for each in some]))
+        counts["failed_deletes"] += len(failed)
+        for each in some:
+            if each.info.path not in failed:
+                each.count(counts)
+                directories.update(_directories_of(each.info.path, directory))
     return directories
+
+
+def _directories_of(path: str, directory: TableDirectory) -> Iterator[str]:
+    """Yield the directories of a file, except those directly below that of the table."""
+    above = path.rpartition("/")[0]
+    while "/" in directory.relative(above):
+        yield above
+        above = above.rpartition("/")[0]
 
 
 def remove_directories(store: ObjectStore, directories: Iterable[str]) -> None:
     """Remove directories that are empty."""
-    store.remove_if_empty(sorted(directories, key=len, reverse=True))
+    remove_if_empty(store, sorted(directories, key=len, reverse=True))

@@ -163,7 +163,9 @@ def load_history(directory: TableDirectory) -> History:
         If the table mixes the two schemes of manifest names.
     """
     try:
-        return History(directory, ManifestNames(directory.store.list_names(directory.versions)))
+        first = directory.store.list_first(directory.versions)
+        rest = None if first.is_complete else lambda: directory.store.list_names(directory.versions)
+        return History(directory, ManifestNames(first.names, rest))
     except CorruptFileError as error:
         raise CorruptFileError(error.what, path=directory.versions) from error
 
@@ -225,7 +227,7 @@ def load_detached(directory: TableDirectory, known: Set[str]) -> Iterator[tuple[
 def write_hint(directory: TableDirectory, version: int) -> None:
     """Write the number of the latest version as a hint to other readers, unless they have a later hint.
 
-    Readers do not rely on it.
+    Readers do not rely on it. Where listings are in order, they have no use for it.
 
     Parameters
     ----------
@@ -233,6 +235,8 @@ def write_hint(directory: TableDirectory, version: int) -> None:
     version : int
     """
     store, path = directory.store, directory.version_hint
+    if not store.needs_hint:
+        return
     with contextlib.suppress(LanceError):
         if _read_hint(store, path) < version:
             hint = json.dumps({"version": version}, separators=(",", ":")).encode()

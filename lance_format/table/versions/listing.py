@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lance_format.errors import CorruptFileError
 from lance_format.table.format.layout import ManifestNaming, parse_manifest_name
@@ -14,12 +14,15 @@ class ManifestNames(Mapping[int, str]):
     """The manifest file of each version, by ascending version.
 
     Names of scheme V2 have one length, and the first of them is that of the latest version. The others are parsed when
-    another version is looked up.
+    another version is looked up. If the listing is a beginning only, all is listed when a version is looked up that is
+    not in it, and versions since are left out.
 
     Parameters
     ----------
     listed : sequence of str
-        The files of a versions directory, in any order.
+        The files of a versions directory, in any order; all, or those of the lowest names.
+    rest : callable, optional
+        Lists all of them; None if `listed` has them.
 
     Raises
     ------
@@ -27,7 +30,7 @@ class ManifestNames(Mapping[int, str]):
         If the two schemes of names are mixed.
     """
 
-    __slots__ = ("_latest_name", "_listed", "_parsed", "latest", "naming")
+    __slots__ = ("_beginning", "_latest_name", "_listed", "_parsed", "_rest", "latest", "naming")
 
     latest: int
     """The latest version; 0 if there is none."""
@@ -35,15 +38,17 @@ class ManifestNames(Mapping[int, str]):
     naming: ManifestNaming
     """The naming scheme."""
 
-    def __init__(self, listed: Sequence[str]) -> None:
-        self._listed = listed
+    def __init__(self, listed: Sequence[str], rest: Callable[[], Sequence[str]] | None = None) -> None:
+        self._rest = rest
         self._parsed: dict[int, str] | None = None
-        known = [name for name in listed if len(name) == _LENGTH_OF_V2]
-        name = min(known, default="")
-        first = parse_manifest_name(name)
-        others = [name for name in listed if len(name) != _LENGTH_OF_V2] if len(known) < len(listed) else []
-        if first is not None and first[1] is ManifestNaming.V2 and not any(map(parse_manifest_name, others)):
-            (self.latest, self.naming), self._latest_name = first, name
+        self._beginning: dict[int, str] | None = None
+        latest = _latest_by_name(listed)
+        if latest is None and rest is not None:  # Names of scheme V1 are not in the order of the versions.
+            listed, self._rest = rest(), None
+            latest = _latest_by_name(listed)
+        self._listed = listed
+        if latest is not None:
+            (self.latest, self.naming), self._latest_name = latest
             return
         found = [(parsed, name) for name in listed if (parsed := parse_manifest_name(name)) is not None]
         namings = {naming for (_, naming), _ in found}
@@ -60,6 +65,11 @@ class ManifestNames(Mapping[int, str]):
             return self._latest_name
         if version > self.latest:
             raise KeyError(version)
+        if self._rest is not None:
+            if self._beginning is None:
+                self._beginning = _parse(self._listed, self.latest)
+            if version >= min(self._beginning):  # The listing has all from there on.
+                return self._beginning[version]
         return self._all()[version]
 
     def __iter__(self) -> Iterator[int]:
@@ -70,6 +80,23 @@ class ManifestNames(Mapping[int, str]):
 
     def _all(self) -> dict[int, str]:
         if self._parsed is None:
-            found = ((parsed[0], name) for name in self._listed if (parsed := parse_manifest_name(name)) is not None)
-            self._parsed = dict(sorted(found))
+            listed = self._listed if self._rest is None else [*self._rest(), self._latest_name]
+            self._parsed = _parse(listed, self.latest)
         return self._parsed
+
+
+def _latest_by_name(listed: Sequence[str]) -> tuple[tuple[int, ManifestNaming], str] | None:
+    """Return the latest version and its file if only names of scheme V2 are listed, else None."""
+    known = [name for name in listed if len(name) == _LENGTH_OF_V2]
+    name = min(known, default="")
+    first = parse_manifest_name(name)
+    others = [name for name in listed if len(name) != _LENGTH_OF_V2] if len(known) < len(listed) else []
+    if first is None or first[1] is not ManifestNaming.V2 or any(map(parse_manifest_name, others)):
+        return None
+    return first, name
+
+
+def _parse(listed: Iterable[str], latest: int) -> dict[int, str]:
+    """Return the files of the versions up to the latest one, by ascending version."""
+    found = ((parsed[0], name) for name in listed if (parsed := parse_manifest_name(name)) is not None)
+    return dict(sorted((version, name) for version, name in found if version <= latest))

@@ -91,3 +91,23 @@ def test_versions_of_an_early_release(tmp_path: Path) -> None:
     assert lance_format.dataset(tmp_path / "t", 9).version == 9
     assert lance_format.write_dataset(rows(0, 1), tmp_path / "t", mode="append").version == 13
     assert (versions / "13.manifest").exists()
+
+
+@given(st.lists(st.one_of(V2, OTHERS), unique=True), st.integers(0, 10), st.lists(V2, unique=True))
+def test_the_beginning_of_a_listing_is_enough(listed: list[str], length: int, later: list[str]) -> None:
+    """All is listed for a version that the beginning does not have; versions of later commits stay unseen."""
+    listed.sort()
+    whole = ManifestNames(listed)
+    stored = list(listed)
+    names = ManifestNames(listed[:length], lambda: list(stored))
+    assert (names.latest, names.naming) == (whole.latest, whole.naming)
+    stored += [name for name in later if (parse_manifest_name(name) or (0,))[0] > whole.latest]
+    for version in parsed(listed[:length]):
+        assert names[version] == whole[version]
+    assert dict(names) == dict(whole)
+
+
+def test_a_beginning_with_names_of_scheme_v1_is_completed() -> None:
+    listed = sorted(f"{version}.manifest" for version in range(1, 30))
+    names = ManifestNames(listed[:3], lambda: listed)
+    assert (names.latest, names.naming, len(names)) == (29, ManifestNaming.V1, 29)

@@ -27,7 +27,7 @@ from lance_format.errors import (
     VersionNotFoundError,
 )
 from lance_format.file import check_requests, without_zones
-from lance_format.object_store import ObjectNotFoundError, absolute_uri
+from lance_format.object_store import ObjectNotFoundError, absent_directories, absolute_uri, remove_if_empty
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.format.column_names import check_portable
@@ -131,7 +131,7 @@ class TableWrite:
         try:
             return writer.write_all(batches)
         except BaseException:
-            directory.store.remove_if_empty(self.new_directories)
+            remove_if_empty(directory.store, self.new_directories)
             raise
 
     def commit(self, fragments: Sequence[FragmentMetadata]) -> int:
@@ -204,7 +204,7 @@ class TableWrite:
                 deleted.append(path)
         with contextlib.suppress(LanceError):
             directory.store.delete(directory.transaction(self.transaction(()).file_name))
-        directory.store.remove_if_empty(self.new_directories)
+        remove_if_empty(directory.store, self.new_directories)
         return deleted
 
     def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
@@ -416,5 +416,5 @@ def _check_storable(schema: Schema, version: FileVersion, options: WriteOptions)
 def _absent_directories(directory: TableDirectory) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for path in directory.written:
-        found.update(dict.fromkeys(directory.store.absent_directories(path)))
+        found.update(dict.fromkeys(absent_directories(directory.store, path)))
     return tuple(sorted(found, key=len, reverse=True))

@@ -1,0 +1,131 @@
+"""Credentials of object stores: of a provider that an option names, of a profile of AWS, or of the clouds' chains.
+
+The chains are those of the `object_store` library: environment variables, web identities (of pods), and the metadata
+services of containers and instances. It has no profiles of AWS, so these are read here.
+"""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lance_format.errors import InvalidInputError, StorageError
+
+_STATIC = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_CHAIN_VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+_CHAIN_OPTIONS = frozenset(
+    {
+        "access_key_id",
+        "web_identity_token_file",
+        "container_credentials_relative_uri",
+        "container_credentials_full_uri",
+        "skip_signature",
+    }
+)
+
+
+def load_provider(name: str) -> Any:
+    """Return the credential provider of an option.
+
+    It is called on every process that needs credentials, and again before those that it returned expire.
+
+    Parameters
+    ----------
+    name : str
+        `module:name` of a function that returns credentials as obstore's providers do, or of a class of such objects.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none of that name.
+    """
+    module, found, attribute = name.partition(":")
+    if not found or not module or not attribute:
+        raise InvalidInputError(f"the storage option credential_provider is {name!r}; it reads module:function")
+    try:
+        provider = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInputError(
+            f"the credential provider {name!r} cannot be imported ({error}); it has to be importable on the driver and"
+            " on every executor"
+        ) from error
+    made = provider() if isinstance(provider, type) else provider
+    if not callable(made):
+        raise InvalidInputError(f"the credential provider {name!r} is not callable")
+    return made
+
+
+def aws_profile(config: Mapping[str, str]) -> tuple[dict[str, str], Any]:
+    """Return the options that a profile of AWS adds to those given, and a credential provider if it needs one.
+
+    Parameters
+    ----------
+    config : mapping of str to str
+        Options of the store, without prefixes.
+
+    Returns
+    -------
+    dict of str to str
+        Empty if other credentials are at hand, or there is no profile.
+    object or None
+
+    Raises
+    ------
+    StorageError
+        If the profile does not exist, or has no keys of its own and boto3, which would find them, is missing.
+    """
+    if _CHAIN_OPTIONS & config.keys() or any(os.environ.get(name) for name in _CHAIN_VARIABLES):
+        return {}, None
+    wanted = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
+    name = wanted or "default"
+    keys = _section("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name)
+    settings = _section("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}")
+    if not keys and not settings:
+        if wanted:
+            raise StorageError(f"AWS_PROFILE is {wanted!r}, but the files of ~/.aws have no such profile")
+        return {}, None
+    found = {**settings, **keys}
+    added = {option.removeprefix("aws_"): found[option] for option in _STATIC if option in found}
+    if found.get("region") and "region" not in config and not os.environ.get("AWS_REGION"):
+        added["region"] = found["region"]
+    if "access_key_id" in added:
+        return added, None
+    return added, _boto3_provider(name) if _names_a_source(found) else None
+
+
+def _names_a_source(settings: Mapping[str, str]) -> bool:
+    return any(name.startswith(("sso_", "role_arn", "credential_process", "login_session")) for name in settings)
+
+
+def _boto3_provider(profile: str) -> Any:
+    try:
+        session = importlib.import_module("boto3.session").Session(profile_name=profile)
+        return importlib.import_module("obstore.auth.boto3").Boto3CredentialProvider(session)
+    except ImportError as error:
+        raise StorageError(
+            f"the AWS profile {profile!r} takes its credentials from elsewhere (SSO, a role, a process), for which"
+            " boto3 is needed: pip install boto3"
+        ) from error
+    except Exception as error:  # Those of boto3 have no root of their own.
+        raise StorageError(
+            f"the AWS profile {profile!r} gives no credentials ({type(error).__name__}); log in again, or choose"
+            " another"
+        ) from error
+
+
+def _section(variable: str, default: str, name: str) -> dict[str, str]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read(Path(os.environ.get(variable) or default).expanduser(), encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError, RuntimeError):
+        return {}
+    return dict(parser[name]) if parser.has_section(name) else {}

@@ -1,0 +1,141 @@
+"""Errors of object stores: their causes, the rights that are missing, and no secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import TracebackType
+
+from lance_format.errors import LanceError, NotSupportedError, StorageError
+from lance_format.object_store.store import ObjectExistsError, ObjectNotFoundError
+
+REDACTED = "*********"
+"""What Spark writes in the place of a secret."""
+
+_MAX_TEXT = 500
+_SIGNATURE = re.compile(r"(?i)\b((?:x-amz-(?:signature|credential|security-token)|x-goog-signature|sig)=)[^&\s\"']+")
+_BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]+")
+_MISSING_BUCKETS = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist", "BucketNotFound")
+_RIGHTS = {
+    "s3": {
+        "read": "s3:GetObject (and s3:ListBucket, without which a missing object looks forbidden)",
+        "look up": "s3:GetObject (and s3:ListBucket, without which a missing object looks forbidden)",
+        "write": "s3:PutObject (and s3:AbortMultipartUpload for large objects)",
+        "create": "s3:PutObject",
+        "list": "s3:ListBucket",
+        "delete": "s3:DeleteObject",
+    },
+    "gs": {
+        "read": "storage.objects.get",
+        "look up": "storage.objects.get",
+        "write": "storage.objects.create and storage.objects.delete (a replacement deletes)",
+        "create": "storage.objects.create",
+        "list": "storage.objects.list",
+        "delete": "storage.objects.delete",
+    },
+    "az": {
+        "read": "Storage Blob Data Reader",
+        "look up": "Storage Blob Data Reader",
+        "write": "Storage Blob Data Contributor",
+        "create": "Storage Blob Data Contributor",
+        "list": "Storage Blob Data Reader",
+        "delete": "Storage Blob Data Contributor",
+    },
+}
+_CAUSES = (
+    ("InvalidAccessKeyId", "the store does not know the access key; check the credentials"),
+    ("SignatureDoesNotMatch", "the secret key does not fit the access key; check the credentials"),
+    ("ExpiredToken", "the credentials have expired; give a credential_provider, or use those of the environment"),
+    ("RequestTimeTooSkewed", "the clock of this machine is wrong by more than the store allows; set it"),
+    ("RequestExpired", "the clock of this machine is wrong by more than the store allows; set it"),
+    ("PermanentRedirect", "the bucket is in another region; set the option aws_region"),
+    ("AuthorizationHeaderMalformed", "the bucket is in another region; set the option aws_region"),
+    ("does not support default_credentials", "no credentials were found; see storage_options"),
+)
+_DENIED = ("PermissionDenied", "Unauthenticated", " 401 ", " 403 ")
+
+
+class Redaction:
+    """The secrets of a store, which no message may show.
+
+    Parameters
+    ----------
+    secrets : sequence of str
+    """
+
+    __slots__ = ("_secrets",)
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = tuple(sorted({secret for secret in secrets if secret}, key=len, reverse=True))
+
+    def __repr__(self) -> str:
+        return f"Redaction({len(self._secrets)} secrets)"
+
+    def apply(self, text: str) -> str:
+        """Return a text without the secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return _BEARER.sub(rf"\1{REDACTED}", _SIGNATURE.sub(rf"\1{REDACTED}", text))
+
+
+class CloudErrors:
+    """Convert errors of obstore to `StorageError`: a context manager.
+
+    A failed check inside obstore is a panic, which is no `Exception`. The original error is not attached, since it may
+    show a secret.
+
+    Parameters
+    ----------
+    action : str
+        What was tried: a key of the table of rights.
+    path : str
+    provider : str
+        `s3`, `gs` or `az`.
+    redaction : Redaction
+    """
+
+    __slots__ = ("_action", "_path", "_provider", "_redaction")
+
+    def __init__(self, action: str, path: str, provider: str, redaction: Redaction) -> None:
+        self._action = action
+        self._path = path
+        self._provider = provider
+        self._redaction = redaction
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(
+            error, LanceError | KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError
+        ):
+            return
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise self._translate(error) from None
+
+    def _translate(self, error: BaseException) -> LanceError:
+        kind, text = type(error).__name__, str(error)
+        failed = f"cannot {self._action} {self._path}"
+        if any(mark in text for mark in _MISSING_BUCKETS):
+            return StorageError(f"{failed}: the bucket or container does not exist; create it, or check its name")
+        if isinstance(error, FileNotFoundError) or kind == "NotFoundError":
+            return ObjectNotFoundError(f"{failed}: there is no such object")
+        if kind in ("AlreadyExistsError", "PreconditionError"):
+            return ObjectExistsError(f"{failed}: it exists already")
+        if self._action == "create" and ("NotImplemented" in kind or " 501 " in text or kind == "NotSupportedError"):
+            return NotSupportedError(
+                f"{failed}: the store refuses to create an object only if it is absent, which commits need"
+            )
+        for code, remedy in _CAUSES:
+            if code in text:
+                return StorageError(f"{failed}: {remedy}")
+        if any(mark in kind or mark in text for mark in _DENIED):
+            right = _RIGHTS[self._provider][self._action]
+            return StorageError(f"{failed}: access denied; grant these credentials {right} on it, or use others")
+        return StorageError(f"{failed}: {self._summarize(text)}")
+
+    def _summarize(self, text: str) -> str:
+        brief = " ".join(self._redaction.apply(text).partition("\n\nDebug source")[0].split())
+        return brief if len(brief) <= _MAX_TEXT else f"{brief[:_MAX_TEXT]} …"

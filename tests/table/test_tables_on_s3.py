@@ -1,0 +1,60 @@
+"""Tables in an object store."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import DatasetExistsError, DatasetNotFoundError, LanceDataset
+from lance_format.object_store import resolve
+from tests.servers import ObjectServer
+
+AT_ONCE = datetime.timedelta(0)
+
+
+@pytest.mark.parametrize("cloud", ["s3_server", "azure_server", "gcs_server"])
+def test_a_table_lives_in_a_cloud(cloud: str, request: pytest.FixtureRequest) -> None:
+    server: ObjectServer = request.getfixturevalue(cloud)
+    options = server.options
+    uri = f"{server.new_root()}/my birds%25/ü"
+    data = pa.table({"id": range(1000), "name": [f"bird {number}" for number in range(1000)]})
+    table = lance_format.write_dataset(data, uri, storage_options=options)
+    with pytest.raises(DatasetExistsError):
+        lance_format.write_dataset(data, uri, mode="create", storage_options=options)
+    assert lance_format.write_dataset(data, uri, mode="append", storage_options=options).count_rows() == 2000
+    assert table.version == 1
+    table = lance_format.dataset(uri, storage_options=options)
+    table.delete("id % 2 = 1")
+    table.update({"name": "'emu'"}, where="id = 4")
+    table.merge_insert("id").when_not_matched_insert_all().execute({"id": [5000], "name": ["jay"]})
+    assert table.to_table(columns=["id"], filter="name = 'emu' OR id > 2000")["id"].to_pylist() == [4, 4, 5000]
+    branch = table.create_branch("a/b")
+    lance_format.write_dataset({"id": [7], "name": ["auk"]}, branch, mode="append")
+    table.tags.create("one", 1)
+    table.optimize.compact_files()
+    table.create_scalar_index("id", "ZONEMAP")
+    assert table.take([500, 0], columns=["id"])["id"].to_pylist() == [2, 0]
+    assert lance_format.dataset(uri, "one", storage_options=options).count_rows() == 1000
+    assert lance_format.dataset(uri, ("a/b", None), storage_options=options).count_rows() == 1002
+    stats = table.cleanup_old_versions(AT_ONCE, error_if_tagged_old_versions=False, delete_unverified=True)
+    assert stats.old_versions > 2
+    assert stats.failed_deletes == 0
+    table.validate()
+    assert lance_format.dataset(uri, ("a/b", None), storage_options=options).count_rows() == 1002
+    table.branches.delete("a/b")
+    fragments = lance_format.write_fragments(data, uri, mode="append", storage_options=options)
+    appended = LanceDataset.commit(
+        uri, lance_format.LanceOperation.Append(fragments), read_version=table.version, storage_options=options
+    )
+    assert appended.count_rows() == 2001
+    clone = table.deep_clone(f"{server.new_root()}/clone", table.version, storage_options=options)
+    assert clone.to_table() == table.to_table()
+    LanceDataset.drop(uri, storage_options=options)
+    store, root = resolve(uri, options)
+    assert list(store.list_tree(root)) == []
+    with pytest.raises(DatasetNotFoundError):
+        LanceDataset.drop(uri, storage_options=options)
+    LanceDataset.drop(uri, ignore_not_found=True, storage_options=options)
