@@ -14,7 +14,7 @@ action         takes                        does
 `create`       `mode`, `properties`, schema creates a table without rows, or replaces one
 `drop`         `purge`                      drops a table
 `rename`       `to`                         renames a table
-`alter`        `changes`                    alters a table; see `connector.catalog.alterations`
+`alter`        `changes`, `evolution`       alters a table; see `connector.catalog.alterations`
 `truncate`                                  deletes all rows
 ============== ============================ ==========================================================================
 """
@@ -31,7 +31,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 import lance_format
-from connector.catalog.alterations import alter
+from connector.catalog.alterations import alter, evolve
 from connector.catalog.directories import (
     create_directory,
     has_table,
@@ -125,7 +125,8 @@ def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, A
 
 
 def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    alter(lance_format.dataset(given["path"]), details["changes"])
+    change = evolve if details.get("evolution") else alter
+    change(lance_format.dataset(given["path"]), details["changes"])
     return {}
 
 

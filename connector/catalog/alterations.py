@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from connector.catalog.properties import check_changeable
 from connector.types.schemas import to_stored_schema
-from lance_format import InvalidInputError, LanceDataset
+from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
 Changes = Sequence[dict[str, Any]]
 _COMMENT = "comment"
@@ -53,7 +53,47 @@ def alter(dataset: LanceDataset, changes: Changes) -> None:
             " was changed: write one statement for each"
         )
     for kind in kinds:
+        _check_parents(dataset, changes)
         _ALTERATIONS[kind](dataset, changes)
+
+
+def evolve(dataset: LanceDataset, changes: Changes) -> None:
+    """Fit a table to rows that are to be written: one version for wider types, and one for new columns.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    changes : sequence of mappings
+        See above; of the kinds `type` and `add`.
+
+    Raises
+    ------
+    InvalidInputError, NotSupportedError
+        If one does not fit the table. Nothing was changed.
+    """
+    _check_parents(dataset, changes)
+    for kind in ("columns", "new columns"):
+        chosen = [change for change in changes if _KINDS[change["kind"]] == kind]
+        if chosen:
+            _ALTERATIONS[kind](dataset, chosen)
+
+
+def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
+    """Refuse to change fields below lists and maps, whose values the files of a table hold in one piece."""
+    for change in changes:
+        if change["kind"] == "property":
+            continue
+        fields: Sequence[pa.Field] = dataset.schema
+        for name in change["name"][:-1]:
+            parent = next((field for field in fields if field.name == name), None)
+            if parent is None:
+                break
+            if not pa.types.is_struct(parent.type):
+                raise NotSupportedError(
+                    f"{_path(change)!r} is below an array or a map, where no field can be altered; nothing was changed:"
+                    " CREATE OR REPLACE TABLE … AS SELECT, which may read the table itself, gives it other fields"
+                )
+            fields = parent.type
 
 
 def _alter_properties(dataset: LanceDataset, changes: Changes) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SETTING = "spark.lance.planner.enabled"
 _CATALOG = "spark.sql.catalog.lance"
 _SOURCES = tuple(Path(__file__).parents[1] / room / "java" for room in ("planner", "catalog"))
+_NEEDING = {_SOURCES[1] / "since_4_2": "org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution"}
+"""Sources of classes that extend what only newer versions of Spark have."""
 _PACKAGE = "lance"
 _NAME = "lance-planner-"
 _JAVA_VERSION = 8
@@ -62,12 +64,24 @@ def _install(spark: SparkSession, source: Source) -> bool:
     return True
 
 
-def _is_there(loader: Any) -> bool:
+def _sources(loader: Any) -> list[Path]:
+    """Return the sources that this version of Spark can compile."""
+    folders = [*_SOURCES, *(folder for folder, needed in _NEEDING.items() if _has_class(loader, needed))]
+    return sorted(source for folder in folders for source in folder.glob("*.java"))
+
+
+def _has_class(loader: Any, name: str) -> bool:
     from py4j.protocol import Py4JJavaError
 
     try:
-        loader.loadClass(f"{_PACKAGE}.DefaultSource")
+        loader.loadClass(name)
     except Py4JJavaError:  # ClassNotFoundException
+        return False
+    return True
+
+
+def _is_there(loader: Any) -> bool:
+    if not _has_class(loader, f"{_PACKAGE}.DefaultSource"):
         return False
     loader.loadClass(f"{_PACKAGE}.Python")  # fails where the class is not ours
     return True
@@ -77,7 +91,7 @@ def _load(jvm: Any, gateway: Any, loader: Any) -> None:
     """Compile the classes, and load all of them from a jar that the JVM removes when it ends."""
     directory = Path(tempfile.mkdtemp(prefix=_NAME))
     try:
-        sources = sorted(source for folder in _SOURCES for source in folder.glob("*.java"))
+        sources = _sources(loader)
         files = gateway.new_array(jvm.java.io.File, len(sources))
         for index, source in enumerate(sources):
             files[index] = jvm.java.io.File(str(source))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import lance
+import lance.namespace
+import lance_namespace
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
@@ -18,6 +25,7 @@ from connector.source.data_source import LanceDataSource
 ROOT = Path(__file__).parents[2]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PLANNER = "spark.lance.planner.enabled"
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -73,6 +81,47 @@ def planning(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(PLANNER, "false")
+
+
+@dataclass
+class Catalog:
+    """A catalog of its own, with a namespace `db`."""
+
+    spark: SparkSession
+    name: str
+    root: Path
+
+    def sql(self, text: str) -> list[Any]:
+        """Run a statement, in which `@` stands for the namespace."""
+        return [tuple(row) for row in self.spark.sql(text.replace("@", f"{self.name}.db")).collect()]
+
+    def refuses(self, text: str, message: str) -> None:
+        """Check that a statement is refused, with a message that a pattern matches, and leaves nothing."""
+        before = files(str(self.root))
+        with pytest.raises(PySparkException, match=f"(?s){message}"):
+            self.sql(text)
+        assert files(str(self.root)) == before
+
+    def path(self, table: str) -> str:
+        return str(self.root / "db" / f"{table}.lance")
+
+    def pylance_tables(self) -> list[str]:
+        listing = lance.namespace.DirectoryNamespace(root=str(self.root / "db"), manifest_enabled="false")
+        return sorted(listing.list_tables(lance_namespace.ListTablesRequest(id=[])).tables)
+
+
+@pytest.fixture
+def catalog(planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
+    """Return a catalog of its own, with a namespace `db`."""
+    name = f"catalog{next(_NUMBERS)}"
+    planner.conf.set(f"spark.sql.catalog.{name}", "lance.Catalog")
+    planner.conf.set(f"spark.sql.catalog.{name}.root", str(tmp_path / "root"))
+    made = Catalog(planner, name, tmp_path / "root")
+    made.sql("CREATE NAMESPACE @")
+    yield made
+    planner.sql("USE spark_catalog.default")
+    planner.conf.unset(f"spark.sql.catalog.{name}")
+    planner.conf.unset(f"spark.sql.catalog.{name}.root")
 
 
 @pytest.fixture

@@ -2,64 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import lance
 import lance.namespace
-import lance_namespace
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
 import lance_format
-from tests.spark.conftest import PLANNER, data_files, files
-
-NUMBERS = itertools.count()
-
-
-@dataclass
-class Catalog:
-    """A catalog of its own, with a namespace `db`."""
-
-    spark: SparkSession
-    name: str
-    root: Path
-
-    def sql(self, text: str) -> list[Any]:
-        """Run a statement, in which `@` stands for the namespace."""
-        return [tuple(row) for row in self.spark.sql(text.replace("@", f"{self.name}.db")).collect()]
-
-    def refuses(self, text: str, message: str) -> None:
-        """Check that a statement is refused, with a message that a pattern matches, and leaves nothing."""
-        before = files(str(self.root))
-        with pytest.raises(PySparkException, match=f"(?s){message}"):
-            self.sql(text)
-        assert files(str(self.root)) == before
-
-    def path(self, table: str) -> str:
-        return str(self.root / "db" / f"{table}.lance")
-
-    def pylance_tables(self) -> list[str]:
-        listing = lance.namespace.DirectoryNamespace(root=str(self.root / "db"), manifest_enabled="false")
-        return sorted(listing.list_tables(lance_namespace.ListTablesRequest(id=[])).tables)
-
-
-@pytest.fixture
-def catalog(planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
-    name = f"catalog{next(NUMBERS)}"
-    planner.conf.set(f"spark.sql.catalog.{name}", "lance.Catalog")
-    planner.conf.set(f"spark.sql.catalog.{name}.root", str(tmp_path / "root"))
-    made = Catalog(planner, name, tmp_path / "root")
-    made.sql("CREATE NAMESPACE @")
-    yield made
-    planner.sql("USE spark_catalog.default")
-    planner.conf.unset(f"spark.sql.catalog.{name}")
-    planner.conf.unset(f"spark.sql.catalog.{name}.root")
+from tests.spark.conftest import PLANNER, Catalog, data_files
 
 
 def version(spark: SparkSession) -> tuple[int, int]:

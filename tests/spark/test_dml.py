@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -307,40 +308,104 @@ class TestMerge:
         )
         assert "MERGE_CARDINALITY_VIOLATION" in message
 
-    def test_schema_evolution_is_refused(self, sql: SparkSession, birds: str) -> None:
+    def test_schema_evolution_is_not_for_the_session_catalog(self, sql: SparkSession, birds: str) -> None:
         statement = (
             "MERGE WITH SCHEMA EVOLUTION INTO birds t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
         )
-        assert "WITH SCHEMA EVOLUTION is not supported" in refusal(sql, birds, statement)
+        assert "for tables of a catalog that alters them" in refusal(sql, birds, statement)
 
 
-def committing(spark: SparkSession, birds: str, condition: str) -> None:
-    """Register `meanwhile(id)`: where `id` is 8, another writer deletes rows before the statement is committed."""
+def committing(spark: SparkSession, birds: str, *conditions: str) -> None:
+    """Register `colliding(id)`: each time it is called for 8, another writer deletes rows before the commit.
 
-    def meanwhile(number: int) -> float:
+    The first condition says which rows the first time, and so on; none any more when there are no more conditions.
+    """
+    left = Path(birds).parent / "left"
+    left.mkdir()
+    for number, condition in enumerate(conditions):
+        (left / f"{number:03}").write_text(condition)
+
+    def colliding(number: int) -> float:
         if number == 8:
-            lance_format.dataset(birds).delete(condition)
+            for file in sorted(left.iterdir())[:1]:
+                lance_format.dataset(birds).delete(file.read_text())
+                file.unlink()
         return -1.0
 
-    spark.udf.register("meanwhile", meanwhile, "double")
+    spark.udf.register("colliding", colliding, "double")
 
 
-class TestConflicts:
-    def test_the_same_row(self, sql: SparkSession, birds: str) -> None:
-        committing(sql, birds, "id = 7")
-        with pytest.raises(PySparkException, match="RetryableCommitConflictError") as conflict:
-            sql.sql("UPDATE birds SET weight = meanwhile(id) WHERE id > 6")
-        assert "another writer deleted or replaced row 2 of fragment 1" in str(conflict.value)
-        assert sorted((row.id, row.weight) for row in sql.table("birds").collect() if row.id > 5) == [
-            (6, 9.0),
-            (8, 12.0),
-            (9, 13.5),
-        ]
+def weights(spark: SparkSession, condition: str) -> list[tuple[int, float]]:
+    return sorted((row.id, row.weight) for row in spark.table("birds").where(condition).collect())
+
+
+class TestCollisions:
+    """A change of rows meets another writer's; it runs again on the version of that one."""
+
+    def test_an_update_runs_again(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 7", "id = 6")
+        sql.sql("UPDATE birds SET weight = colliding(id) WHERE id > 5")
+        assert weights(sql, "id > 4") == [(5, 7.5), (8, -1.0), (9, -1.0)]
+        assert [last_operation(birds).name, lance_format.dataset(birds).version] == ["update", 4]
         assert not leftovers(Path(birds))
+        lance.dataset(birds).validate()
+
+    def test_a_merge_sees_the_latest_version_on_both_sides(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 7")
+        sql.sql(
+            "MERGE INTO birds t USING (SELECT id, colliding(id) AS weight FROM birds WHERE id > 6"
+            " AND weight < (SELECT count(*) + 10 FROM birds)) s ON t.id = s.id"
+            " WHEN MATCHED THEN UPDATE SET weight = s.weight WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+        )
+        assert weights(sql, "id > 5") == [(6, 9.0), (8, -1.0), (9, -1.0)]
+
+    def test_a_delete_by_tasks_runs_again(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 9")
+        sql.sql("DELETE FROM birds WHERE id > 7 AND colliding(id) < 0")
+        assert ids(birds) == list(range(8))
+        lance.dataset(birds).validate()
+
+    def test_of_tables_of_a_catalog(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 7", "id = 2", "id = 3")
+        sql.sql(f"UPDATE lance.`{birds}` SET weight = colliding(id) WHERE id > 6")
+        sql.sql(
+            f"INSERT INTO lance.`{birds}` REPLACE WHERE id < 4"
+            f" SELECT id, name, colliding(id) FROM lance.`{birds}` WHERE id < 9"
+        )
+        assert weights(sql, "id < 4") == [(0, -1.0), (1, -1.0)]
+        assert ids(birds) == [0, 1, 4, 4, 5, 5, 6, 6, 8, 8, 9]
+
+    def test_gives_up_and_says_what_was_in_the_way(self, sql: SparkSession, birds: str) -> None:
+        committing(sql, birds, "id = 7", "id = 6", "id = 5")
+        sql.conf.set("spark.lance.commit.attempts", "2")
+        try:
+            with pytest.raises(PySparkException, match="RetryableCommitConflictError") as collision:
+                sql.sql("UPDATE birds SET weight = colliding(id) WHERE id > 4 AND id <> 9")
+        finally:
+            sql.conf.unset("spark.lance.commit.attempts")
+        message = str(collision.value)
+        assert "the command ran 2 times" in message
+        assert re.search(
+            r"row 1 of fragment 1 of \S+ in version 3 \(delete\), as this update, planned on version 2", message
+        )
+        assert not sql.table("birds").where("weight < 0").count()
+        assert not leftovers(Path(birds))
+
+    def test_columns_that_are_gone(self, sql: SparkSession, birds: str) -> None:
+        def dropping(number: int) -> float:
+            if number == 8 and "name" in lance_format.dataset(birds).schema.names:
+                lance_format.dataset(birds).delete("id = 9")
+                lance_format.dataset(birds).drop_columns(["name"])
+            return -1.0
+
+        sql.udf.register("dropping", dropping, "double")
+        with pytest.raises(PySparkException, match="'name'"):
+            sql.sql(f"UPDATE lance.`{birds}` SET weight = dropping(id) WHERE id > 5")
+        assert sorted(lance_format.dataset(birds).to_table()["weight"].to_pylist()) == [n * 1.5 for n in range(9)]
 
     def test_another_row(self, sql: SparkSession, birds: str) -> None:
         committing(sql, birds, "id = 5")
-        sql.sql("UPDATE birds SET weight = meanwhile(id) WHERE id > 6")
+        sql.sql("UPDATE birds SET weight = colliding(id) WHERE id > 6")
         assert sorted(row.id for row in sql.table("birds").where("weight < 0").collect()) == [7, 8, 9]
         assert ids(birds) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
         lance_format.dataset(birds).validate()

@@ -177,7 +177,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
     Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
     properties.put(TableCatalog.PROP_PROVIDER, Python.NAME);
     properties.put(TableCatalog.PROP_LOCATION, options.get("path"));
-    return new NamedTable(shown(table), facts.schema(), options, facts, properties);
+    return Evolution.table(shown(table), facts.schema(), options, facts, properties);
   }
 
   private String shown(Identifier table) { return name + "." + table; }
@@ -277,7 +277,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
   public Table alterTable(Identifier table, TableChange[] changes) throws NoSuchTableException {
     if (!tableExists(table)) throw new NoSuchTableException(table);
     refuseBranch("ALTER TABLE", table);
-    Map details = Changes.of(shown(table), changes);
+    Map details = Evolution.isUnderWay() ? Evolution.of(shown(table), loadTable(table).schema(), changes)
+        : Changes.of(shown(table), changes);
     act("alter", options(table), details, null);
     Caches.refresh(path(table));
     return loadTable(table);

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table of a catalog of Lance tables: it has the columns and properties of its version, and a name. */
-final class NamedTable extends LanceTable implements TruncatableTable {
+class NamedTable extends LanceTable implements TruncatableTable {
   private final String name;
   private final Map properties;
 
@@ -24,6 +24,8 @@ final class NamedTable extends LanceTable implements TruncatableTable {
 
   public String name() { return name; }
   public Map properties() { return properties; }
+  boolean isAltered() { return true; }
+  LanceTable renewed(Facts facts) { return new NamedTable(name, schema(), options, facts, properties); }
 
   /** Deletes all rows, in one version. */
   public boolean truncateTable() {

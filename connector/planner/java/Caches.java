@@ -115,20 +115,26 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2 {
     return this;
   }
 
-  public Write build() { return new RefreshingWrite(python.build(), (String) options.get("path")); }
+  public Write build() {
+    return new RefreshingWrite(python.build(), (String) options.get("path"), options.containsKey("__lance.replaced"));
+  }
 }
 
+/** Spark's own, around the write that Python carries out. Some run again after a collision. */
 final class RefreshingWrite implements Write {
   private final Write python;
   private final String directory;
+  private final boolean changesRows;
 
-  RefreshingWrite(Write python, String directory) {
+  /** The last says whether rows are changed that were found in one version. */
+  RefreshingWrite(Write python, String directory, boolean changesRows) {
     this.python = python;
     this.directory = directory;
+    this.changesRows = changesRows;
   }
 
   public String description() { return python.description(); }
-  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory); }
+  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, changesRows); }
   public StreamingWrite toStreaming() { return python.toStreaming(); }
   public CustomMetric[] supportedCustomMetrics() { return python.supportedCustomMetrics(); }
   public CustomTaskMetric[] reportDriverMetrics() { return python.reportDriverMetrics(); }
@@ -137,10 +143,12 @@ final class RefreshingWrite implements Write {
 final class RefreshingBatchWrite implements BatchWrite {
   private final BatchWrite python;
   private final String directory;
+  private final boolean changesRows;
 
-  RefreshingBatchWrite(BatchWrite python, String directory) {
+  RefreshingBatchWrite(BatchWrite python, String directory, boolean changesRows) {
     this.python = python;
     this.directory = directory;
+    this.changesRows = changesRows;
   }
 
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
@@ -151,7 +159,8 @@ final class RefreshingBatchWrite implements BatchWrite {
   public void onDataWriterCommit(WriterCommitMessage message) { python.onDataWriterCommit(message); }
 
   public void commit(WriterCommitMessage[] messages) {
-    python.commit(messages);
+    if (changesRows) Replanning.commit(python, messages);
+    else python.commit(messages);
     Caches.refresh(directory);
   }
 

@@ -53,7 +53,8 @@ final class Deltas {
     Map all = Python.merged(delta.operation.options, delta.info.options().asCaseSensitiveMap());
     all.put("__lance.delta", Python.json(form));
     LogicalWriteInfo rows = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
-    return new RefreshingWrite(new PythonWriteBuilder(Python.source(), Python.NAME, rows).build(), (String) all.get("path"));
+    Write python = new PythonWriteBuilder(Python.source(), Python.NAME, rows).build();
+    return new RefreshingWrite(python, (String) all.get("path"), true);
   }
 
   private static List ordinals(ProjectingInternalRow projection) {

@@ -61,14 +61,21 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   public StructType schema() { return schema; }
 
+  /** The same table, in another version that has the same columns. */
+  LanceTable renewed(Facts facts) { return new LanceTable(schema, options, facts, written); }
+
   /** Those of Spark's PythonTable, except streams. */
   public Set capabilities() {
-    RowLevel.refuseEvolution();
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
         TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
+    if (isAltered()) all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+    else RowLevel.refuseEvolution();
     return all;
   }
+
+  /** Whether its catalog alters the table itself, and not only what the catalog says of it. */
+  boolean isAltered() { return false; }
 
   public MetadataColumn[] metadataColumns() {
     return new MetadataColumn[] {new RowColumn("_rowid", DataTypes.LongType, false),
@@ -92,7 +99,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return found;
   }
 
-  private synchronized Facts loaded() {
+  synchronized Facts loaded() {
     if (facts == null) facts = Facts.of(options, schema);
     return facts;
   }

@@ -1,5 +1,6 @@
 package lance;
 
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.FieldReference;
@@ -36,6 +37,17 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
     Commands.install();
   }
 
+  private RowLevel(RowLevel old, Facts facts) {
+    this.schema = old.schema;
+    this.options = Python.merged(old.options, Collections.singletonMap("__lance.snapshot", facts.snapshot()));
+    this.facts = facts;
+    this.command = old.command;
+    Python.demand("check_change", options, schema);
+  }
+
+  /** The same change of another version. */
+  RowLevel renewed(Facts facts) { return new RowLevel(this, facts); }
+
   /** What Python has to know of the change; the strategy that plans its write adds more. */
   Map form() {
     Map form = new LinkedHashMap();
@@ -68,8 +80,9 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
     StackTraceElement[] calls = new Throwable().getStackTrace();
     for (int i = 0; i < calls.length; i++) {
       if (calls[i].getMethodName().equals("autoSchemaEvolution")) {
-        throw new UnsupportedOperationException("WITH SCHEMA EVOLUTION is not supported on this Lance table; nothing was"
-            + " changed. An append with the option mergeSchema adds columns; then run the statement without the clause");
+        throw new UnsupportedOperationException("WITH SCHEMA EVOLUTION is for tables of a catalog that alters them;"
+            + " nothing was changed. Name the table by a catalog of Lance tables, as lance.`/path/to/table.lance`; or"
+            + " append with the option mergeSchema, which adds columns, and run the statement without the clause");
       }
     }
   }

@@ -155,6 +155,7 @@ class _Commit:
         self._precondition = precondition
         self._checked = transaction.read_version
         self._dropped_fields: frozenset[int] = frozenset()
+        self._others: dict[int, Operation] = {}
         self._num_absent = 0
         self._rebased_files: list[str] = []
         self._former_files: list[str] = []
@@ -230,6 +231,8 @@ class _Commit:
             elif gone is None:
                 check_conflict(self._transaction, committed, version)
                 check_reuse(self._transaction, committed, version, self._dropped_fields)
+                if not isinstance(committed.operation, OtherOperation):
+                    self._others[version] = committed.operation
                 self._dropped_fields |= dropped_fields(self._transaction, committed)
                 self._checked = version
         if gone is not None:
@@ -306,7 +309,7 @@ class _Commit:
         read_version = self._transaction.read_version
         if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
             planned_on = self._load(history, read_version)
-            operation = rebase(self._directory, operation, planned_on, current, self._rebased_files)
+            operation = rebase(self._directory, operation, planned_on, current, self._rebased_files, self._others)
         if isinstance(operation, Append) and current is not None:
             operation = settle(operation, current)
         landing = dataclasses.replace(self._transaction, operation=operation)

@@ -19,7 +19,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows, write_deleted_rows
-from lance_format.table.transaction.operations import Delete, Update
+from lance_format.table.transaction.operations import Delete, Operation, Update
 
 
 def rebase(
@@ -28,6 +28,7 @@ def rebase(
     planned_on: Manifest,
     latest: Manifest,
     files: list[str],
+    since: Mapping[int, Operation],
 ) -> Delete | Update:
     """Apply a delete or an update to a version later than the one it was planned on.
 
@@ -38,6 +39,8 @@ def rebase(
     planned_on, latest : Manifest
     files : list of str
         The paths of new deletion files are added to it. They are garbage unless the operation is committed.
+    since : mapping of int to Operation
+        The operations that other writers committed after `planned_on`, by version.
 
     Raises
     ------
@@ -49,8 +52,9 @@ def rebase(
         before, now = planned_on.fragment(own.id), latest.fragment(own.id)
         if before is None or now is None:
             raise RetryableCommitConflictError(
-                f"fragment {own.id} of {directory} no longer exists; this {operation.name} changed rows in it; nothing"
-                " was changed: run it again on the latest version"
+                f"fragment {own.id} of {directory} no longer exists{_blame(since, own.id)}; this {operation.name},"
+                f" planned on version {planned_on.version}, changed rows in it; nothing was changed: run it again on"
+                " the latest version"
             )
         if own.files != before.files:  # It replaced columns in place, which no other writer can have done since.
             updated.append(own)
@@ -59,7 +63,14 @@ def rebase(
         if now.deletion_file == before.deletion_file:
             updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
             continue
-        rows = _unite(directory, operation, (before, own, now), {**planned_on.bases, **latest.bases})
+        rows, both = _unite(directory, (before, own, now), {**planned_on.bases, **latest.bases})
+        if both.size:
+            raise RetryableCommitConflictError(
+                f"another writer deleted or replaced row {both[0]} of fragment {own.id} of {directory}"
+                f"{f' and {both.size - 1} more' if both.size > 1 else ''}{_blame(since, own.id)}, as this"
+                f" {operation.name}, planned on version {planned_on.version}, does; nothing was changed: run it again"
+                " on the latest version"
+            )
         if rows.size == own.physical_rows:
             emptied.add(own.id)
             continue
@@ -68,26 +79,27 @@ def rebase(
     return _replace(operation, updated, emptied)
 
 
+def _blame(since: Mapping[int, Operation], fragment_id: int) -> str:
+    """Return which versions changed a fragment, and by what operations."""
+    found = [
+        f"version {version} ({operation.name})"
+        for version, operation in since.items()
+        if fragment_id in operation.changed_fragment_ids
+    ]
+    return f" in {' and '.join(found)}" if found else ""
+
+
 def _unite(
-    directory: TableDirectory,
-    operation: Delete | Update,
-    fragments: tuple[FragmentMetadata, ...],
-    bases: Mapping[int, str],
-) -> RowOffsets:
-    """Return the rows of a fragment that are deleted by either deletion."""
+    directory: TableDirectory, fragments: tuple[FragmentMetadata, ...], bases: Mapping[int, str]
+) -> tuple[RowOffsets, RowOffsets]:
+    """Return the rows of a fragment that either of two deletions deletes, and those that both delete."""
     physical_rows = fragments[1].physical_rows  # Planning of deletions counts the rows if the table does not.
     before, own, now = (
         read_deleted_rows(directory.holding(x.deletion_file, bases), x, physical_rows) for x in fragments
     )
     affected = np.setdiff1d(own, before, assume_unique=True)
     both = np.intersect1d(affected, now, assume_unique=True)
-    if both.size:
-        raise RetryableCommitConflictError(
-            f"another writer deleted or replaced row {both[0]} of fragment {fragments[0].id} of {directory}"
-            f"{f' and {both.size - 1} more' if both.size > 1 else ''}, as this {operation.name} does; nothing was"
-            " changed: run it again on the latest version"
-        )
-    return distinct(np.concatenate([affected, now]))
+    return distinct(np.concatenate([affected, now])), both
 
 
 def _replace(operation: Delete | Update, updated: Sequence[FragmentMetadata], emptied: set[int]) -> Delete | Update:

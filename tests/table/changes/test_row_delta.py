@@ -147,7 +147,10 @@ def test_a_conflict_names_the_row_and_leaves_no_file(dataset: LanceDataset) -> N
     results = [changes(delta, dataset, 0, updated=[1, 30], inserted=[100])]
     other = lance_format.dataset(dataset.uri)
     other.delete("id = 30")
-    with pytest.raises(RetryableCommitConflictError, match=r"another writer deleted or replaced row 10 of fragment 1"):
+    row = r"another writer deleted or replaced row 10 of fragment 1"
+    with pytest.raises(
+        RetryableCommitConflictError, match=rf"{row} of .* in version 3 \(delete\), as this update, planned"
+    ):
         delta.commit(dataset, results)
     assert not left_over(other)
     assert read(lance_format.dataset(dataset.uri)) == read(other)
