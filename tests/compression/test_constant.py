@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,28 +9,12 @@ import pyarrow as pa
 import pytest
 
 from lance_format.compression import strategy
-from lance_format.compression.codec import CompressedChunks, Context
+from lance_format.compression.codec import Context
 from lance_format.compression.registry import parse_decompressor
-from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
+from lance_format.data_block import BufferSlices, FixedWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.file import LanceFileReader, LanceFileWriter
-from lance_format.proto import encodings_pb2
-from lance_format.version import FileVersion
-
-
-def _encoding(value: bytes) -> encodings_pb2.CompressiveEncoding:
-    return encodings_pb2.CompressiveEncoding(constant=encodings_pb2.Constant(value=value))
-
-
-def _with_constants(compress: Callable[..., CompressedChunks]) -> Callable[..., CompressedChunks]:
-    def compress_levels(levels: FixedWidthBlock, num_levels: Counts, version: FileVersion) -> CompressedChunks:
-        words = levels.data[: levels.size_bytes].view("<u2")
-        if (words != words[0]).any():
-            return compress(levels, num_levels, version)
-        sizes = np.zeros_like(num_levels)
-        return CompressedChunks((np.empty(0, np.uint8),), (sizes,), num_levels, _encoding(words[:1].tobytes()))
-
-    return compress_levels
+from tests.compression.constants import constant_of, with_constants
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
@@ -41,7 +24,7 @@ def test_levels_that_are_all_the_same_may_be_a_constant(
     lists = pa.array([[number] for number in range(5000)], pa.list_(pa.int32()))
     nulls = pa.array([[None]] * 5000, pa.list_(pa.int32()))
     table = pa.table({"lists": lists, "nulls": nulls})
-    monkeypatch.setattr(strategy, "compress_levels", _with_constants(strategy.compress_levels))
+    monkeypatch.setattr(strategy, "compress_levels", with_constants(strategy.compress_levels))
     with LanceFileWriter(tmp_path / "a.lance", table.schema, version=version) as writer:
         writer.write_batch(table)
     reader = LanceFileReader(tmp_path / "a.lance")
@@ -51,7 +34,7 @@ def test_levels_that_are_all_the_same_may_be_a_constant(
 
 
 def test_a_block_of_a_constant_repeats_it() -> None:
-    decompressor = parse_decompressor(_encoding(b"\1\2\3"), Context.BLOCK)
+    decompressor = parse_decompressor(constant_of(b"\1\2\3"), Context.BLOCK)
     empty = BufferSlices(np.empty(0, np.uint8), np.zeros(2, np.int64), np.zeros(2, np.int64))
     block = decompressor.decompress([empty], np.array([2, 1]))
     assert isinstance(block, FixedWidthBlock)
@@ -61,11 +44,11 @@ def test_a_block_of_a_constant_repeats_it() -> None:
 @pytest.mark.parametrize("value", [b"", b"x" * 4097])
 def test_a_constant_of_no_size_is_corrupt(value: bytes) -> None:
     with pytest.raises(CorruptFileError, match="expected 1 to 4096"):
-        parse_decompressor(_encoding(value), Context.BLOCK)
+        parse_decompressor(constant_of(value), Context.BLOCK)
 
 
 def test_a_constant_claims_neither_bytes_nor_memory() -> None:
-    decompressor = parse_decompressor(_encoding(b"\1\0"), Context.BLOCK)
+    decompressor = parse_decompressor(constant_of(b"\1\0"), Context.BLOCK)
     with pytest.raises(CorruptFileError, match="has 2 bytes; expected none"):
         decompressor.decompress([BufferSlices.whole(np.zeros(2, np.uint8))], np.array([1]))
     with pytest.raises(CorruptFileError, match="repeated 1099511627776 times"):

@@ -34,7 +34,7 @@ from google.protobuf.message import DecodeError
 import lance_format
 from lance_format import LanceError
 from lance_format.file import ColumnProjection, FileReader, column_indices
-from lance_format.proto import array_encodings_pb2, table_pb2
+from lance_format.proto import array_encodings_pb2, file_pb2, table_pb2
 from tests.fuzz import guarded
 from tests.fuzz.damage import (
     Container,
@@ -44,8 +44,10 @@ from tests.fuzz.damage import (
     copy_container,
     damage_bytes,
     damage_message,
+    encoding_of,
     layout_of,
     open_container,
+    set_encoding,
     set_layout,
 )
 
@@ -88,7 +90,8 @@ class Cases:
                 name: open_container(data) for name, data in self._files.items() if not name.startswith("legacy")
             }
             for container in self._containers.values():
-                for message in (container.descriptor, *container.columns):
+                encodings = [encoding_of(column) for column in container.columns]
+                for message in (container.descriptor, *container.columns, *encodings):
                     collect(self._pool, message)
                 for page in (page for column in container.columns for page in column.pages):
                     collect(self._pool, layout_of(page))
@@ -131,6 +134,9 @@ class Cases:
         container = copy_container(self._containers[name])
         if len(container.metadata.global_buffers) > 1 and rng.random() < 0.5:
             return "statistics", _damage_statistics(rng, container)
+        indexed = [column for column in container.columns if encoding_of(column).HasField("zone_index")]
+        if indexed and rng.random() < 0.6:
+            return "zone index", _damage_zone_index(rng, container, rng.choice(indexed))
         if chance < 0.5:
             return "payload", _damage_payload(rng, container)
         if chance < 0.6:
@@ -139,7 +145,13 @@ class Cases:
                 container.columns *= 2
             return "descriptor", container.build()
         if chance < 0.75:
-            damage_message(rng, rng.choice(container.columns), self._pool)
+            column = rng.choice(container.columns)
+            if rng.random() < 0.5:
+                encoding = encoding_of(column)
+                damage_message(rng, encoding, self._pool)
+                set_encoding(column, encoding)
+            else:
+                damage_message(rng, column, self._pool)
             return "column metadata", container.build()
         if chance < 0.8:
             _lie_about_rows(rng, container)
@@ -223,6 +235,19 @@ def _damage_statistics(rng: random.Random, container: Container) -> bytes:
     # what says where things are is at the end, of Arrow's files as of ours
     start = max(buffer.offset, end - rng.choice([100, 1000, 10_000]))
     container.data = damage_bytes(rng, container.data, (start, end))
+    return container.build()
+
+
+def _damage_zone_index(rng: random.Random, container: Container, column: file_pb2.ColumnMetadata) -> bytes:
+    """Damage the file that a zone index is, mostly its end, or what the column says of it."""
+    if rng.random() < 0.3:
+        encoding = encoding_of(column)
+        damage_message(rng, encoding, {})
+        set_encoding(column, encoding)
+        return container.build()
+    begin = column.buffer_offsets[0]
+    end = begin + column.buffer_sizes[0]
+    container.data = damage_bytes(rng, container.data, (max(begin, end - rng.choice([60, 1000, 10_000])), end))
     return container.build()
 
 

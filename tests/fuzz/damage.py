@@ -149,6 +149,18 @@ def set_layout(page: file_pb2.ColumnMetadata.Page, layout: Layout) -> None:
     page.encoding.direct.encoding = wrapped.SerializeToString()
 
 
+def encoding_of(column: file_pb2.ColumnMetadata) -> encodings_pb2.ColumnEncoding:
+    """Return what a column says of itself, its zone index among it."""
+    wrapped = any_pb2.Any.FromString(column.encoding.direct.encoding)
+    return encodings_pb2.ColumnEncoding.FromString(wrapped.value)
+
+
+def set_encoding(column: file_pb2.ColumnMetadata, encoding: encodings_pb2.ColumnEncoding) -> None:
+    wrapped = any_pb2.Any.FromString(column.encoding.direct.encoding)
+    wrapped.value = encoding.SerializeToString()
+    column.encoding.direct.encoding = wrapped.SerializeToString()
+
+
 def walk(message: Message) -> Iterator[Message]:
     """Yield a message and all within it."""
     yield message

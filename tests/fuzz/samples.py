@@ -14,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 import lance_format
+from lance_format.compression import strategy
 from lance_format.datatypes import Schema
 from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter
 from lance_format.object_store.local import LocalStore
 from lance_format.version import FileVersion
 from tests.arrays import make_array
+from tests.compression.constants import with_constants
 from tests.file.counting import CountedFile
+from tests.fuzz.damage import open_container
 from tests.nested_arrays import RandomValues
 
 VERSIONS = ("2.0", "2.1", "2.2")
@@ -106,6 +109,9 @@ def make_files(num_rows: int) -> dict[str, bytes]:
                     files[f"{name}; {who}, {version}"] = path.read_bytes()
                     path.unlink()
             files[f"statistics; ours, {version}"] = _with_statistics(path, num_rows, version)
+            files[f"zone indices; ours, {version}"] = _with_zone_indices(path, num_rows, version)
+            if version != "2.0":
+                files[f"constant levels; ours, {version}"] = _with_constant_levels(path, num_rows, version)
         for name, (array, _) in _columns(num_rows, "0.1"):
             files[f"legacy {name}"] = _legacy(Path(directory) / "legacy", array)
     return files
@@ -132,6 +138,41 @@ def _with_statistics(path: Path, num_rows: int, version: str) -> bytes:
     writer.finish()
     file = CountedFile(path)
     assert len(file.reader.zone_statistics(file.columns())) == len(columns) + 2
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _with_zone_indices(path: Path, num_rows: int, version: str) -> bytes:
+    """Return a file whose statistics are in the encodings of its columns alone."""
+    table = pa.table({"i": range(num_rows), "s": [f"{row:05}" for row in range(num_rows)], "l": [[1]] * num_rows})
+    sink = LocalStore().open_writer(str(path))
+    schema = Schema.from_arrow(table.schema)
+    zone_index = "unportable_column" if version == "2.0" else "column"
+    writer = FileWriter(sink, schema, version=FileVersion.parse(version), rows_per_zone=20, zone_index=zone_index)
+    writer.write_batch(table.to_batches()[0])
+    writer.finish()
+    container = open_container(path.read_bytes())
+    container.descriptor.schema.metadata.clear()
+    path.write_bytes(container.build())
+    file = CountedFile(path)
+    assert len(file.reader.zone_statistics(file.columns())) == 2
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _with_constant_levels(path: Path, num_rows: int, version: str) -> bytes:
+    """Return a file with constants in blocks, which no writer writes."""
+    compress = strategy.compress_levels
+    table = pa.table({"c": pa.array([[row] for row in range(num_rows)]), "n": pa.array([[None]] * num_rows)})
+    try:
+        strategy.compress_levels = with_constants(compress)
+        with LanceFileWriter(path, table.schema, version=version) as writer:
+            writer.write_batch(table)
+    finally:
+        strategy.compress_levels = compress
+    assert "constant { value:" in LanceFileReader(path).metadata().columns[0].pages[0].encoding
     data = path.read_bytes()
     path.unlink()
     return data
