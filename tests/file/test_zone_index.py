@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lance_format
 from lance_format.datatypes import Schema
-from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter
 from lance_format.file.container.column_metadata import ZoneIndexPlace
@@ -35,7 +35,8 @@ _VERSIONS = [FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2]
 def write(path: Path, table: pa.Table, rows_per_zone: int = 10, version: FileVersion = STABLE) -> Path:
     sink = LocalStore().open_writer(str(path))
     schema = Schema.from_arrow(table.schema)
-    writer = FileWriter(sink, schema, version=version, rows_per_zone=rows_per_zone, zone_index="column")
+    zone_index = "unportable_column" if version is FileVersion.V2_0 else "column"
+    writer = FileWriter(sink, schema, version=version, rows_per_zone=rows_per_zone, zone_index=zone_index)
     for batch in table.to_batches():
         writer.write_batch(batch)
     writer.finish()
@@ -100,6 +101,18 @@ def test_pylance_reads_the_rows_from_2_1_on(tmp_path: Path) -> None:
             assert lance.file.LanceFileReader(str(path)).read_all().to_table() == table
     with pytest.raises(Exception, match="ZoneIndex"):
         lance.file.LanceFileReader(str(tmp_path / "2.0.lance")).read_all().to_table()
+
+
+def test_files_that_pylance_could_not_read_are_refused_unless_allowed(tmp_path: Path) -> None:
+    table = pa.table({"x": range(100)})
+    options = {"data_storage_version": "2.0"}
+    with pytest.raises(NotSupportedError, match=r"that pylance cannot read.*unportable_column"):
+        lance_format.write_dataset(table, tmp_path / "t", zone_index="column", **options)
+    with pytest.raises(NotSupportedError, match="that pylance cannot read"):
+        LanceFileWriter(tmp_path / "f.lance", table.schema, version="2.0", zone_index="column")
+    assert not list(tmp_path.iterdir())
+    ours = lance_format.write_dataset(table, tmp_path / "t", zone_index="unportable_column", **options)
+    assert ours.to_table(filter="x > 90") == table.slice(91)
 
 
 def test_bounds_follow_the_reference(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.version import FileVersion
 
 STATISTICS_KEY = b"lance.statistics"
 """The key of the entry that names the embedded file; see `zone_file`."""
@@ -17,6 +18,9 @@ SEED_PREFIX = b"lance.seed."
 IN_COLUMNS = "column"
 """What a writer is asked for to store zones in the encodings of columns too, where no key tells of them. See
 `zone_index`."""
+
+UNPORTABLE_IN_COLUMNS = "unportable_column"
+"""The same, in files of format 2.0 too, which pylance cannot read then."""
 
 _MOST_ROWS_PER_INDEXED_ZONE = 2**32 - 1
 _PLACE = re.compile(rb"(\d{1,9}):(\d{1,15})")
@@ -66,12 +70,14 @@ def without_zones(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     return {key: value for key, value in metadata.items() if not names_zones(key)}
 
 
-def check_zone_index(zone_index: str | None, rows_per_zone: int | None = 1) -> None:
+def check_zone_index(zone_index: str | None, version: FileVersion | None = None, rows_per_zone: int | None = 1) -> None:
     """Check what a writer is asked for as zone index.
 
     Parameters
     ----------
     zone_index : str, optional
+    version : FileVersion, optional
+        Of the file, if it is known yet.
     rows_per_zone : int, optional
         None for no statistics.
 
@@ -79,11 +85,20 @@ def check_zone_index(zone_index: str | None, rows_per_zone: int | None = 1) -> N
     ------
     InvalidInputError
         If it is unknown, or there are no zones, or zones of too many rows.
+    NotSupportedError
+        If pylance could not read the file.
     """
     if zone_index is None:
         return
-    if zone_index != IN_COLUMNS:
-        raise InvalidInputError(f"zone_index is {zone_index!r}; it may be {IN_COLUMNS!r} or None")
+    if zone_index not in (IN_COLUMNS, UNPORTABLE_IN_COLUMNS):
+        raise InvalidInputError(
+            f"zone_index is {zone_index!r}; it may be {IN_COLUMNS!r}, {UNPORTABLE_IN_COLUMNS!r} or None"
+        )
+    if zone_index == IN_COLUMNS and version is not None and version.has_array_encodings:
+        raise NotSupportedError(
+            f"zone_index={zone_index!r} makes files of format {version} that pylance cannot read: write 2.1 or a newer"
+            f" one, or give zone_index={UNPORTABLE_IN_COLUMNS!r} if no reader is pylance"
+        )
     if rows_per_zone is None or rows_per_zone > _MOST_ROWS_PER_INDEXED_ZONE:
         raise InvalidInputError(
             f"zone_index={zone_index!r} needs rows_per_zone from 1 to {_MOST_ROWS_PER_INDEXED_ZONE};"

@@ -309,7 +309,7 @@ class LanceFileWriter:
         Maximum size of a page in bytes before compression, by default 32 MiB.
     encoding, column_encoding : mapping, optional
         Compression options; see `FileWriter`.
-    zone_index : {"column"}, optional
+    zone_index : {"column", "unportable_column"}, optional
         Whether the encodings of columns include zone statistics; see `FileWriter`.
 
     Attributes

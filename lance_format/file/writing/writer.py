@@ -113,9 +113,9 @@ class FileWriter:
     rows_per_zone : int, optional
         Number of rows per zone of the statistics, with which readers skip rows that cannot match a filter; None for no
         statistics. `lance_format/file/zones/collector.py` lists the columns with statistics.
-    zone_index : {"column"}, optional
+    zone_index : {"column", "unportable_column"}, optional
         Whether the encodings of columns include the statistics too (`lance_format/file/zones/index.py`). Pylance does
-        not use these, and cannot read files of format 2.0 that have them.
+        not use these, and cannot read files of format 2.0 that have them, which only "unportable_column" allows.
 
     Raises
     ------
@@ -139,7 +139,7 @@ class FileWriter:
         zone_index: str | None = None,
     ) -> None:
         version.require_writable()
-        check_zone_index(zone_index, rows_per_zone)
+        check_zone_index(zone_index, version, rows_per_zone)
         for name, value in (
             ("data_cache_bytes", data_cache_bytes),
             ("max_page_bytes", max_page_bytes),

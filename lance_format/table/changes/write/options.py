@@ -63,9 +63,9 @@ class WriteOptions:
     encoding, column_encoding : mapping
         Compression of this write's files, unless a field of the table overrides it; see `FileWriter`. The table does
         not keep it.
-    zone_index : {"column"}, optional
-        Whether this write's files have statistics in the encodings of their columns too, which pylance ignores; it
-        cannot read files of format 2.0 that have them. See `FileWriter`.
+    zone_index : {"column", "unportable_column"}, optional
+        Whether this write's files have statistics in the encodings of their columns too, which pylance ignores. It
+        cannot read files of format 2.0 that have them, which only the second value allows. See `FileWriter`.
     commit_message : str, optional
     transaction_properties : mapping of str to str
         Kept with the transaction, like the message as its property `__lance_commit_message`; see
