@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lance as pylance
 import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
@@ -66,6 +67,56 @@ class TestColumns:
         df = load(planner, table)
         joined = df.where("id < 5").join(df.where("id > 2").withColumnRenamed("text", "other"), "id")
         assert sorted((row.id, row.text, row.other) for row in joined.collect()) == [(3, "3", "3"), (4, "4", "4")]
+
+
+class TestOlderFormats:
+    """Tables of formats 0.1, which pylance writes, and 2.0."""
+
+    @pytest.mark.parametrize("version", ["legacy", "2.0"])
+    def test_get_all_that_is_pushed(self, planner: SparkSession, path: str, version: str) -> None:
+        ids = range(40_000)
+        structs = [{"x": row, "y": f"y{row}"} for row in ids]
+        data = pa.table({"id": ids, "text": [f"{row:05}" for row in ids], "s": structs})
+        write = (pylance if version == "legacy" else lance_format).write_dataset
+        write(data, path, data_storage_version=version, max_rows_per_file=20_000)
+        df = load(planner, path)
+        for condition, expected in (
+            ("id = 30000", [30_000]),
+            ("text = '00007' OR s.x IN (8, 39999)", [7, 8, 39_999]),
+            ("id >= 20005 AND s.y < 'y20007'", [20_005, 20_006]),
+            ("text LIKE '3999%' AND id % 5 = 0", [39_990, 39_995]),
+            ("s.y IS NULL", []),
+        ):
+            found = df.where(condition)
+            assert sorted(row.id for row in found.select("id").collect()) == expected
+            assert found.count() == len(expected)
+        line = scan_line(df.where("id = 30000"))
+        assert "id = 30000], fragments: 1 of 2" in line
+        assert f"rows: {1024 if version == 'legacy' else 8192} of 40000" in line
+        assert df.where("id = 30000").select("s.y").collect() == [("y30000",)]
+        assert lance_format.dataset(path).count_rows() == df.count() == 40_000
+        assert df.limit(7).count() == len(df.limit(7).collect()) == 7
+        assert [row.id for row in df.orderBy(f.desc("id")).limit(2).collect()] == [39_999, 39_998]
+        assert df.selectExpr("min(id)", "max(text)").collect() == [(0, "39999")]
+        assert df.where("id = 30000").rdd.getNumPartitions() == 1
+
+    def test_rows_of_the_first_one_change(self, planner: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path / "old")
+        pylance.write_dataset(pa.table({"id": range(100), "n": range(100)}), path, data_storage_version="legacy")
+        planner.sql(f"CREATE TABLE old_rows USING lance LOCATION '{path}'")
+        planner.sql("UPDATE old_rows SET n = -1 WHERE id = 7")
+        planner.sql("DELETE FROM old_rows WHERE id % 10 = 3")
+        planner.sql(
+            "MERGE INTO old_rows t USING (SELECT id + 95 AS id FROM range(10)) u ON t.id = u.id"
+            " WHEN MATCHED THEN UPDATE SET n = 0 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (u.id, 0)"
+        )
+        expected = {row: -1 if row == 7 else 0 if row > 94 else row for row in range(105) if row % 10 != 3 or row > 99}
+        for found in (pylance.dataset(path), lance_format.dataset(path)):
+            assert dict(zip(*found.to_table().to_pydict().values(), strict=True)) == expected
+        pylance.dataset(path).validate()
+        with pytest.raises(PySparkException, match="compact_files"):
+            planner.sql("INSERT INTO old_rows VALUES (1, 1)")
+        planner.sql("DROP TABLE old_rows")
 
 
 class TestFilters:

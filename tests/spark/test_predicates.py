@@ -171,17 +171,20 @@ def declared(made: Fields) -> str:
     return ", ".join(f"{quoted(name)}: {spark_type}" for name, spark_type in types.items())
 
 
-def row(chosen: Choice, made: Fields) -> tuple[Any, ...]:
-    return tuple(
-        None if chosen.random() < 0.2 else chosen.choice(kind.values) if isinstance(kind, Kind) else row(chosen, kind)
-        for kind in made.values()
-    )
+def row(chosen: Choice, made: Fields, null_structs: bool) -> tuple[Any, ...]:
+    return tuple(value(chosen, kind, null_structs) for kind in made.values())
 
 
-def make(spark: SparkSession, chosen: Choice, made: Fields) -> DataFrame:
+def value(chosen: Choice, kind: Kind | Fields, null_structs: bool) -> Any:
+    if chosen.random() < 0.2 and (null_structs or isinstance(kind, Kind)):
+        return None
+    return chosen.choice(kind.values) if isinstance(kind, Kind) else row(chosen, kind, null_structs)
+
+
+def make(spark: SparkSession, chosen: Choice, made: Fields, *, null_structs: bool) -> DataFrame:
     """Make up rows, of which each fragment has some that are alike, so that bounds tell them apart."""
     order = chosen.choice(list(leaves(made)))
-    rows = [(number, *row(chosen, made)) for number in range(NUM_DISTINCT)]
+    rows = [(number, *row(chosen, made, null_structs)) for number in range(NUM_DISTINCT)]
     df = spark.createDataFrame(rows, f"struct<id: long, {declared(made)}>")
     df = df.crossJoin(spark.range(NUM_ROWS // NUM_DISTINCT).withColumnRenamed("id", "copy"))
     df = df.withColumn("id", f.expr(f"id + {NUM_DISTINCT} * copy")).drop("copy")
@@ -281,14 +284,16 @@ class Predicates:
         return called.format(self.chosen.choice(self.texts))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_pushed_unpushed_and_parquet_agree(spark: SparkSession, path: str, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "version"), [(1, "2.2"), (2, "2.0")])
+def test_pushed_unpushed_and_parquet_agree(
+    spark: SparkSession, path: str, tmp_path: Path, seed: int, version: str
+) -> None:
     chosen = random.Random(seed)
     made = fields(chosen, chosen.randint(4, 8), 2)
-    df = make(spark, chosen, made)
+    df = make(spark, chosen, made, null_structs=version != "2.0")
     df.write.parquet(str(tmp_path / "parquet"))
     parquet = spark.read.parquet(str(tmp_path / "parquet"))
-    append(parquet, path, allow_unportable_names=True)
+    append(parquet, path, allow_unportable_names=True, file_format_version=version)
     predicates = Predicates(chosen, made)
     texts = [predicates.make() for _ in range(NUM_PREDICATES)]
     texts += [shape() for shape in predicates.shapes for _ in range(2)]

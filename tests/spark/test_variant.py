@@ -54,6 +54,18 @@ def test_variants_inside_of_columns(spark: SparkSession, path: str, version: str
     lance.dataset(path).validate()
 
 
+def test_variants_in_tables_of_2_0_are_not_null(spark: SparkSession, path: str) -> None:
+    df = spark.sql(
+        "SELECT parse_json('{\"n\": [1]}') AS v, array(parse_json('null')) AS a, struct(parse_json('2') AS x)"
+    )
+    append(df.coalesce(1), path, file_format_version="2.0")
+    assert load(spark, path).select(f.to_json(f.struct("*"))).collect() == df.select(f.to_json(f.struct("*"))).collect()
+    assert lance.dataset(path).to_table().num_rows == 1
+    with pytest.raises(PySparkException, match=r"null.*2\.0"):
+        append(spark.sql("SELECT CAST(NULL AS VARIANT) AS v").coalesce(1), path)
+    assert load(spark, path).count() == 1
+
+
 def test_pylance_sees_a_struct_and_may_append_to_it(spark: SparkSession, path: str) -> None:
     append(spark.sql("SELECT parse_json('{\"a\": 1}') AS v UNION ALL SELECT NULL").coalesce(1), path)
     stored = lance.dataset(path).to_table()
