@@ -13,6 +13,7 @@ option                   value
 `__lance.catalog`        `true` for a table whose columns and options are those that the session catalog has for it;
                          `own` for a table of a catalog of Lance tables
 `__lance.mode`           `create` if a write has to make the table
+`__lance.credentials`    what Hadoop's configuration says of S3, as JSON; see `connector.options.hadoop`
 `__lance.names_checked`  `true` if columns to write do not differ in case only, or the session tells such columns apart
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
 `__lance.snapshot`       `[uri, version]`: the version that Spark has seen, whatever was committed since
@@ -38,6 +39,7 @@ DETAILS = "__lance.details"
 PROPERTIES = "__lance.properties"
 CATALOG = "__lance.catalog"
 SAVING = "__lance.mode"
+HADOOP = "__lance.credentials"
 NAMES_CHECKED = "__lance.names_checked"
 TIME_ZONE = "__lance.time_zone"
 SNAPSHOT = "__lance.snapshot"

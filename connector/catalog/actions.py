@@ -44,7 +44,7 @@ from connector.catalog.directories import (
 from connector.catalog.properties import describe_properties, split_properties
 from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri, open_snapshot
+from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.protocol import ACTION, DETAILS
 from connector.types.schemas import to_stored_schema
 from lance_format import LanceDataset
@@ -103,6 +103,7 @@ def _create(given: Mapping[str, str], details: Any, schema: StructType | None) -
         data_storage_version=options.file_format_version,
         enable_stable_row_ids=bool(options.enable_stable_row_ids),
         config=config,
+        storage_options=options.storage,
     )
     with contextlib.ExitStack() as failed:
         failed.callback(plan.abort, ())
@@ -113,7 +114,7 @@ def _create(given: Mapping[str, str], details: Any, schema: StructType | None) -
 
 def _drop(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
     if details["purge"]:
-        LanceDataset.drop(given["path"])
+        LanceDataset.drop(given["path"], storage_options=LanceOptions.parse(given).storage)
     else:
         mark_dropped(Path(given["path"]))
     return {}
@@ -126,12 +127,13 @@ def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, A
 
 def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
     change = evolve if details.get("evolution") else alter
-    change(lance_format.dataset(given["path"]), details["changes"])
+    change(open_at(LanceOptions.parse(given), given["path"]), details["changes"])
     return {}
 
 
 def _truncate(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
-    lance_format.dataset(branch_uri(LanceOptions.parse(given))).truncate_table()
+    options = LanceOptions.parse(given)
+    open_at(options, branch_uri(options)).truncate_table()
     return {}
 
 

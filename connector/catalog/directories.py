@@ -12,9 +12,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import lance_format
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri
+from connector.options.snapshot import branch_uri, open_at
 from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, StorageError, VersionNotFoundError
 
 SUFFIX = ".lance"
@@ -97,7 +96,7 @@ def remove_directory(path: Path, *, cascade: bool) -> bool:
 def has_table(options: LanceOptions) -> bool:
     """Return whether there is the table that options name, dropped or not, and its branch if they name one."""
     try:
-        lance_format.dataset(branch_uri(options))
+        open_at(options, branch_uri(options))
     except (DatasetNotFoundError, VersionNotFoundError):
         return False
     return True

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-import lance_format
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.dml.delta_message import DeltaMessage
 from connector.options.options import LanceOptions
+from connector.options.snapshot import open_at
 from connector.types.batches import to_stored
 from connector.write.writer import delete_files
-from lance_format import CommitError, RowDeltaChanges
+from lance_format import CommitError, LanceDataset, RowDeltaChanges
 
 
 class DeltaWriter(DataSourceArrowWriter):
@@ -39,7 +39,8 @@ class DeltaWriter(DataSourceArrowWriter):
         self._path = options.path
         self._form = form
         self._snapshot = snapshot
-        dataset = lance_format.dataset(*snapshot)
+        self._options = options
+        dataset = self._open()
         self._schema = dataset.read_schema("all_binary")
         self._delta = dataset.plan_row_delta(list(form.changed), description=f"{form.command} of Spark")
 
@@ -48,7 +49,7 @@ class DeltaWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         if context is None:
             raise CommitError("a partition can be written by a Spark task only")
-        dataset = lance_format.dataset(*self._snapshot)
+        dataset = self._open()
         with self._delta.open_writer(dataset, context.partitionId()) as writer:
             for batch in iterator:
                 operations = batch.column(0)
@@ -72,13 +73,17 @@ class DeltaWriter(DataSourceArrowWriter):
             If the messages are not exactly one a partition, or the table cannot be committed to.
         """
         results = [self._result(message) for message in messages]
-        self._delta.commit(lance_format.dataset(*self._snapshot), results)
+        self._delta.commit(self._open(), results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this write, unless a version of the table may refer to them."""
-        dataset = lance_format.dataset(*self._snapshot)
+        dataset = self._open()
         results = [self._result(message) for message in messages if message is not None]
         delete_files(lambda: self._delta.abort(dataset, results), len(messages) - len(results))
+
+    def _open(self) -> LanceDataset:
+        """Open the version that the rows were read from."""
+        return open_at(self._options, *self._snapshot)
 
     def _addresses(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
         """Return the addresses of rows; Spark has no unsigned numbers, but none of these is negative."""

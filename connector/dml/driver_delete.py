@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-import lance_format
 from connector.dml.refusals import check_options
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri
+from connector.options.snapshot import branch_uri, open_at
 from connector.types.compatibility import check_readable
 from lance_format.expressions import Expression
 
@@ -38,6 +37,6 @@ def delete_rows(options: LanceOptions, predicate: Expression | None, schema: Str
         If other writers kept changing the same rows.
     """
     check_options(options, "DELETE")
-    dataset = lance_format.dataset(branch_uri(options))
+    dataset = open_at(options, branch_uri(options))
     check_readable(dataset.read_schema(options.blob_handling), schema, options.path)
     return dataset.delete("true" if predicate is None else predicate).num_deleted_rows

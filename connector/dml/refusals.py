@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-import lance_format
 from connector.options.options import LanceOptions
+from connector.options.snapshot import open_at
 from connector.types.compatibility import check_same_columns
 from lance_format import NotSupportedError
 
@@ -57,7 +57,7 @@ def check_change(options: LanceOptions, command: str, schema: StructType, snapsh
         If rows are to be written and Spark does not know all columns and fields of the table.
     """
     check_options(options, command)
-    stored = lance_format.dataset(*snapshot).read_schema("all_binary")
+    stored = open_at(options, *snapshot).read_schema("all_binary")
     own = [name for name in stored.names if name.lower() == _ADDRESS]
     if own:
         raise NotSupportedError(

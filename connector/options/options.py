@@ -14,7 +14,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from connector.options.column_options import (
@@ -26,13 +26,15 @@ from connector.options.column_options import (
     VECTOR_SIZE,
     ColumnOption,
 )
+from connector.options.hadoop import translate
 from connector.options.timestamps import parse_timestamp
-from connector.protocol import TIME_ZONE
+from connector.protocol import HADOOP, TIME_ZONE
 from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError
 
 _SPARK_INTERNAL_PREFIX = "__"
 _TIMESTAMP = "timestamp"
+_STORAGE_PREFIX = "storage."
 _VERSION_AS_OF = "versionAsOf"
 _TIMESTAMP_AS_OF = "timestampAsOf"
 _SEVERAL_PATHS = "paths"
@@ -94,6 +96,8 @@ class LanceOptions:
         Storage options of single columns.
     blob_handling : str
         Whether blob columns are read as bytes or as structs with their locations.
+    storage : mapping of str to str
+        Options of the object store, in the names of pylance. They may hold secrets.
     """
 
     path: str
@@ -114,6 +118,7 @@ class LanceOptions:
     allow_unportable_names: bool = False
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:
@@ -143,8 +148,12 @@ class LanceOptions:
             raise InvalidInputError(f"a table of a catalog {_NEEDS_PLANNER}")
         parsed: dict[str, Any] = {}
         column_options = []
+        storage = {}
         for name, value in given.items():
             if name.startswith(_SPARK_INTERNAL_PREFIX):
+                continue
+            if name.startswith(_STORAGE_PREFIX):
+                storage[name.removeprefix(_STORAGE_PREFIX)] = value
                 continue
             column_option = _parse_column_option(name, value)
             if column_option is not None:
@@ -162,7 +171,9 @@ class LanceOptions:
         _check_one_version(parsed)
         _rename_as_of(parsed)
         _check_one_version(parsed)
-        return cls(**parsed, column_options=tuple(column_options))
+        if HADOOP in given:
+            storage = translate(json.loads(given[HADOOP]), storage)
+        return cls(**parsed, column_options=tuple(column_options), storage=storage)
 
 
 def _check_one_version(parsed: Mapping[str, Any]) -> None:
@@ -195,6 +206,7 @@ def _unknown_name(name: str) -> str:
     spellings = {spelling.lower(): spelling for spelling in known}
     close = [spellings[match] for match in difflib.get_close_matches(name, spellings, n=1, cutoff=0.7)]
     of_columns = ", ".join(f"<column>.{column_property}" for column_property in PROPERTIES)
+    of_columns += f", {_STORAGE_PREFIX}<option>"
     hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}, {of_columns}"
     return f"unknown option {name!r}: {hint}"
 

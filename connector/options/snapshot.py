@@ -22,12 +22,33 @@ def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
         If there is no such table, version, tag or branch, or the table is younger than the time given.
     """
     if options.tag is not None:
-        return lance_format.dataset(options.path, options.tag)
+        return open_at(options, options.path, options.tag)
     uri = branch_uri(options)
     if options.timestamp is None:
-        return lance_format.dataset(uri, options.version)
+        return open_at(options, uri, options.version)
     # The library finds versions before a time, to the microsecond; a timestamp in SQL includes its own time.
-    return lance_format.dataset(uri, asof=options.timestamp + datetime.timedelta(microseconds=1))
+    asof = options.timestamp + datetime.timedelta(microseconds=1)
+    return lance_format.dataset(uri, asof=asof, storage_options=options.storage)
+
+
+def open_at(
+    options: LanceOptions, uri: str, version: int | str | tuple[str | None, int | None] | None = None
+) -> lance_format.LanceDataset:
+    """Open a table, with the options of its storage.
+
+    Parameters
+    ----------
+    options : LanceOptions
+    uri : str
+    version : int, str, or tuple of (str or None) and (int or None), optional
+        By default the latest version.
+
+    Raises
+    ------
+    DatasetNotFoundError, VersionNotFoundError
+        If there is no such table, version, tag or branch.
+    """
+    return lance_format.dataset(uri, version, storage_options=options.storage)
 
 
 def branch_uri(options: LanceOptions) -> str:
@@ -40,4 +61,4 @@ def branch_uri(options: LanceOptions) -> str:
     """
     if options.branch is None:
         return options.path
-    return lance_format.dataset(options.path, (options.branch, None)).uri
+    return open_at(options, options.path, (options.branch, None)).uri

@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-import lance_format
 from connector.options.options import LanceOptions
+from connector.options.snapshot import open_at
 from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
 from connector.types.batches import split, to_spark
@@ -69,9 +69,10 @@ class LanceReader(DataSourceReader):
 
     def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed | None = None) -> None:
         pushed = pushed or Pushed()
-        dataset = lance_format.dataset(options.path, options.version)
+        dataset = open_at(options, options.path, options.version)
         stored = dataset.read_schema(options.blob_handling)
         check_readable(stored, schema, options.path)
+        self._options = options
         self._path = options.path
         self._version = dataset.version
         self._dataset = dataset
@@ -99,7 +100,7 @@ class LanceReader(DataSourceReader):
     @cached_property
     def _dataset(self) -> LanceDataset:
         """The version that is read."""
-        return lance_format.dataset(self._path, version=self._version)
+        return open_at(self._options, self._path, self._version)
 
     @cached_property
     def tasks(self) -> list[ScanTask]:

@@ -24,6 +24,7 @@ option                    for   value
 `enable_stable_row_ids`   write whether the rows of a new table keep their ids when they move
 `mergeSchema`             write whether an append adds the columns that the table lacks
 `allow_unportable_names`  write whether new columns may have names that pylance cannot read, as `a.b`
+`storage.<option>`        both  an option of the object store, in the names of `storage_options`: `storage.aws_region`
 `<column>.…`              write how a column of a new table is stored, see below
 ========================= ===== ==================================================================================
 
@@ -74,7 +75,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-import lance_format
 from connector.catalog.actions import act
 from connector.catalog.properties import split_properties
 from connector.dml.delta_form import DeltaForm
@@ -82,7 +82,7 @@ from connector.dml.delta_writer import DeltaWriter
 from connector.dml.driver_delete import delete_rows
 from connector.dml.refusals import check_change
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri, open_snapshot
+from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
 from connector.protocol import ASK, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
 from connector.read.pushed import Pushed
@@ -146,7 +146,7 @@ class LanceDataSource(DataSource):
             The columns that Spark sees; inferred if not given.
         """
         options, snapshot = self._parsed_options, Pushed.parse(self.options).snapshot
-        dataset = open_snapshot(options) if snapshot is None else lance_format.dataset(*snapshot)
+        dataset = open_snapshot(options) if snapshot is None else open_at(options, *snapshot)
         seen = self._infer_schema(dataset) if schema is None else schema
         found = describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
@@ -158,7 +158,7 @@ class LanceDataSource(DataSource):
     def exists(self) -> bool:
         """Return whether there is a table, or the branch of it, to be written to."""
         try:
-            lance_format.dataset(branch_uri(self._parsed_options))
+            open_at(self._parsed_options, branch_uri(self._parsed_options))
         except DatasetNotFoundError:
             return False
         return True
@@ -173,7 +173,7 @@ class LanceDataSource(DataSource):
     def bounds(self, schema: StructType) -> dict[str, Any]:
         """Return the bounds of columns for the planner bridge; see `connector.planner.answers`."""
         uri, version = self._seen(Pushed.parse(self.options))
-        return bounds(lance_format.dataset(uri, version), schema)
+        return bounds(open_at(self._parsed_options, uri, version), schema)
 
     def check_change(self, schema: StructType) -> None:
         """Refuse a change of rows that cannot be made; see `connector.dml.refusals`."""
@@ -200,7 +200,7 @@ class LanceDataSource(DataSource):
         options = LanceOptions.parse({**named, **self.options})
         replaced = None
         if REPLACED in self._given:
-            replaced = ReplacedRows(*self._seen(Pushed.parse(self.options)), self._given[REPLACED])
+            replaced = ReplacedRows(options, *self._seen(Pushed.parse(self.options)), self._given[REPLACED])
         check_names = NAMES_CHECKED not in self._given
         return LanceWriter(options, schema, mode, check_names=check_names, config=config, replaced=replaced)
 

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 import lance_format
 from connector.options.column_options import apply_to_new, check_against_table
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri
+from connector.options.snapshot import branch_uri, open_at
 from connector.read.predicates import parse_predicate
 from connector.types.batches import to_stored
 from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
@@ -44,12 +44,14 @@ class ReplacedRows:
 
     Parameters
     ----------
+    options : LanceOptions
     uri : str
     version : int
     predicate : str
         As `connector.read.predicates` describes.
     """
 
+    options: LanceOptions
     uri: str
     version: int
     predicate: str
@@ -57,7 +59,7 @@ class ReplacedRows:
     def commit(self, fragments: Sequence[lance_format.FragmentMetadata], uuid: str) -> None:
         """Delete the rows and add fragments, in one version; the uuid is that of the write that made them."""
         rows = parse_predicate(self.predicate)
-        lance_format.dataset(self.uri, self.version).replace_where(rows, fragments, uuid=uuid)
+        open_at(self.options, self.uri, self.version).replace_where(rows, fragments, uuid=uuid)
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -104,6 +106,7 @@ class LanceWriter(DataSourceArrowWriter):
     ) -> None:
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite has its own schema")
+        self._options = options
         self._path, self._replaced = branch_uri(options), replaced
         table = self._open_table()
         if table is not None:
@@ -126,6 +129,7 @@ class LanceWriter(DataSourceArrowWriter):
             merge_schema=options.merge_schema,
             config=config,
             allow_unportable_names=options.allow_unportable_names,
+            storage_options=options.storage,
             **given,
         )
 
@@ -161,7 +165,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     def _open_table(self) -> lance_format.LanceDataset | None:
         try:
-            return lance_format.dataset(self._path)
+            return open_at(self._options, self._path)
         except DatasetNotFoundError:
             return None
 

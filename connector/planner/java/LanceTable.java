@@ -41,7 +41,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   /** The last says whether Spark is to write it as a table. */
   LanceTable(StructType schema, Map options, Facts facts, boolean written) {
     this.schema = schema;
-    this.options = options;
+    this.options = Hadoop.with(options);
     this.facts = facts;
     this.written = written;
     this.isCatalogs = options.containsKey("__lance.catalog");
@@ -153,7 +153,8 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   }
 
   private static String main(String path) {
-    String plain = new Path(path).toUri().getPath();
+    java.net.URI place = new Path(path).toUri();
+    String plain = place.getAuthority() == null ? place.getPath() : place.getAuthority() + place.getPath();
     int branch = plain.indexOf("/tree/");
     return branch < 0 ? plain : plain.substring(0, branch);
   }

@@ -62,7 +62,7 @@ public final class Python {
   private static String question(String what, Map options, StructType schema) {
     Map question = new LinkedHashMap();
     question.put("ask", what);
-    question.put("options", options);
+    question.put("options", Hadoop.with(options));
     question.put("schema", schema == null ? null : schema.json());
     return json(question);
   }
@@ -73,7 +73,7 @@ public final class Python {
   }
 
   private static Map askWorker(String what, Map options, StructType schema) {
-    Map all = new HashMap(options);
+    Map all = new HashMap(Hadoop.with(options));
     all.put("__lance.ask", what);
     if (schema != null) all.put("__lance.schema", schema.json());
     PythonDataSourceCreationResult answer =

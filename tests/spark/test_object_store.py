@@ -1,0 +1,180 @@
+"""Tables in an object store, in Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import lance
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import lance_format
+from connector.options.hadoop import translate
+from connector.options.options import LanceOptions
+from connector.protocol import HADOOP
+from lance_format import InvalidInputError
+from lance_format.object_store import resolve
+from tests.servers import ObjectServer
+
+SECRET = "s3cr3t-of-the-tests"
+
+
+@pytest.fixture
+def options(s3_server: ObjectServer) -> dict[str, str]:
+    return {f"storage.{name}": value for name, value in s3_server.options.items()}
+
+
+@pytest.fixture
+def path(s3_server: ObjectServer) -> str:
+    return f"{s3_server.new_root()}/birds.lance"
+
+
+def shown(spark: SparkSession) -> str:
+    """Return all that Spark's UI and event log would show of the queries so far."""
+    found = spark._jsparkSession.sharedState().statusStore().executionsList()  # type: ignore[attr-defined]
+    executions = [found.apply(number) for number in range(found.size())]
+    assert any("lance" in execution.physicalPlanDescription() for execution in executions)
+    return "\n".join(f"{one.description()} {one.details()} {one.physicalPlanDescription()}" for one in executions)
+
+
+def check_no_secret(frame: DataFrame) -> None:
+    texts = [frame._jdf.queryExecution().toString(), shown(frame.sparkSession), repr(frame)]
+    assert not [text for text in texts if SECRET in text]
+
+
+def test_a_table_is_written_read_and_changed(
+    planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
+) -> None:
+    spark = planner
+    rows = spark.range(0, 1000, 1, 2).selectExpr("id", "concat('bird ', id) AS name")
+    rows.write.format("lance").options(**options).mode("append").save(path)
+    rows.where("id < 10").write.format("lance").options(**options).mode("append").save(path.replace("s3:", "s3a:"))
+    table = spark.read.format("lance").options(**options).load(path)
+    assert table.count() == 1010
+    assert sorted(row.id for row in table.where("id >= 998 OR name = 'bird 3'").collect()) == [3, 3, 998, 999]
+    assert lance.dataset(path, storage_options=s3_server.options).count_rows() == 1010
+    lance.write_dataset(
+        pa.table({"id": [5000], "name": ["auk"]}), path, mode="append", storage_options=s3_server.options
+    )
+    old = spark.read.format("lance").options(**options).option("version", 1).load(path)
+    assert old.agg({"id": "max"}).first()[0] == 999
+    assert spark.read.format("lance").options(**options).load(path).agg({"id": "max"}).first()[0] == 5000
+    rows.where("id < 5").write.format("lance").options(**options).mode("overwrite").save(path)
+    again = spark.read.format("lance").options(**options).load(path)
+    assert sorted(row.id for row in again.collect()) == [0, 1, 2, 3, 4]
+    opened = lance_format.dataset(path, storage_options=s3_server.options)
+    opened.delete("id = 4")
+    opened.optimize.compact_files()
+    assert spark.read.format("lance").options(**options).load(path).count() == 4
+    check_no_secret(again)
+
+
+def test_sessions_without_the_planner_take_the_options(spark: SparkSession, options: dict[str, str], path: str) -> None:
+    spark.range(10).write.format("lance").options(**options).mode("append").save(path)
+    table = spark.read.format("lance").options(**options).load(path)
+    assert table.where("id > 7").count() == 2
+    check_no_secret(table)
+
+
+def test_a_failed_write_leaves_nothing(
+    planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
+) -> None:
+    planner.range(3).write.format("lance").options(**options).save(path)
+    before = lance_format.dataset(path, storage_options=s3_server.options)
+    broken = planner.range(0, 100, 1, 2).selectExpr("IF(id = 99, raise_error('no'), id) AS id")
+    with pytest.raises((PySparkException, Py4JJavaError)) as failed:
+        broken.write.format("lance").options(**options).mode("append").save(path)
+    assert SECRET not in str(failed.value)
+    store, root = resolve(path, s3_server.options)
+    assert len(store.list_names(f"{root}/data")) == sum(1 for _ in before.get_fragments())
+
+
+def test_wrong_options_are_named_without_their_values(planner: SparkSession, path: str) -> None:
+    with pytest.raises(
+        (PySparkException, Py4JJavaError), match="unknown storage option 'aws_secret_acces_key'"
+    ) as wrong:
+        planner.read.format("lance").option("storage.aws_secret_acces_key", SECRET).load(path)
+    assert SECRET not in str(wrong.value)
+
+
+@pytest.fixture
+def hadoop(planner: SparkSession, s3_server: ObjectServer) -> Iterator[SparkSession]:
+    """Return a session whose Hadoop configuration knows the server."""
+    settings = {
+        "fs.s3a.access.key": "AKIDHADOOP",
+        "fs.s3a.secret.key": SECRET,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.bucket.tables.endpoint": s3_server.endpoint,
+        "fs.s3a.path.style.access": "true",
+    }
+    configuration = planner.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    for name, value in settings.items():
+        configuration.set(name, value)
+    yield planner
+    for name in settings:
+        configuration.unset(name)
+
+
+def test_the_configuration_of_hadoop_is_understood(hadoop: SparkSession, path: str) -> None:
+    place = path.replace("s3:", "s3a:")
+    hadoop.range(100).write.format("lance").save(place)
+    hadoop.range(100, 110).write.format("lance").mode("append").save(place)
+    table = hadoop.read.format("lance").load(place)
+    assert table.where("id > 90").count() == 19
+    check_no_secret(table)
+    name = "birds_of_s3"
+    hadoop.sql(f"CREATE TABLE {name} USING lance LOCATION '{path}'")
+    try:
+        assert hadoop.table(name).count() == 110
+        hadoop.sql(f"INSERT INTO {name} VALUES (7)")
+        assert hadoop.table(name).where("id = 7").count() == 2
+        check_no_secret(hadoop.table(name))
+        check_no_secret(hadoop.sql(f"DESCRIBE TABLE EXTENDED {name}"))
+    finally:
+        hadoop.sql(f"DROP TABLE {name}")
+
+
+def test_settings_are_translated() -> None:
+    settings = {
+        "access.key": "a",
+        "secret.key": "b",
+        "session.token": "c",
+        "endpoint": "minio:9000",
+        "connection.ssl.enabled": "false",
+        "endpoint.region": "r",
+        "path.style.access": "true",
+    }
+    assert translate(settings, {}) == {
+        "aws_access_key_id": "a",
+        "aws_secret_access_key": "b",
+        "aws_session_token": "c",
+        "aws_endpoint": "http://minio:9000",
+        "allow_http": "true",
+        "aws_region": "r",
+        "aws_virtual_hosted_style_request": "false",
+    }
+    own = {"access_key_id": "x", "secret_access_key": "y", "endpoint_url": "https://z"}
+    assert translate(settings, own) == {
+        **own,
+        "allow_http": "true",
+        "aws_region": "r",
+        "aws_virtual_hosted_style_request": "false",
+    }
+    assert translate({"endpoint": "s3.eu-central-1.amazonaws.com"}, {}) == {}
+    assert translate({"endpoint": "minio"}, {}) == {"aws_endpoint": "https://minio"}
+    anonymous = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+    assert translate({"aws.credentials.provider": anonymous, "access.key": "a"}, {}) == {"aws_skip_signature": "true"}
+
+
+def test_storage_options_are_hidden() -> None:
+    options = LanceOptions.parse(
+        {"path": "s3://b/t", "STORAGE.aws_region": "r", HADOOP: json.dumps({"secret.key": SECRET, "access.key": "a"})}
+    )
+    assert options.storage == {"aws_region": "r", "aws_access_key_id": "a", "aws_secret_access_key": SECRET}
+    assert SECRET not in repr(options)
+    with pytest.raises(InvalidInputError, match="unknown option 'storag"):
+        LanceOptions.parse({"path": "s3://b/t", "storage_aws_region": "r"})
