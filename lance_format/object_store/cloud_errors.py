@@ -52,7 +52,17 @@ _CAUSES = (
     ("AuthorizationHeaderMalformed", "the bucket is in another region; set the option aws_region"),
     ("does not support default_credentials", "no credentials were found; see storage_options"),
 )
+_BROKEN = (
+    "response body",
+    "body from response",
+    "end of file before message length",
+    "connection closed before message",
+)
 _DENIED = ("PermissionDenied", "Unauthenticated", " 401 ", " 403 ")
+
+
+class BrokenReplyError(StorageError):
+    """A reply that ended too early."""
 
 
 class Redaction:
@@ -134,7 +144,8 @@ class CloudErrors:
         if any(mark in kind or mark in text for mark in _DENIED):
             right = _RIGHTS[self._provider][self._action]
             return StorageError(f"{failed}: access denied; grant these credentials {right} on it, or use others")
-        return StorageError(f"{failed}: {self._summarize(text)}")
+        is_broken = any(mark in text for mark in _BROKEN)
+        return (BrokenReplyError if is_broken else StorageError)(f"{failed}: {self._summarize(text)}")
 
     def _summarize(self, text: str) -> str:
         brief = " ".join(self._redaction.apply(text).partition("\n\nDebug source")[0].split())

@@ -1,0 +1,180 @@
+"""Objects of a bucket that are open: read by ranges in parallel, and written in parts."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from lance_format.byte_io import ByteRange, RequestShape
+from lance_format.errors import CorruptFileError, StorageError
+from lance_format.object_store.cloud_errors import CloudErrors
+from lance_format.object_store.store import check_ranges
+
+REQUEST_SHAPE = RequestShape(gap_bytes=512 * 1024, max_bytes=16 * 1024 * 1024)
+"""A request takes as long as reading some MiB: what lies between two ranges is read with them up to a gap of half a
+MiB. Larger requests than 16 MiB are divided, since a connection has a part of the bandwidth only."""
+
+_PARALLEL_REQUESTS = 16
+
+
+class NoSuchRangeError(StorageError):
+    """An object is too short for a range."""
+
+
+class Bucket(Protocol):
+    """What open objects need of their store."""
+
+    def fetch(self, path: str, wanted: Any) -> tuple[bytes, int]:
+        """Read a range of an object, as obstore describes it; return its bytes and the size of the object."""
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes."""
+
+    def errors(self, action: str, path: str) -> CloudErrors:
+        """Return what converts the errors of a request."""
+
+    def upload(self, path: str) -> Any:
+        """Start an object of unknown size."""
+
+
+class CloudReader:
+    """A `RangeReader` of an object.
+
+    Parameters
+    ----------
+    store : Bucket
+    path : str
+    size_bytes : int
+    tail : bytes
+        The last bytes of the object, if they are at hand.
+    """
+
+    def __init__(self, store: Bucket, path: str, size_bytes: int, tail: bytes = b"") -> None:
+        self._store = store
+        self._path = path
+        self._size_bytes = size_bytes
+        self._tail = tail
+
+    @property
+    def path(self) -> str:
+        """See `RangeReader`."""
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        """See `RangeReader`."""
+        return self._size_bytes
+
+    @property
+    def request_shape(self) -> RequestShape:
+        """See `RangeReader`."""
+        return REQUEST_SHAPE
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """See `RangeReader`; ranges are read in parallel, and large ones in parts."""
+        check_ranges(self, ranges)
+        parts = [_divide(wanted) for wanted in ranges]
+        flat = list(itertools.chain.from_iterable(parts))
+        found = iter(map(self._read, flat) if len(flat) == 1 else fetch_pool().map(self._read, flat))
+        return [_join([next(found) for _ in divided]) for divided in parts]
+
+    def close(self) -> None:
+        """See `RangeReader`."""
+        self._tail = b""
+
+    def _read(self, wanted: ByteRange) -> bytes:
+        if not wanted.size:
+            return b""
+        tail_start = self._size_bytes - len(self._tail)
+        if wanted.offset >= tail_start:
+            return self._tail[wanted.offset - tail_start : wanted.end - tail_start]
+        try:
+            data, size = self._store.fetch(self._path, (wanted.offset, wanted.end))
+        except NoSuchRangeError:
+            data, size = b"", self._store.size(self._path)
+        if size != self._size_bytes or len(data) != wanted.size:
+            raise CorruptFileError(f"the object has {size} bytes instead of {self._size_bytes}", path=self._path)
+        return data
+
+
+class CloudWriter:
+    """A `RangeWriter` of an object. Memory is bounded by the parts in flight.
+
+    Parameters
+    ----------
+    store : Bucket
+    path : str
+    """
+
+    def __init__(self, store: Bucket, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._position = 0
+        self._upload = store.upload(path)
+
+    @property
+    def path(self) -> str:
+        """See `RangeWriter`."""
+        return self._path
+
+    @property
+    def position(self) -> int:
+        """See `RangeWriter`."""
+        return self._position
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See `RangeWriter`."""
+        piece = bytes(data)
+        with self._store.errors("write", self._path):
+            self._upload.write(piece)
+        self._position += len(piece)
+
+    def close(self) -> None:
+        """See `RangeWriter`."""
+        if self._upload is None:
+            return
+        with self._store.errors("write", self._path):
+            self._upload.close()
+        self._upload = None
+
+    def abort(self) -> None:
+        """See `RangeWriter`; parts that were uploaded are deleted."""
+        upload, self._upload = getattr(self, "_upload", None), None
+        if upload is None:
+            return
+        try:
+            with self._store.errors("delete", self._path):
+                upload.__exit__(StorageError, StorageError("aborted"), None)
+        except StorageError:  # The error that led here says more; a rule of the bucket removes the parts.
+            return
+
+    def __del__(self) -> None:
+        self.abort()
+
+
+def _divide(wanted: ByteRange) -> list[ByteRange]:
+    if wanted.size <= REQUEST_SHAPE.max_bytes:
+        return [wanted]
+    starts = range(wanted.offset, wanted.end, REQUEST_SHAPE.max_bytes)
+    return [ByteRange(start, min(REQUEST_SHAPE.max_bytes, wanted.end - start)) for start in starts]
+
+
+def _join(pieces: Sequence[bytes]) -> bytes:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def fetch_pool() -> ThreadPoolExecutor:
+    """Return the threads of this process that wait for replies."""
+    with _pools_lock:
+        pool = _pools.get(os.getpid())
+        if pool is None:
+            pool = _pools[os.getpid()] = ThreadPoolExecutor(_PARALLEL_REQUESTS, "lance-fetch")
+        return pool

@@ -1,0 +1,292 @@
+"""Faults between a table and its object store: nothing is lost, nothing doubled, nothing left."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import (
+    CommitStateUnknownError,
+    CorruptFileError,
+    LanceDataset,
+    LanceError,
+    NotSupportedError,
+    StorageError,
+)
+from lance_format.object_store import resolve
+from lance_format.object_store.cloud_store import _PART_BYTES
+from tests.proxies import Fault, Proxy, Request, Rule, always, first
+from tests.servers import ObjectServer, s3_options
+
+SLOW_DOWN = Fault(503, "<Error><Code>SlowDown</Code></Error>", {"Retry-After": "1"})
+PASSING = {
+    "503": SLOW_DOWN,
+    "429": Fault(429, "<Error><Code>TooManyRequests</Code></Error>", {"Retry-After": "1"}),
+    "500": Fault(500, "<Error><Code>InternalError</Code></Error>"),
+    "reset": Fault(),
+}
+BREAKS = {
+    "reset": Fault(),
+    "lost reply": Fault(is_late=True),
+    "500": PASSING["500"],
+    "late 503": Fault(503, "<Error><Code>SlowDown</Code></Error>", is_late=True),
+    "409": Fault(409, "<Error><Code>ConditionalRequestConflict</Code></Error>"),
+}
+
+
+@pytest.fixture
+def proxy(s3_server: ObjectServer) -> Iterator[Proxy]:
+    made = Proxy(s3_server.endpoint)
+    with made.running():
+        yield made
+
+
+@pytest.fixture
+def options(proxy: Proxy) -> dict[str, str]:
+    return s3_options(proxy.endpoint)
+
+
+@pytest.fixture
+def once(options: dict[str, str]) -> dict[str, str]:
+    """Options by which no request is repeated."""
+    return {**options, "client_max_retries": "0"}
+
+
+@pytest.fixture
+def uri(s3_server: ObjectServer) -> str:
+    """Return a table of the rows 0 to 9."""
+    uri = s3_server.new_root()
+    lance_format.write_dataset({"a": range(10)}, uri, storage_options=s3_server.options)
+    return uri
+
+
+def rows(server: ObjectServer, uri: str) -> list[int]:
+    table = lance_format.dataset(uri, storage_options=server.options)
+    table.validate()
+    return sorted(table.to_table()["a"].to_pylist())
+
+
+def files(server: ObjectServer, uri: str) -> set[str]:
+    store, root = resolve(uri, server.options)
+    return {info.path for info in store.list_tree(root)}
+
+
+def uploads(server: ObjectServer) -> str:
+    with urllib.request.urlopen(f"{server.endpoint}/tables?uploads") as reply:
+        return str(reply.read())
+
+
+def is_manifest(request: Request) -> bool:
+    return request.method == "PUT" and request.key.endswith(".manifest")
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_passing_faults_are_waited_out(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], uri: str, fault: str
+) -> None:
+    with proxy.failing(first(2, PASSING[fault])):
+        assert lance_format.dataset(uri, storage_options=options).count_rows() == 10
+    with proxy.failing(first(2, PASSING[fault], lambda request: "/data/" in request.key)):
+        lance_format.write_dataset({"a": [10]}, uri, mode="append", storage_options=options)
+    with proxy.failing(first(2, PASSING[fault], is_manifest)):
+        lance_format.write_dataset({"a": [11]}, uri, mode="append", storage_options=options)
+    assert rows(s3_server, uri) == list(range(12))
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 5000])
+def test_a_body_that_breaks_off_is_read_again(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], cut: int
+) -> None:
+    uri = s3_server.new_root()
+    data = pa.table({"a": range(20_000)})
+    lance_format.write_dataset(data, uri, storage_options=s3_server.options)
+    with proxy.failing(first(3, Fault(cut_after=cut), lambda request: request.method == "GET")):
+        assert lance_format.dataset(uri, storage_options=options).to_table() == data
+
+
+def test_a_fault_that_stays_is_one_error_in_bounded_time(proxy: Proxy, options: dict[str, str], uri: str) -> None:
+    limited = {**options, "client_max_retries": "2", "client_retry_timeout": "5"}
+    start = time.monotonic()
+    with proxy.failing(always(SLOW_DOWN)), pytest.raises(StorageError, match=f"cannot list {uri}/_versions: .*503"):
+        lance_format.dataset(uri, storage_options=limited)
+    assert len(proxy.requests) == 3
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("fault", BREAKS)
+def test_a_commit_lands_once_whatever_becomes_of_its_reply(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], uri: str, fault: str
+) -> None:
+    for number, given in enumerate((options, {**options, "client_max_retries": "0"})):
+        with proxy.failing(first(1, BREAKS[fault], is_manifest)):
+            lance_format.write_dataset({"a": [10 + number]}, uri, mode="append", storage_options=given)
+    assert rows(s3_server, uri) == list(range(12))
+    assert lance_format.dataset(uri, storage_options=s3_server.options).version == 3
+
+
+@pytest.mark.parametrize("fault", ["reset", "lost reply", "late 503"])
+def test_any_request_of_an_append_may_fail(
+    s3_server: ObjectServer, proxy: Proxy, once: dict[str, str], uri: str, fault: str
+) -> None:
+    """Each in turn, and nothing is repeated below the commit."""
+    expected, before = list(range(10)), files(s3_server, uri)
+    for number in range(30):
+        with proxy.failing(_number(number, BREAKS[fault])):
+            try:
+                lance_format.write_dataset({"a": [100 + number]}, uri, mode="append", storage_options=once)
+            except CommitStateUnknownError:
+                has_landed = rows(s3_server, uri) != expected
+            except LanceError:
+                has_landed = False
+            else:
+                has_landed = True
+            passed = len(proxy.requests)
+            proxy.requests.clear()
+        expected += [100 + number] * has_landed
+        assert rows(s3_server, uri) == expected
+        if not has_landed:
+            left = {path for path in files(s3_server, uri) - before if "/data/" in path}
+            assert not left or fault != "reset"  # What was written without a reply is left for a cleanup.
+        before = files(s3_server, uri)
+        if passed <= number:
+            break
+    else:
+        pytest.fail("the append has more requests than expected")
+
+
+def _number(wanted: int, fault: Fault) -> Rule:
+    seen = []
+
+    def rule(request: Request) -> Fault | None:
+        seen.append(request)
+        return fault if len(seen) == wanted + 1 else None
+
+    return rule
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_an_interrupted_upload_leaves_nothing(
+    s3_server: ObjectServer, proxy: Proxy, once: dict[str, str], part: int
+) -> None:
+    store, root = resolve(s3_server.new_root(), once)
+    rule = always(Fault(403, "<Error><Code>AccessDenied</Code></Error>"), lambda one: f"partNumber={part}" in one.query)
+    with proxy.failing(rule):
+        writer = store.open_writer(f"{root}/a")
+        with pytest.raises(StorageError, match=f"cannot write {root}/a: access denied; grant .* s3:PutObject"):
+            _write_parts(writer)
+        writer.abort()
+    assert list(store.list_tree(root)) == []
+    assert root.rpartition("/")[2] not in uploads(s3_server)
+
+
+def test_an_upload_that_cannot_be_completed_leaves_nothing(
+    s3_server: ObjectServer, proxy: Proxy, once: dict[str, str]
+) -> None:
+    store, root = resolve(s3_server.new_root(), once)
+    completion = always(Fault(403), lambda one: one.method == "POST" and "uploadId" in one.query)
+    with proxy.failing(completion):
+        writer = store.open_writer(f"{root}/a")
+        with pytest.raises(StorageError):
+            _write_parts(writer)
+        writer.abort()
+    assert list(store.list_tree(root)) == []
+    assert root.rpartition("/")[2] not in uploads(s3_server)
+
+
+def _write_parts(writer: object) -> None:
+    for _ in range(3):
+        writer.write(bytes(_PART_BYTES))  # type: ignore[attr-defined]
+    writer.write(b"end")  # type: ignore[attr-defined]
+    writer.close()  # type: ignore[attr-defined]
+
+
+def test_a_bucket_that_vanishes_is_not_a_missing_table(proxy: Proxy, options: dict[str, str], uri: str) -> None:
+    table = lance_format.dataset(uri, storage_options=options)
+    with proxy.failing(always(Fault(404, "<Error><Code>NoSuchBucket</Code></Error>"))):
+        for use in (
+            table.to_table,
+            lambda: lance_format.dataset(uri, storage_options=options),
+            lambda: lance_format.write_dataset({"a": [1]}, uri, mode="append", storage_options=options),
+            lambda: LanceDataset.drop(uri, storage_options=options),
+        ):
+            with pytest.raises(StorageError, match="the bucket or container does not exist") as missing:
+                use()
+            assert not isinstance(missing.value, FileNotFoundError)
+
+
+@pytest.mark.parametrize(
+    ("method", "where", "right"),
+    [
+        ("GET", "/data/", "s3:GetObject"),
+        ("GET", "list-type", "s3:ListBucket"),
+        ("PUT", "/data/", "s3:PutObject"),
+        ("PUT", "/_transactions/", "s3:PutObject"),
+        ("PUT", "/_versions/", "s3:PutObject"),
+    ],
+)
+def test_a_right_that_is_missing_is_named(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], uri: str, method: str, where: str, right: str
+) -> None:
+    before = files(s3_server, uri)
+    denied = Fault(403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
+    table = lance_format.dataset(uri, storage_options=options)
+    lance_format.write_dataset({"a": [1]}, s3_server.new_root(), storage_options=options)  # The store is known.
+    rule = always(denied, lambda one: one.method == method and where in f"/{one.key}?{one.query}")
+
+    def use() -> None:
+        if where == "/data/" and method == "GET":
+            table.to_table()
+        lance_format.write_dataset({"a": [1]}, uri, mode="append", storage_options=options)
+
+    with proxy.failing(rule), pytest.raises(StorageError, match=f"access denied; grant these credentials {right}"):
+        use()
+    assert files(s3_server, uri) == before
+
+
+def test_a_store_that_ignores_conditions_is_refused(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], uri: str
+) -> None:
+    def without_conditions(path: str, headers: dict[str, str]) -> str:
+        headers.pop("if-none-match", None)
+        return path
+
+    proxy.translate = without_conditions
+    before = files(s3_server, uri)
+    for write in (
+        lambda: lance_format.write_dataset({"a": [1]}, uri, mode="append", storage_options=options),
+        lambda: lance_format.write_dataset({"a": [1]}, s3_server.new_root(), storage_options=options),
+        lambda: lance_format.dataset(uri, storage_options=options).delete("a = 1"),
+    ):
+        for _ in range(2):
+            with pytest.raises(NotSupportedError, match="ignores the condition If-None-Match"):
+                write()
+    assert files(s3_server, uri) == before
+    assert lance_format.dataset(uri, storage_options=options).count_rows() == 10
+
+
+def test_a_store_that_knows_no_conditions_is_refused(proxy: Proxy, options: dict[str, str], uri: str) -> None:
+    unknown = Fault(501, "<Error><Code>NotImplemented</Code></Error>")
+    with (
+        proxy.failing(always(unknown, lambda request: request.is_conditional)),
+        pytest.raises(NotSupportedError, match="only if it is absent"),
+    ):
+        lance_format.write_dataset(
+            {"a": [1]}, uri, mode="append", storage_options={**options, "client_max_retries": "0"}
+        )
+
+
+def test_what_another_writer_puts_in_the_place_of_a_file_is_noticed(
+    s3_server: ObjectServer, options: dict[str, str], uri: str
+) -> None:
+    table = lance_format.dataset(uri, storage_options=options)
+    store, root = resolve(uri, options)
+    (path,) = (info.path for info in store.list_tree(f"{root}/data"))
+    for content in (b"", b"short", bytes(100_000)):
+        store.put(path, content)
+        with pytest.raises(CorruptFileError, match=f"{len(content)} bytes instead of"):
+            lance_format.dataset(table.uri, storage_options=options).to_table()
