@@ -223,8 +223,8 @@ def _damage_payload(rng: random.Random, container: Container) -> bytes:
 
 def _damage_statistics(rng: random.Random, container: Container) -> bytes:
     """Damage a global buffer, or what the schema says of where they are."""
-    if rng.random() < 0.1:
-        metadata = container.descriptor.schema.metadata
+    metadata = container.descriptor.schema.metadata
+    if metadata and rng.random() < 0.1:
         key = rng.choice(sorted(metadata))
         metadata[key] = (
             damage_bytes(rng, metadata[key]) if rng.random() < 0.5 else metadata[rng.choice(sorted(metadata))]

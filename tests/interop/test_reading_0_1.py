@@ -11,11 +11,15 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lance_format
 from lance_format.file import LanceFileReader
+from lance_format.proto import file_pb2
 from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array
 from tests.file.counting import CountedFile
+from tests.file.test_zone_statistics import check_pruning, random_table
 from tests.nested_arrays import RandomValues, random_type
 
 
@@ -150,6 +154,48 @@ def test_statistics_leave_out_nothing_that_matches(seed: int, tmp_path: Path) ->
                 condition = {"=": field == constant, "<": field < constant, ">=": field >= constant}[operator]
                 assert ours.to_table(filter=condition).equals(rows.filter(mask)), (name, operator, constant)
         assert ours.to_table(filter=f"{name} is null").num_rows == values.null_count
+
+
+@pytest.mark.parametrize("arrow_type", [pa.decimal128(10, 2), pa.decimal128(38, 0)], ids=str)
+def test_statistics_of_decimals_that_are_null(arrow_type: pa.DataType, tmp_path: Path) -> None:
+    """Their bounds have more digits than decimals can."""
+    values = pa.array([None] * 50 + list(range(50)), arrow_type)
+    path = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"d": values}), path, data_storage_version="legacy", max_rows_per_group=50)
+    ours, theirs = lance_format.dataset(path), lance.dataset(path)
+    for where in (pc.field("d") > pa.scalar(40, arrow_type), pc.field("d") == pa.scalar(0, arrow_type)):
+        assert ours.to_table(filter=where) == theirs.to_table().filter(where)
+
+
+def test_items_of_a_negative_number_are_refused(tmp_path: Path) -> None:
+    path = _table(tmp_path)
+    file = min(Path(path, "data").iterdir())
+    data = bytearray(file.read_bytes())
+    position = int.from_bytes(data[-16:-8], "little")
+    metadata = file_pb2.LegacyMetadata.FromString(bytes(data[position + 4 : -16]))
+    num_batches = len(metadata.batch_offsets) - 1
+    length = metadata.page_table_position + (3 * num_batches) * 16 + 8  # Field 3 has the items of the lists.
+    data[length : length + 8] = (-5).to_bytes(8, "little", signed=True)
+    file.write_bytes(data)
+    with pytest.raises(lance_format.CorruptFileError, match="has -5 values"):
+        lance_format.dataset(path).to_table(["l"])
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_statistics_prune_no_row_that_matches_a_predicate(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    rng = random.Random(seed)
+    path = tmp_path_factory.mktemp("zones") / "t"
+    table = random_table(rng, null_structs=False)
+    lance.write_dataset(table, str(path), data_storage_version="legacy", max_rows_per_group=rng.choice([3, 10, 64]))
+    file = CountedFile(next((path / "data").iterdir()))
+    found = file.reader.zone_statistics(file.columns())
+    assert len(found) >= 2
+    (batch,) = lance_format.dataset(path).to_table().combine_chunks().to_batches()
+    for statistics in found.values():
+        assert int(statistics.num_rows.sum()) == table.num_rows
+    for _ in range(10):
+        check_pruning(rng, batch, found)
 
 
 def _ascending(rng: random.Random, arrow_type: pa.DataType, num_rows: int) -> pa.Array:

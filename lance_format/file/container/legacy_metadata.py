@@ -39,6 +39,8 @@ _ENTRY_BYTES = 16
 _MAX_FIELDS = 2**20
 _NEVER_NULL = 2**62
 _POSITION_BYTES = 8
+_MOST_VALUES = 2**48
+_WIDTHS_OF_DECIMALS = {"128": 16, "256": 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class LegacyMetadata(FileMetadata):
 
     def _page(self, field: Field, number: int, batch: int) -> PageMetadata:
         position, length = self.page_table[number, batch].tolist()
-        if not 0 <= position <= self.file_size or not 0 <= length <= 2**48:
+        if not 0 <= position <= self.file_size or not 0 <= length <= _MOST_VALUES:
             raise CorruptFileError(f"a page of field {field.name!r} has {length} values at byte {position}")
         kind = kind_of(field)
         if kind is Kind.LIST:
@@ -151,6 +153,8 @@ class LegacyMetadata(FileMetadata):
         while kind_of(field) is Kind.STRUCT:
             field = field.children[0]
         length = int(self.page_table[self.column_of(field.id), batch, 1])
+        if not 0 <= length <= _MOST_VALUES:
+            raise CorruptFileError(f"a page of field {field.name!r} has {length} values")
         return max(length - 1, 0) if kind_of(field) is Kind.LIST else length
 
 
@@ -216,8 +220,12 @@ def read_legacy_metadata(tail: TailReader, version: FileVersion) -> LegacyMetada
 def _read_statistics(
     tail: TailReader, version: FileVersion, message: file_pb2.LegacyMetadata.StatisticsMetadata, num_batches: int
 ) -> LegacyMetadata:
-    """Read what is needed to read statistics, whose page table starts with field 0."""
-    schema = parse_schema(message.schema, {})
+    """Read what is needed to read statistics, whose page table starts with field 0.
+
+    Bounds of decimals are byte strings: where no value is known they have more digits than decimals can.
+    """
+    fields = [_with_bytes_of_decimals(field) for field in message.schema]
+    schema = parse_schema(fields, {})
     count = max(message.fields, default=-1) + 1
     if not 0 <= count <= _MAX_FIELDS:
         raise CorruptFileError(f"statistics have fields up to {count - 1}")
@@ -225,6 +233,17 @@ def _read_statistics(
     rows = np.array([num_batches], np.int64)
     size = tail.source.size_bytes
     return LegacyMetadata(version, schema, num_batches, RangeTable(b""), (), {}, size, rows, table, 0, {}, None)
+
+
+def _with_bytes_of_decimals(field: file_pb2.Field) -> file_pb2.Field:
+    kind, _, rest = field.logical_type.partition(":")
+    width = _WIDTHS_OF_DECIMALS.get(rest.partition(":")[0])
+    if kind != "decimal" or width is None:
+        return field
+    found = file_pb2.Field()
+    found.CopyFrom(field)
+    found.logical_type = f"fixed_size_binary:{width}"
+    return found
 
 
 def _locate_items(field: file_pb2.Field, file_size: int) -> ByteRange:

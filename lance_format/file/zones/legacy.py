@@ -62,6 +62,8 @@ class LegacyZoneReader:
                 continue
             if len(struct) != self._metadata.batch_rows.size:
                 raise CorruptFileError(f"there are statistics of {len(struct)} batches")
+            if pa.types.is_decimal(request.arrow_type):
+                struct = _with_decimals(struct, request.arrow_type)
             known = _as_read(statistics_of(struct, request.arrow_type, self._metadata.batch_rows))
             found[request.path] = check_statistics(known, self._metadata.num_rows)
         return found
@@ -70,6 +72,20 @@ class LegacyZoneReader:
         """Return None: such files have no seeds."""
         del request, rows_per_zone
         return None
+
+
+def _with_decimals(struct: pa.StructArray, arrow_type: pa.DataType) -> pa.StructArray:
+    """Return statistics whose bounds are decimals instead of their bytes, and null if they have too many digits."""
+    columns = dict(zip(struct.type.names, struct.flatten(), strict=True))
+    for name, bounds in columns.items():
+        if not pa.types.is_fixed_size_binary(bounds.type) or bounds.type.bit_width != arrow_type.bit_width:
+            continue
+        numbers = [int.from_bytes(value, "little", signed=True) for value in bounds.to_pylist()]
+        mask = np.array([abs(number) >= 10**arrow_type.precision for number in numbers], np.bool_)
+        data = pa.py_buffer(b"".join(bounds.to_pylist()))
+        valid = pa.py_buffer(np.packbits(~mask, bitorder="little"))
+        columns[name] = pa.Array.from_buffers(arrow_type, len(bounds), [valid, data])
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 
 def _as_read(written: ZoneStatistics) -> ZoneStatistics:
