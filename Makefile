@@ -14,7 +14,7 @@ INSTALL := $(BIN)/$(PIP)
 NEED_JAVA := Java 17 or newer is needed and was not found: install it (Debian, Ubuntu: apt install default-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME to it
 NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or name it with make PYTHON=...
 
-PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --durations=25
+PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=worksteal --durations=25
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 SPARKS := 4.1 4.2
 AZURITE := 3.37.0
@@ -31,7 +31,7 @@ help:
 demo: java $(VENV)/.examples
 	$(BIN)/python examples/flights.py $(ARGS)
 
-# Every process of the second stage has one JVM, which its files share. With ARGS pytest runs once, with these.
+# Every process of the second stage has one JVM, which its tests share. With ARGS pytest runs once, with these.
 test: java $(VENV)/.test $(VENV)/.azurite
 ifdef ARGS
 	$(PYTEST) $(ARGS)

@@ -65,6 +65,13 @@ def pushdown(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[st
     spark.conf.unset(PUSHDOWN)
 
 
+@pytest.fixture(params=["no planner", "planner"])
+def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Without and with the planner bridge: for tests that have no predicate, which `pushdown` is for."""
+    with planning(spark) if request.param == "planner" else contextlib.nullcontext():
+        yield request.param
+
+
 @pytest.fixture
 def planner(spark: SparkSession) -> Iterator[SparkSession]:
     """Return a session with the planner bridge."""
