@@ -392,10 +392,10 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
     width = array.type.bit_width // 8
     data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
     if valid is not None and width:
-        data = data.copy()
         if width in (1, 2, 4, 8):
-            data.view(f"<u{width}")[~valid] = 0
+            data = np.multiply(data.view(f"<u{width}"), valid).view(np.uint8)  # Faster than a copy with a mask.
         else:
+            data = data.copy()
             data.reshape(-1, width)[~valid] = 0
     block = FixedWidthBlock(aligned(data), width * 8, len(array))
     check_written(block, array.type)

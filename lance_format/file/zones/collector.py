@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,7 +87,7 @@ class LeafZones:
         if valid is None:
             num_nulls = np.zeros_like(num_rows)
         else:
-            num_nulls = num_rows - np.add.reduceat(valid, starts[:-1], dtype=np.int64)
+            num_nulls = num_rows - [np.count_nonzero(valid[start:end]) for start, end in pairwise(starts.tolist())]
         if left:
             self.lower[-1] = _merged(min, self.lower[-1], lower.pop(0))
             self.upper[-1] = _merged(max, self.upper[-1], upper.pop(0))
