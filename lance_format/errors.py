@@ -15,6 +15,10 @@ class InvalidInputError(LanceError, ValueError):
     """An invalid argument, option or path, independent of the table's content."""
 
 
+class RepeatedRowError(InvalidInputError):
+    """A row that one change is to delete or replace more than once."""
+
+
 class SchemaMismatchError(LanceError, ValueError, OSError):
     """Data whose schema does not fit the table or file that it is written to; an OSError in pylance."""
 

@@ -1,4 +1,4 @@
-"""The form in which rows of a delta reach a writer, as the planner bridge describes it in JSON.
+"""The form in which rows of a delta reach a writer: JSON of the planner bridge, or of `connector.table_api`.
 
 ```
 {"command": "MERGE", "row": [1, 2], "address": [3], "names": ["id", "name"], "changed": ["name"]}
@@ -17,6 +17,7 @@ has a name only.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class DeltaForm:
         The columns of the table, as Spark calls them.
     changed : tuple of str
         Those whose values may change in rows that are replaced.
+    uuid : str, optional
+        Of the delta, if the client of the write has chosen it.
     """
 
     command: str
@@ -48,11 +51,16 @@ class DeltaForm:
     address: int = 0
     names: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    uuid: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> DeltaForm:
-        """Read what the planner bridge wrote."""
+        """Read the text of a form."""
         given = json.loads(text)
         lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed")}
         (address,) = given.get("address", (0,))
-        return cls(given["command"], address=address, **lists)
+        return cls(given["command"], address=address, uuid=given.get("uuid"), **lists)
+
+    def to_json(self) -> str:
+        """Return the form as `parse` reads it."""
+        return json.dumps({**dataclasses.asdict(self), "address": [self.address]})

@@ -42,7 +42,8 @@ class DeltaWriter(DataSourceArrowWriter):
         self._options = options
         dataset = self._open()
         self._schema = dataset.read_schema("all_binary")
-        self._delta = dataset.plan_row_delta(list(form.changed), description=f"{form.command} of Spark")
+        description = f"{form.command} of Spark"
+        self._delta = dataset.plan_row_delta(list(form.changed), description=description, uuid=form.uuid)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> DeltaMessage:
         """Write one partition; on any failure its files are deleted before the error goes on to Spark."""

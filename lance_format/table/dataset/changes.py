@@ -123,7 +123,9 @@ class DatasetChanges(OpenTable):
         check_data_files(table.directory, fragments)
         return replace_where(self, predicate, fragments, uuid)
 
-    def plan_row_delta(self, columns: Sequence[str] | None = None, *, description: str = "") -> RowDelta:
+    def plan_row_delta(
+        self, columns: Sequence[str] | None = None, *, description: str = "", uuid: str | None = None
+    ) -> RowDelta:
         """Plan to delete, replace and insert single rows; see `lance_format.table.changes.rows.row_delta`.
 
         Parameters
@@ -132,6 +134,8 @@ class DatasetChanges(OpenTable):
             The columns whose values may change in rows that are replaced; all if not given.
         description : str
             Of what is deleted, for the transaction.
+        uuid : str, optional
+            Identifies the delta where several processes plan the same one. By default a new one.
 
         Returns
         -------
@@ -143,7 +147,7 @@ class DatasetChanges(OpenTable):
         InvalidInputError
             If the table has no such column.
         """
-        return plan_row_delta(self._table, columns, description)
+        return plan_row_delta(self._table, columns, description, uuid)
 
     def update(
         self,

@@ -20,7 +20,7 @@ import contextlib
 import dataclasses
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from lance_format.arguments import checked_methods
@@ -142,6 +142,10 @@ class ChangePlan(ABC, Generic[R, T]):
     def identity(self, results: Sequence[R]) -> str:  # noqa: ARG002
         """Return the uuid of the transaction that commits results."""
         return self.uuid
+
+    def properties(self, results: Sequence[R]) -> Mapping[str, str]:  # noqa: ARG002
+        """Return notes to keep with the transaction, which `transaction_properties` has."""
+        return {}
 
     def precondition(self, table: TableVersion, results: Sequence[R]) -> Precondition | None:  # noqa: ARG002
         """Return the check that runs before each attempt to create the new version; see `commit`."""
@@ -327,4 +331,6 @@ def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVe
     if operation is None:
         return None
     precondition = plan.precondition(draft.table, results)
-    return draft.commit(operation, uuid=plan.identity(results), precondition=precondition)
+    return draft.commit(
+        operation, uuid=plan.identity(results), precondition=precondition, properties=plan.properties(results)
+    )

@@ -112,9 +112,10 @@ class TableVersion:
         uuid: str | None = None,
         retry: RetryPolicy = DEFAULT_RETRY,
         precondition: Precondition | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> TableVersion:
         """Commit an operation that was planned on this version; see `lance_format.table.versions.commit.commit`."""
-        transaction = Transaction(self.manifest.version, operation)
+        transaction = Transaction(self.manifest.version, operation, transaction_properties=dict(properties or {}))
         if uuid is not None:
             transaction = dataclasses.replace(transaction, uuid=uuid)
         return dataclasses.replace(self, manifest=commit(self.directory, transaction, retry, precondition))
@@ -249,7 +250,12 @@ class Draft:
             self.discard()
 
     def commit(
-        self, operation: Operation, *, uuid: str | None = None, precondition: Precondition | None = None
+        self,
+        operation: Operation,
+        *,
+        uuid: str | None = None,
+        precondition: Precondition | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> TableVersion:
         """Commit an operation that refers to the files; see `TableVersion.commit`.
 
@@ -259,9 +265,11 @@ class Draft:
         uuid : str, optional
             The uuid of the transaction, by default that of the files.
         precondition : callable, optional
+        properties : mapping of str to str, optional
+            Notes to keep with the transaction.
         """
         self._identity = self.uuid if uuid is None else uuid
-        made = self.table.commit(operation, uuid=self._identity, precondition=precondition)
+        made = self.table.commit(operation, uuid=self._identity, precondition=precondition, properties=properties)
         self._has_landed = True
         return made
 

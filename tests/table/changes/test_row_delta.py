@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import random
 from pathlib import Path
@@ -20,6 +21,7 @@ from lance_format import (
     RetryableCommitConflictError,
     RowDelta,
     RowDeltaChanges,
+    VersionNotFoundError,
 )
 from tests.table.leftovers import leftovers
 
@@ -111,6 +113,31 @@ def test_results_of_another_delta_are_refused(dataset: LanceDataset) -> None:
     delta.commit(dataset, [own])
     assert left_over(dataset) == set()
     dataset.validate()
+
+
+def test_any_process_finds_what_another_one_committed(dataset: LanceDataset) -> None:
+    delta = dataset.plan_row_delta(uuid="0123-chosen")
+    assert delta.uuid == "0123-chosen"
+    other = lance_format.dataset(dataset.uri)
+    assert delta.find(other) is None
+    delta.commit(dataset, [changes(delta, dataset, 0, updated=[1, 2], deleted=[4], inserted=[70])])
+    lance_format.dataset(dataset.uri).delete("id = 50")
+    found = delta.find(other)
+    assert dict(found or {}) == {"num_inserted_rows": 1, "num_updated_rows": 2, "num_deleted_rows": 1}
+    assert other.version == dataset.version
+    theirs = lance.dataset(dataset.uri).read_transaction(dataset.version)
+    assert theirs.transaction_properties == {name: str(count) for name, count in dict(found or {}).items()}
+
+
+def test_a_version_that_was_cleaned_up_tells_no_counts(dataset: LanceDataset) -> None:
+    delta = dataset.plan_row_delta()
+    delta.commit(dataset, [changes(delta, dataset, 0, deleted=[4])])
+    first = lance_format.dataset(dataset.uri, delta.read_version)
+    latest = lance_format.dataset(dataset.uri)
+    latest.delete("id = 50")
+    latest.cleanup_old_versions(versions=[dataset.version], older_than=datetime.timedelta(0))
+    with pytest.raises(VersionNotFoundError, match=r"the rows of .* were changed"):
+        delta.find(first)
 
 
 def test_a_second_commit_changes_nothing(dataset: LanceDataset) -> None:

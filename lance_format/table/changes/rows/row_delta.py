@@ -17,11 +17,12 @@ the ids that they keep.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Sequence
+import dataclasses
+import uuid as uuids
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, RepeatedRowError, VersionNotFoundError
 from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
@@ -87,7 +88,9 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         Raises
         ------
         InvalidInputError
-            If a result is missing, of another plan, or changed a row that another one did too.
+            If a result is missing, or of another plan.
+        RepeatedRowError
+            If a row was changed by several.
         """
         given = sorted(self.own(results), key=lambda result: result.number)
         numbers = [result.number for result in given]
@@ -96,11 +99,47 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         removed, _ = unite([RowDeltaChanges(0, self.uuid), *given])
         twice = sum(len(result.removed) for result in given) - len(removed)
         if twice:
-            raise InvalidInputError(
+            raise RepeatedRowError(
                 f"{twice} {'row was' if twice == 1 else 'rows were'} changed by more than one task, so that it is not"
                 " clear what becomes of them; nothing was changed: change each row once"
             )
         return given
+
+    def properties(self, results: Sequence[RowDeltaChanges]) -> Mapping[str, str]:
+        """Return the numbers of rows, by the names of `RowDeltaResult`."""
+        counts = self.outcome(results)
+        return {name: str(getattr(counts, name)) for name in _COUNTS}
+
+    def find(self, dataset: OpenTable) -> RowDeltaResult | None:
+        """Return the outcome of this delta if it was committed, by any process, and move the dataset to its version.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+
+        Returns
+        -------
+        RowDeltaResult or None
+            None if no version has it. A delta that changes nothing makes no version.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If it was committed, but a cleanup has removed its version.
+        """
+        table = check_out(dataset._table, self.read_version)
+        history = table.history()
+        landed = history.find_transaction(self.uuid, self.read_version)
+        if landed is None:
+            return None
+        transaction = history.load_transaction(landed.version)
+        if transaction.uuid != self.uuid:
+            raise VersionNotFoundError(
+                f"the rows of {table.root} were changed, but a cleanup has removed the version that tells how many"
+            )
+        dataset._table = dataclasses.replace(table, manifest=landed)
+        return RowDeltaResult(*(int(transaction.transaction_properties[name]) for name in _COUNTS))
 
     def operation(self, draft: Draft, results: Sequence[RowDeltaChanges]) -> Delete | Update | None:
         """Write deletion files for the rows that are removed."""
@@ -122,7 +161,12 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         return RowDeltaResult(num_written - num_updated, num_updated, num_removed - num_updated)
 
 
-def plan_row_delta(table: TableVersion, columns: Sequence[str] | None = None, description: str = "") -> RowDelta:
+_COUNTS = tuple(field.name for field in dataclasses.fields(RowDeltaResult))
+
+
+def plan_row_delta(
+    table: TableVersion, columns: Sequence[str] | None = None, description: str = "", uuid: str | None = None
+) -> RowDelta:
     """Plan a change of single rows.
 
     Parameters
@@ -132,6 +176,8 @@ def plan_row_delta(table: TableVersion, columns: Sequence[str] | None = None, de
         The columns whose values may change in rows that are replaced; all if not given.
     description : str
         Of what is deleted, for the transaction.
+    uuid : str, optional
+        Identifies the delta where several processes plan the same one. By default a new one.
 
     Raises
     ------
@@ -144,4 +190,4 @@ def plan_row_delta(table: TableVersion, columns: Sequence[str] | None = None, de
     if unknown:
         raise InvalidInputError(f"there is no column {unknown[0]!r} in {table.root}, whose values are to change")
     table.manifest.file_version.require_changeable()
-    return RowDelta(table.manifest.version, str(uuid.uuid4()), chosen, description)
+    return RowDelta(table.manifest.version, uuid or str(uuids.uuid4()), chosen, description)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyroaring
 from google.protobuf.message import DecodeError
 
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, RepeatedRowError
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
@@ -117,7 +117,9 @@ class RowDeltaWriter:
         Raises
         ------
         InvalidInputError
-            If there is no such row, or it was changed before.
+            If there is no such row.
+        RepeatedRowError
+            If it was changed before.
         """
         for fragment_id, _, offsets in self._by_fragment(addresses):
             self._remove(fragment_id, offsets)
@@ -135,7 +137,9 @@ class RowDeltaWriter:
         Raises
         ------
         InvalidInputError
-            If there is no such row, or it was changed before.
+            If there is no such row.
+        RepeatedRowError
+            If it was changed before.
         SchemaMismatchError
             If the values do not fit the table.
         """
@@ -224,7 +228,7 @@ class RowDeltaWriter:
         if rows.intersect(deleted):
             raise InvalidInputError(f"row {(rows & deleted)[0]} of {where} is deleted already")
         if self._removed.add_offsets(fragment_id, rows) != offsets.size:
-            raise InvalidInputError(
+            raise RepeatedRowError(
                 f"a row of {where} is changed twice, so that it is not clear what becomes of it; change each row once"
             )
         return scan
