@@ -176,7 +176,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
     Facts facts = Facts.demanded(options);
     Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
     properties.put(TableCatalog.PROP_PROVIDER, Python.NAME);
-    properties.put(TableCatalog.PROP_LOCATION, options.get("path"));
+    properties.put(TableCatalog.PROP_LOCATION, facts.uri()); // of a branch its own
     return Evolution.table(shown(table), facts.schema(), options, facts, properties);
   }
 

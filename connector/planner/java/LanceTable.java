@@ -2,6 +2,7 @@ package lance;
 
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -32,6 +34,9 @@ import org.apache.spark.sql.util.SchemaUtils$;
 /** A table as Spark plans reads and writes of it. What runs in tasks is Spark's own wrapper of Python. */
 class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsDeleteV2,
     SupportsRowLevelOperations {
+  private static final List PARTIAL = Arrays.asList(new String[] {"version", "tag", "timestamp", "versionAsOf",
+      "timestampAsOf", "columns", "filter", "metadata_columns"});
+
   private final StructType schema;
   final Map options;
   private final boolean written;
@@ -63,6 +68,17 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   /** The same table, in another version that has the same columns. */
   LanceTable renewed(Facts facts) { return new LanceTable(schema, options, facts, written); }
+
+  /** Where a table of the session catalog is, unless its options show only a part of what is there. */
+  public Map properties() {
+    Map all = new HashMap();
+    if (!isCatalogs) return all;
+    all.put(TableCatalog.PROP_PROVIDER, Python.NAME);
+    Map given = all();
+    for (int i = 0; i < PARTIAL.size(); i++) if (given.containsKey(PARTIAL.get(i))) return all;
+    all.put(TableCatalog.PROP_LOCATION, loaded().uri());
+    return all;
+  }
 
   /** Those of Spark's PythonTable, except streams. */
   public Set capabilities() {
