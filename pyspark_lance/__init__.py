@@ -28,14 +28,16 @@ reads and writes raise the reason.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_lance.imports import check_not_hidden, unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DefaultSource", "register"]
+    from connector.table_api.lance_table import LanceTable
+
+__all__ = ["DefaultSource", "LanceTable", "register"]
 
 try:
     check_not_hidden()
@@ -74,3 +76,18 @@ def register(spark: SparkSession) -> None:
     if _problem is not None:
         raise _problem
     _register(spark, DefaultSource)
+
+
+def __getattr__(name: str) -> Any:
+    """Import `LanceTable` on first use: workers, which import this package too, do without."""
+    if name != "LanceTable":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _problem is not None:
+        raise _problem
+    from connector.table_api.lance_table import LanceTable
+
+    return LanceTable
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from connector.options.options import LanceOptions
@@ -37,6 +38,30 @@ def check_options(options: LanceOptions, command: str) -> None:
             )
 
 
+def check_addresses(stored: pa.Schema, command: str, path: str) -> None:
+    """Refuse a table whose rows cannot be found by their addresses.
+
+    Parameters
+    ----------
+    stored : pyarrow.Schema
+        Of the table.
+    command : str
+    path : str
+        Of the table, for the message.
+
+    Raises
+    ------
+    NotSupportedError
+        If it has its own column of the name that addresses have.
+    """
+    own = [name for name in stored.names if name.lower() == _ADDRESS]
+    if own:
+        raise NotSupportedError(
+            f"{command} finds rows by {_ADDRESS}, but the table {path} has its own column {own[0]!r}; nothing was"
+            " changed: rename the column"
+        )
+
+
 def check_change(options: LanceOptions, command: str, schema: StructType, snapshot: tuple[str, int]) -> None:
     """Refuse a change of rows that tasks could not carry out.
 
@@ -58,12 +83,7 @@ def check_change(options: LanceOptions, command: str, schema: StructType, snapsh
     """
     check_options(options, command)
     stored = open_at(options, *snapshot).read_schema("all_binary")
-    own = [name for name in stored.names if name.lower() == _ADDRESS]
-    if own:
-        raise NotSupportedError(
-            f"{command} finds rows by {_ADDRESS}, but the table {options.path} has its own column {own[0]!r}; nothing"
-            " was changed: rename the column"
-        )
+    check_addresses(stored, command, options.path)
     if command == "DELETE":
         return
     if options.blob_handling != "all_binary":

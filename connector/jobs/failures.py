@@ -19,6 +19,23 @@ class JobFailedError(LanceError, RuntimeError):
     """A Spark job that failed for another reason than an error of the library. The table is unchanged."""
 
 
+def find_library_error(error: Exception) -> LanceError | None:
+    """Return the error of the library that an error of Spark reports, or None.
+
+    Parameters
+    ----------
+    error : Exception
+        The error that Spark raised.
+    """
+    known = _OF_LIBRARY.findall(str(error))
+    if known:
+        name, message = known[-1]
+        made = getattr(lance_format, name, None)
+        if isinstance(made, type) and issubclass(made, LanceError):
+            return made(message.strip())
+    return None
+
+
 def explain(error: Exception, description: str) -> LanceError:
     """Return the error of the library that made a job fail, or a `JobFailedError`.
 
@@ -29,13 +46,10 @@ def explain(error: Exception, description: str) -> LanceError:
     description : str
         The description of the job.
     """
+    found = find_library_error(error)
+    if found is not None:
+        return found
     text = str(error)
-    known = _OF_LIBRARY.findall(text)
-    if known:
-        name, message = known[-1]
-        made = getattr(lance_format, name, None)
-        if isinstance(made, type) and issubclass(made, LanceError):
-            return made(message.strip())
     reasons = _OF_PYTHON.findall(text)
     reason = reasons[-1] if reasons else text.strip().partition("\n")[0]
     return JobFailedError(f"the job {description!r} failed, and nothing was changed: {reason.strip()}")

@@ -1,0 +1,233 @@
+"""Rows that a change writes: for each column of a table a value, as an assignment or the old row has it.
+
+Assignments are given as Delta takes them: by the names of columns, or of fields of structs (`p.a`), as SQL or as
+columns of Spark. The fields of a struct that are not assigned to stay, and a null struct becomes one of nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from connector.table_api.column_names import find_name, parse_name
+from connector.table_api.store_assignment import fit, limit_length
+from lance_format import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Value: TypeAlias = "str | Column"
+"""An expression, as SQL or as a column of Spark."""
+Values: TypeAlias = "Mapping[str, Value]"
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """Values by columns and fields of a table.
+
+    Parameters
+    ----------
+    values : dict
+        By the path of a column or field, in the table's own names.
+    kept : frozenset of str
+        The columns that are assigned to themselves.
+    """
+
+    values: dict[tuple[str, ...], Column]
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def changed(self) -> set[str]:
+        """The columns whose values may change."""
+        return {path[0] for path in self.values} - self.kept
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table, to which values are assigned.
+
+    Parameters
+    ----------
+    fields : StructType
+    alias : str, optional
+        A qualifier that names of columns may have.
+    case_sensitive, is_ansi : bool
+        Settings of the session; see `connector.table_api.store_assignment`.
+    """
+
+    fields: StructType
+    alias: str | None = None
+    case_sensitive: bool = False
+    is_ansi: bool = True
+
+    def parse(self, given: Values, what: str) -> Assignments:
+        """Find the columns that values are given for.
+
+        Parameters
+        ----------
+        given : mapping
+        what : str
+            The argument, for messages.
+
+        Raises
+        ------
+        InvalidInputError
+            If nothing is assigned to, a name is not one of the table, or a column is assigned to twice.
+        """
+        if not isinstance(given, Mapping) or not given:
+            raise InvalidInputError(f"{what} needs a mapping from columns to values, not {given!r}")
+        values: dict[tuple[str, ...], Column] = {}
+        kept = set()
+        for name, value in given.items():
+            path = self.find(name)
+            for other in values:
+                shorter = min(len(other), len(path))
+                if other[:shorter] == path[:shorter]:
+                    raise InvalidInputError(f"{what} assigns to {'.'.join(other[:shorter])!r} twice: do it once")
+            values[path] = to_column(value, f"the value of {name!r} in {what}")
+            if isinstance(value, str) and len(path) == 1 and self._is_itself(value, path):
+                kept.add(path[0])
+        return Assignments(values, frozenset(kept))
+
+    def find(self, name: str) -> tuple[str, ...]:
+        """Return the path of a column, or of a field of a struct, in the names of the table.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is none.
+        """
+        if not isinstance(name, str):
+            raise InvalidInputError(f"columns are named by strings, not by {name!r}")
+        parts = parse_name(name)
+        path = self._find(parts)
+        if path is None and self.alias is not None and len(parts) > 1 and self._same(parts[0], self.alias):
+            path = self._find(parts[1:])
+        if path is None:
+            raise InvalidInputError(
+                f"there is no column {name!r} in the table, which has {', '.join(map(repr, self.fields.names))}"
+            )
+        return path
+
+    def fit(self, frame: DataFrame, given: Sequence[Assignments]) -> list[Assignments]:
+        """Return assignments with values as the columns take them.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            What the values are expressions over.
+        given : sequence of Assignments
+
+        Raises
+        ------
+        SchemaMismatchError
+            If a value is of a type that its column does not take.
+        """
+        flat = [(path, value) for assignments in given for path, value in assignments.values.items()]
+        if not flat:
+            return list(given)
+        found = frame.select([value.alias(f"_{number}") for number, (_, value) in enumerate(flat)]).schema
+        fitted = iter(self._fit(value, found[number].dataType, path) for number, (path, value) in enumerate(flat))
+        return [
+            Assignments({path: next(fitted) for path in assignments.values}, assignments.kept) for assignments in given
+        ]
+
+    def row(self, assignments: Assignments, old: Callable[[str], Column]) -> list[Column]:
+        """Return the values of all columns, in order, under their names.
+
+        Parameters
+        ----------
+        assignments : Assignments
+            Of `fit`.
+        old : callable
+            Returns the value of a column that is not assigned to, or of which fields are not.
+        """
+        return [_assigned(field, (), assignments.values, partial(old, field.name)) for field in self.fields]
+
+    def null(self, name: str) -> Column:
+        """Return the null of a column."""
+        from pyspark.sql import functions as f
+
+        return f.lit(None).cast(self.fields[name].dataType)
+
+    def _fit(self, value: Column, found: DataType, path: tuple[str, ...]) -> Column:
+        wanted = self.fields[path[0]]
+        for part in path[1:]:
+            wanted = wanted.dataType[part]  # type: ignore[index]
+        name = ".".join(path)
+        fitted = fit(value, found, wanted.dataType, name, is_ansi=self.is_ansi, case_sensitive=self.case_sensitive)
+        return limit_length(fitted, wanted.metadata, name)
+
+    def _find(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        level: DataType = self.fields
+        path = []
+        for part in parts:
+            if not isinstance(level, StructType):
+                return None
+            name = find_name(part, level.names, case_sensitive=self.case_sensitive)
+            if name is None:
+                return None
+            path.append(name)
+            level = level[name].dataType
+        return tuple(path)
+
+    def _is_itself(self, value: str, path: tuple[str, ...]) -> bool:
+        """Tell whether SQL is merely the name of a column; with an alias only its qualified name cannot mean others."""
+        try:
+            parts = parse_name(value)
+        except InvalidInputError:
+            return False
+        if self.alias is not None and len(parts) == 2 and parts[0] == self.alias:
+            return self._find(parts[1:]) == path
+        return False
+
+    def _same(self, one: str, other: str) -> bool:
+        return one == other if self.case_sensitive else one.lower() == other.lower()
+
+
+def to_column(value: object, what: str) -> Column:
+    """Return an expression as a column of Spark.
+
+    Parameters
+    ----------
+    value : str or Column
+        SQL, or a column.
+    what : str
+        The argument, for the message.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither.
+    """
+    from pyspark.sql import functions as f
+
+    if isinstance(value, str):
+        return f.expr(value)
+    if not hasattr(value, "isNotNull"):
+        raise InvalidInputError(f"{what} has to be SQL in a string, or a column of Spark, not {value!r}; see lit()")
+    return value  # type: ignore[return-value]
+
+
+def _assigned(
+    field: StructField, above: tuple[str, ...], values: Mapping[tuple[str, ...], Column], old: Callable[[], Column]
+) -> Column:
+    path = (*above, field.name)
+    if path in values:
+        return values[path].alias(field.name)
+    if not any(other[: len(path)] == path for other in values):
+        return old().alias(field.name)
+    from pyspark.sql import functions as f
+
+    struct = cast(StructType, field.dataType)
+    return f.struct(*(_assigned(part, path, values, partial(_part, old, part.name)) for part in struct)).alias(
+        field.name
+    )
+
+
+def _part(old: Callable[[], Column], name: str) -> Column:
+    return old().getField(name)

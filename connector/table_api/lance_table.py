@@ -1,0 +1,196 @@
+"""`LanceTable`: a table by its path or name, with the verbs of Delta's `DeltaTable`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from connector.table_api.assigned_rows import Value, Values
+from connector.table_api.creation import LanceTableBuilder, Mode
+from connector.table_api.locating import locate
+from connector.table_api.merge_builder import LanceMergeBuilder
+from connector.table_api.row_changes import RowChangeResult
+from connector.table_api.target import Target
+from connector.table_api.updating import delete_rows, update_rows
+from connector.table_api.versions import TableVersions
+from lance_format import DatasetNotFoundError, InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class LanceTable(TableVersions):
+    """A Lance table, which Spark changes and maintains.
+
+    The methods run in any session, with or without the planner, and through Spark Connect. This process opens the table
+    too, so it has to reach its storage. `forPath`, `forName` and the builders of `create` make a `LanceTable`.
+
+    >>> from pyspark_lance import LanceTable
+    >>> birds = LanceTable.forPath(spark, "/data/birds.lance")  # doctest: +SKIP
+    >>> birds.update("weight IS NULL", set={"weight": "1.5"})  # doctest: +SKIP
+    RowChangeResult(version=2, num_updated_rows=3, num_inserted_rows=0, num_deleted_rows=0)
+    """
+
+    @classmethod
+    def forPath(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> LanceTable:
+        """Return the table in a directory.
+
+        Parameters
+        ----------
+        spark : SparkSession
+        path : str
+        options : mapping of str to str, optional
+            Options of reads and writes, as `branch`.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError
+            If there is no such table, or no branch or version that the options name.
+        InvalidInputError
+            If an option is unknown or invalid.
+        """
+        given = {name: str(value) for name, value in (options or {}).items()}
+        if any(name.lower() == "path" for name in given):
+            raise InvalidInputError("the path of the table is an argument of forPath, and no option: leave it out")
+        target = Target(spark, str(path), given)
+        target.open()
+        return cls(target)
+
+    @classmethod
+    def forName(cls, spark: SparkSession, tableOrViewName: str) -> LanceTable:
+        """Return the table of a name: of a catalog, or `` lance.`/path` ``.
+
+        Catalogs of Lance tables, and Lance tables of the session catalog, take the planner in the process that plans
+        the queries. Names of paths work everywhere. `t.branch_b` is the branch `b` of a table `t` of a catalog.
+
+        Parameters
+        ----------
+        spark : SparkSession
+        tableOrViewName : str
+
+        Raises
+        ------
+        DatasetNotFoundError
+            If Spark does not find a table of the name.
+        InvalidInputError
+            If it is not a Lance table, or a view or options show only a part of it.
+        """
+        return cls.forPath(spark, locate(spark, tableOrViewName))
+
+    @classmethod
+    def isLanceTable(cls, spark: SparkSession, identifier: str) -> bool:
+        """Return whether there is a Lance table in a directory.
+
+        Parameters
+        ----------
+        spark : SparkSession
+        identifier : str
+            The path of the directory.
+        """
+        try:
+            Target(spark, identifier, {}).open()
+        except DatasetNotFoundError:
+            return False
+        return True
+
+    @classmethod
+    def create(cls, spark: SparkSession) -> LanceTableBuilder[LanceTable]:
+        """Return a builder that creates a table; it fails if there is one already."""
+        return LanceTableBuilder(spark, Mode.CREATE, cls.forPath)
+
+    @classmethod
+    def createIfNotExists(cls, spark: SparkSession) -> LanceTableBuilder[LanceTable]:
+        """Return a builder that creates a table unless there is one already."""
+        return LanceTableBuilder(spark, Mode.CREATE_IF_NOT_EXISTS, cls.forPath)
+
+    @classmethod
+    def replace(cls, spark: SparkSession) -> LanceTableBuilder[LanceTable]:
+        """Return a builder that replaces a table, whose former versions stay; it fails if there is none."""
+        return LanceTableBuilder(spark, Mode.REPLACE, cls.forPath)
+
+    @classmethod
+    def createOrReplace(cls, spark: SparkSession) -> LanceTableBuilder[LanceTable]:
+        """Return a builder that replaces a table, or creates it if there is none."""
+        return LanceTableBuilder(spark, Mode.CREATE_OR_REPLACE, cls.forPath)
+
+    def __repr__(self) -> str:
+        return f"LanceTable({self._target.path!r})"
+
+    def toDF(self) -> DataFrame:
+        """Return the rows of the table, with its alias if it has one."""
+        return self._target.read()
+
+    def alias(self, aliasName: str) -> LanceTable:
+        """Return the same table, whose columns are qualified by an alias in conditions and values.
+
+        Parameters
+        ----------
+        aliasName : str
+        """
+        return type(self)(dataclasses.replace(self._target, alias=aliasName))
+
+    def delete(self, condition: Value | None = None) -> RowChangeResult:
+        """Delete the rows for which a condition is true.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            SQL, or a column of Spark. Without it all rows are deleted.
+
+        Returns
+        -------
+        RowChangeResult
+
+        Raises
+        ------
+        NotSupportedError
+            If the table, as its options show it, cannot be changed.
+        RetryableCommitConflictError
+            If other writers kept changing the same rows.
+        """
+        return delete_rows(self._target, condition)
+
+    def update(self, condition: Value | None = None, set: Values | None = None) -> RowChangeResult:
+        """Assign values to columns of the rows for which a condition is true.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            Without it all rows are updated.
+        set : mapping of str to (str or Column)
+            Values over the old row, by columns or fields of structs (`p.a`).
+
+        Returns
+        -------
+        RowChangeResult
+
+        Raises
+        ------
+        InvalidInputError
+            If a column is not there, or is assigned to twice.
+        SchemaMismatchError
+            If a value is of a type that its column does not take, or null where the column allows none.
+        NotSupportedError, RetryableCommitConflictError
+            See `delete`.
+        """
+        if set is None:
+            raise InvalidInputError("update needs the argument 'set': values by columns")
+        return update_rows(self._target, condition, set)
+
+    def merge(self, source: DataFrame, condition: Value) -> LanceMergeBuilder:
+        """Return a builder of a merge: rows of a source update, delete and insert rows of the table.
+
+        Parameters
+        ----------
+        source : DataFrame
+            It may read the table itself. It is read again if the merge starts again after a conflict.
+        condition : str or Column
+            Says which rows match. Where it is null they do not.
+
+        Returns
+        -------
+        LanceMergeBuilder
+            It takes the clauses, then `execute`.
+        """
+        return LanceMergeBuilder(self._target, source, condition)

@@ -1,0 +1,75 @@
+"""The location of a table by its name, as Spark's `DESCRIBE TABLE EXTENDED` tells it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from connector.table_api.column_names import parse_name, quoted
+from lance_format import DatasetNotFoundError, InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LANCE = "lance"
+_DETAILS = "# Detailed Table Information"
+
+
+def locate(spark: SparkSession, name: str) -> str:
+    """Return the directory of a table.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    name : str
+        As in SQL. `` lance.`/path` `` is the path, without a question to Spark.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If Spark does not find a table of the name.
+    InvalidInputError
+        If it is not a Lance table, or Spark does not know where it is.
+    """
+    parts = parse_table_name(name)
+    if len(parts) == 2 and parts[0].lower() == _LANCE and "/" in parts[1]:
+        return parts[1]
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(*parts)}").collect()
+    except AnalysisException as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DatasetNotFoundError(
+            f"Spark does not find the table {name}: {reason} A catalog of Lance tables takes the planner, which a"
+            " session has if its process imports pyspark_lance; LanceTable.forPath works without it"
+        ) from error
+    names = [row[0] for row in rows]
+    details = {row[0]: row[1] for row in rows[names.index(_DETAILS) :]} if _DETAILS in names else {}
+    if details.get("Provider", "").lower() != _LANCE:
+        kind = details.get("Provider") or details.get("Type") or "no table with a place of its own"
+        raise InvalidInputError(f"{name} is not a Lance table, but {kind}: LanceTable is for Lance tables")
+    if "Location" not in details:
+        raise InvalidInputError(
+            f"{name} is declared with options that show a part of a table: use LanceTable.forPath with its path"
+        )
+    return _path(details["Location"])
+
+
+def parse_table_name(name: str) -> tuple[str, ...]:
+    """Return the parts of the name of a table.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not a name.
+    """
+    try:
+        return parse_name(name)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{name!r} is not the name of a table") from error
+
+
+def _path(location: str) -> str:
+    """Return the path of a location, which Spark may spell as a URI."""
+    return unquote(urlsplit(location).path) if location.startswith("file:") else location

@@ -1,0 +1,186 @@
+"""`LanceTable.merge`: a builder that takes the clauses, and runs the merge."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connector.table_api.assigned_rows import Value, Values
+from connector.table_api.column_names import find_name
+from connector.table_api.merge_clauses import Action, Clause, Rows, check_clauses
+from connector.table_api.merge_plan import MergePlan
+from connector.table_api.row_changes import Delta, RowChangeResult, change_rows
+from connector.table_api.target import ADDRESS, Snapshot, Target
+from connector.table_api.updating import table_columns
+from connector.types.schemas import to_stored_schema
+from lance_format import InvalidInputError, RepeatedRowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+
+
+@dataclass(frozen=True)
+class LanceMergeBuilder:
+    """A merge that is being put together. `LanceTable.merge` makes it.
+
+    Each method returns another builder. Clauses of one kind (`whenMatched…`, `whenNotMatched…`,
+    `whenNotMatchedBySource…`) apply in the order in which they are added: for each row the first one whose condition is
+    true. A row for which there is none stays as it is, or is not inserted.
+
+    Conditions and values are SQL in strings, or columns of Spark. Clauses for matched rows see the columns of both
+    sides; give these aliases where names repeat. `whenNotMatched…` sees the columns of the source only, and
+    `whenNotMatchedBySource…` those of the table.
+
+    >>> table.alias("t").merge(arrivals.alias("s"), "t.id = s.id") \\
+    ...     .whenMatchedDelete("s.left") \\
+    ...     .whenMatchedUpdate(set={"name": "s.name"}) \\
+    ...     .whenNotMatchedInsertAll() \\
+    ...     .execute()  # doctest: +SKIP
+    RowChangeResult(version=4, num_updated_rows=7, num_inserted_rows=2, num_deleted_rows=1)
+    """
+
+    _target: Target
+    _source: DataFrame
+    _condition: Value
+    _clauses: tuple[Clause, ...] = ()
+    _evolves: bool = False
+
+    def whenMatchedUpdate(self, condition: Value | None = None, set: Values | None = None) -> LanceMergeBuilder:
+        """Update target rows that a source row matches.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            Further condition on the rows.
+        set : mapping of str to (str or Column)
+            Values by columns of the table, or fields of structs (`p.a`). The other columns stay.
+        """
+        return self._add(Rows.MATCHED, Action.UPDATE, condition, _given(set, "set", "whenMatchedUpdate"))
+
+    def whenMatchedUpdateAll(self, condition: Value | None = None) -> LanceMergeBuilder:
+        """Update all columns of target rows that a source row matches, to its columns of the same names."""
+        return self._add(Rows.MATCHED, Action.UPDATE, condition)
+
+    def whenMatchedDelete(self, condition: Value | None = None) -> LanceMergeBuilder:
+        """Delete target rows that a source row matches."""
+        return self._add(Rows.MATCHED, Action.DELETE, condition)
+
+    def whenNotMatchedInsert(self, condition: Value | None = None, values: Values | None = None) -> LanceMergeBuilder:
+        """Insert source rows that match no target row.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            Further condition on the rows.
+        values : mapping of str to (str or Column)
+            Values by columns of the table. The other columns become null.
+        """
+        return self._add(Rows.NOT_MATCHED, Action.INSERT, condition, _given(values, "values", "whenNotMatchedInsert"))
+
+    def whenNotMatchedInsertAll(self, condition: Value | None = None) -> LanceMergeBuilder:
+        """Insert source rows that match no target row, with their columns of the same names."""
+        return self._add(Rows.NOT_MATCHED, Action.INSERT, condition)
+
+    def whenNotMatchedBySourceUpdate(
+        self, condition: Value | None = None, set: Values | None = None
+    ) -> LanceMergeBuilder:
+        """Update target rows that no source row matches; see `whenMatchedUpdate`."""
+        given = _given(set, "set", "whenNotMatchedBySourceUpdate")
+        return self._add(Rows.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, given)
+
+    def whenNotMatchedBySourceDelete(self, condition: Value | None = None) -> LanceMergeBuilder:
+        """Delete target rows that no source row matches."""
+        return self._add(Rows.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
+
+    def withSchemaEvolution(self) -> LanceMergeBuilder:
+        """Add columns that only the source has to the table, if a clause is about all columns.
+
+        They are added before the merge, as a version, in which they are null. Clauses about all columns may then lack
+        columns of the table: an update leaves them, and an insert makes them null.
+        """
+        return dataclasses.replace(self, _evolves=True)
+
+    def execute(self) -> RowChangeResult:
+        """Run the merge, and commit it as one version.
+
+        Returns
+        -------
+        RowChangeResult
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no clause, a clause names columns that are not there, or several source rows change one target
+            row.
+        SchemaMismatchError
+            If a value is of a type that its column does not take, or null where the column allows none.
+        NotSupportedError
+            If the table, as its options show it, cannot be changed.
+        RetryableCommitConflictError
+            If other writers kept changing the same rows.
+        """
+        check_clauses(self._clauses)
+        if self._evolves:
+            self._evolve()
+        try:
+            return change_rows(self._target, "MERGE", lambda snapshot: self._plan(snapshot))
+        except RepeatedRowError as error:
+            raise InvalidInputError(
+                f"several rows of the source match one row of the table {self._target.path} and change it, so that it"
+                " is not clear what becomes of it; nothing was changed: leave one of them, as by dropDuplicates, or"
+                " make the condition stricter"
+            ) from error
+
+    def _plan(self, snapshot: Snapshot) -> Delta:
+        plan = MergePlan(
+            snapshot,
+            table_columns(snapshot),
+            self._source,
+            self._condition,
+            self._clauses,
+            is_partial=self._evolves,
+        )
+        return plan.compute()
+
+    def _evolve(self) -> None:
+        """Add the columns that the table lacks, once Spark has found the merge to be right on a table that has them."""
+        from pyspark.sql import functions as f
+
+        snapshot = self._target.snapshot("MERGE")
+        new = self._new_fields(snapshot)
+        if not new:
+            return
+        # Adding columns is a version that stays even if the merge is refused afterwards.
+        evolved = [f.lit(None).cast(field.dataType).alias(field.name) for field in new]
+        known = [snapshot.column(name) for name in snapshot.columns.names]
+        columns = type(snapshot.columns)([*snapshot.columns, *new])
+        rows = snapshot.rows.select(*known, *evolved, ADDRESS)
+        alias = self._target.alias
+        trial = dataclasses.replace(snapshot, rows=rows if alias is None else rows.alias(alias), columns=columns)
+        _ = self._plan(trial).rows.schema
+        snapshot.dataset.add_columns(to_stored_schema(type(columns)(new)))
+
+    def _new_fields(self, snapshot: Snapshot) -> list[StructField]:
+        if not any(clause.is_star for clause in self._clauses):
+            return []
+        case_sensitive = self._target.is_case_sensitive
+        known = snapshot.columns.names
+        return [
+            field
+            for field in self._source.schema
+            if find_name(field.name, known, case_sensitive=case_sensitive) is None
+        ]
+
+    def _add(
+        self, rows: Rows, action: Action, condition: Value | None, values: Values | None = None
+    ) -> LanceMergeBuilder:
+        clause = Clause(rows, action, condition, values)
+        return dataclasses.replace(self, _clauses=(*self._clauses, clause))
+
+
+def _given(values: Values | None, argument: str, method: str) -> Values:
+    if values is None:
+        raise InvalidInputError(f"{method} needs the argument {argument!r}: values by columns; {method}All takes all")
+    return values

@@ -1,0 +1,122 @@
+"""Changes of rows as Spark writes: a frame of (operation, columns, address) goes to the writer of deltas.
+
+The uuid of the delta is chosen here, so that the version that the write made can be found. If another writer has
+changed the same rows, the change is computed again on the latest version, with its source read again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
+from connector.jobs.failures import find_library_error
+from connector.jobs.labels import labelled
+from connector.protocol import DELTA, SNAPSHOT
+from connector.table_api.target import ADDRESS, Snapshot, Target
+from lance_format import RetryableCommitConflictError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+OPERATION = "__lance_operation"
+DELETE, UPDATE, INSERT = DELETED, REPLACED, NEW[0]
+MAX_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RowChangeResult:
+    """Outcome of a change of rows.
+
+    Parameters
+    ----------
+    version : int
+        The version that the change made, or the one that it read if it changed no row.
+    num_updated_rows, num_inserted_rows, num_deleted_rows : int
+    """
+
+    version: int
+    num_updated_rows: int = 0
+    num_inserted_rows: int = 0
+    num_deleted_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Rows of a delta.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        `OPERATION`, the columns of the table unless all rows are deleted, and `ADDRESS`.
+    changed : tuple of str
+        The columns whose values may change in rows that are replaced.
+    """
+
+    rows: DataFrame
+    changed: tuple[str, ...] = ()
+
+
+def operation(kind: int) -> Column:
+    """Return the first column of rows of a delta."""
+    from pyspark.sql import functions as f
+
+    return f.lit(kind).alias(OPERATION)
+
+
+def change_rows(
+    target: Target, command: str, plan: Callable[[Snapshot], Delta], condition: str | None = None
+) -> RowChangeResult:
+    """Change rows of a table in one version.
+
+    Parameters
+    ----------
+    target : Target
+    command : {"DELETE", "UPDATE", "MERGE"}
+    plan : callable
+        Computes the change on a snapshot of the table; again on another one after a conflict.
+    condition : str, optional
+        SQL that names all columns that the change reads; see `Target.snapshot`.
+
+    Raises
+    ------
+    RetryableCommitConflictError
+        If other writers kept changing the same rows, `MAX_ATTEMPTS` times.
+    LanceError
+        If the change is refused or fails. No file and no version is left, unless it is unclear whether the commit
+        landed.
+    """
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            return _attempt(target, command, plan, condition)
+        except RetryableCommitConflictError:
+            continue
+    return _attempt(target, command, plan, condition)
+
+
+def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], condition: str | None) -> RowChangeResult:
+    snapshot = target.snapshot(command, condition)
+    dataset, delta = snapshot.dataset, plan(snapshot)
+    planned = dataset.plan_row_delta(list(delta.changed), description=f"{command} of Spark")
+    names = tuple(name for name in delta.rows.columns if name not in (OPERATION, ADDRESS))
+    row = tuple(range(1, len(names) + 1))
+    form = DeltaForm(command, row, len(names) + 1, names, planned.columns, planned.uuid)
+    writer = delta.rows.write.format("lance").mode("append").options(**target.storage).option(DELTA, form.to_json())
+    try:
+        with labelled(target.spark, f"{command} {target.path}", f"lance-{planned.uuid}"):
+            writer.option(SNAPSHOT, json.dumps([dataset.uri, dataset.version])).save(dataset.uri)
+    except Exception as error:
+        found = find_library_error(error)
+        if found is None:
+            raise
+        raise found from error
+    counts = planned.find(dataset)
+    return RowChangeResult(dataset.version, **{} if counts is None else _counts(counts))
+
+
+def _counts(counts: object) -> dict[str, int]:
+    names = (field.name for field in dataclasses.fields(RowChangeResult))
+    return {name: getattr(counts, name) for name in names if name != "version"}

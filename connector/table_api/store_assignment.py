@@ -1,0 +1,176 @@
+"""Values as a column takes them, by Spark's rule for writes (`spark.sql.storeAssignmentPolicy=ANSI`).
+
+A number goes into any column of numbers, a date or a timestamp into any column of these, and every value without parts
+into a column of strings. Text does not become a number. A value that the column cannot hold is an error, also where
+`spark.sql.ansi.enabled` is false, and never another value. Fields of structs are matched by name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    MapType,
+    NullType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    TimeType,
+    UserDefinedType,
+)
+
+from connector.table_api.column_names import find_name
+from lance_format import SchemaMismatchError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_DATES = (DateType, TimestampType, TimestampNTZType)
+_FAMILIES: tuple[tuple[type[DataType], ...], ...] = ((NumericType,), _DATES, (TimeType,), (DayTimeIntervalType,))
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def fit(value: Column, found: DataType, wanted: DataType, path: str, *, is_ansi: bool, case_sensitive: bool) -> Column:
+    """Return a value as a column takes it.
+
+    Parameters
+    ----------
+    value : Column
+    found, wanted : DataType
+        The types of the value and of the column.
+    path : str
+        Of the column, for messages.
+    is_ansi : bool
+        Whether casts of the session fail where a value does not fit.
+    case_sensitive : bool
+        Whether fields of structs whose names differ in case only are different.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If values of the one type cannot be stored as the other.
+    """
+    return _Fitting(is_ansi, case_sensitive).fit(value, found, wanted, path)
+
+
+class _Fitting:
+    def __init__(self, is_ansi: bool, case_sensitive: bool) -> None:
+        self._is_ansi = is_ansi
+        self._case_sensitive = case_sensitive
+
+    def fit(self, value: Column, found: DataType, wanted: DataType, path: str) -> Column:
+        from pyspark.sql import functions as f
+
+        if _is_same(found, wanted):
+            return value
+        if isinstance(found, StructType) and isinstance(wanted, StructType):
+            return self._fit_struct(value, found, wanted, path)
+        if isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
+            element, item = found.elementType, wanted.elementType
+            return f.transform(value, lambda each: self.fit(each, element, item, f"{path}.element"))
+        if isinstance(found, MapType) and isinstance(wanted, MapType):
+            return self._fit_map(value, found, wanted, path)
+        if not _is_assignable(found, wanted):
+            raise SchemaMismatchError(
+                f"column {path!r} is {wanted.simpleString()}, and values of type {found.simpleString()} cannot be"
+                " stored in it: cast them"
+            )
+        return (
+            value.cast(wanted) if self._is_ansi or isinstance(found, NullType) else _checked_cast(value, wanted, path)
+        )
+
+    def _fit_struct(self, value: Column, found: StructType, wanted: StructType, path: str) -> Column:
+        from pyspark.sql import functions as f
+
+        names = {field.name: self._find(field.name, found, path) for field in wanted}
+        extra = [name for name in found.names if name not in names.values()]
+        if extra:
+            raise SchemaMismatchError(f"column {path!r} has no field {extra[0]!r}: leave it out")
+        fields = [
+            self.fit(
+                value.getField(names[field.name]),
+                found[names[field.name]].dataType,
+                field.dataType,
+                f"{path}.{field.name}",
+            ).alias(field.name)
+            for field in wanted
+        ]
+        return f.when(value.isNotNull(), f.struct(*fields))
+
+    def _fit_map(self, value: Column, found: MapType, wanted: MapType, path: str) -> Column:
+        from pyspark.sql import functions as f
+
+        keys = f.transform(f.map_keys(value), lambda key: self.fit(key, found.keyType, wanted.keyType, f"{path}.key"))
+        values = f.transform(
+            f.map_values(value), lambda item: self.fit(item, found.valueType, wanted.valueType, f"{path}.value")
+        )
+        return f.map_from_arrays(keys, values)
+
+    def _find(self, name: str, found: StructType, path: str) -> str:
+        match = find_name(name, found.names, case_sensitive=self._case_sensitive)
+        if match is None:
+            raise SchemaMismatchError(
+                f"the value for column {path!r} lacks the field {name!r}: a struct needs all fields of the column"
+            )
+        return match
+
+
+def limit_length(value: Column, metadata: dict[str, object], path: str) -> Column:
+    """Return text as a column takes it that is declared as `varchar(n)` or `char(n)`, as Spark's INSERT does.
+
+    Parameters
+    ----------
+    value : Column
+    metadata : dict
+        Of the column.
+    path : str
+        Of the column, for the message.
+    """
+    from pyspark.sql import functions as f
+
+    kind, _, size = str(metadata.get(_DECLARED, "")).rstrip(")").partition("(")
+    if kind not in ("char", "varchar") or not size.isdigit():
+        return value
+    limit = int(size)
+    stored = f.rpad(value, limit, " ") if kind == "char" else f.substring(value, 1, limit)
+    message = f.lit(f"a value of column {path!r} has more than {limit} characters")
+    return f.when(f.char_length(f.rtrim(value)) > limit, f.raise_error(message).cast("string")).otherwise(stored)
+
+
+def _checked_cast(value: Column, wanted: DataType, path: str) -> Column:
+    """Cast a value without parts, and fail where it does not fit; the session's own casts would change it."""
+    from pyspark.sql import functions as f
+
+    made = value.try_cast(wanted)
+    message = f"a value does not fit column {path!r}, which is {wanted.simpleString()}"
+    failed = value.isNotNull() & made.isNull()
+    return f.when(failed, f.raise_error(f.lit(message)).cast(wanted)).otherwise(made)
+
+
+def _is_assignable(found: DataType, wanted: DataType) -> bool:
+    if isinstance(found, NullType):
+        return True
+    if isinstance(wanted, StringType):
+        return isinstance(found, AtomicType)
+    return any(isinstance(found, family) and isinstance(wanted, family) for family in _FAMILIES)
+
+
+def _is_same(found: DataType, wanted: DataType) -> bool:
+    """Tell whether two types have the same values in the same form; nulls are the writer's concern."""
+    if isinstance(found, UserDefinedType) or isinstance(wanted, UserDefinedType):
+        return found == wanted
+    if isinstance(found, StructType) and isinstance(wanted, StructType):
+        pairs = zip(found, wanted, strict=False)
+        return found.names == wanted.names and all(_is_same(one.dataType, other.dataType) for one, other in pairs)
+    if isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
+        return _is_same(found.elementType, wanted.elementType)
+    if isinstance(found, MapType) and isinstance(wanted, MapType):
+        return _is_same(found.keyType, wanted.keyType) and _is_same(found.valueType, wanted.valueType)
+    return found == wanted

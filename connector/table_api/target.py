@@ -1,0 +1,152 @@
+"""Tables that are changed, and the snapshots of them that changes are computed on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from connector.dml.refusals import check_addresses, check_options
+from connector.options.options import LanceOptions
+from connector.options.snapshot import branch_uri, open_at, open_snapshot
+from connector.table_api.column_names import mentioned_names, quoted
+from lance_format import LanceDataset, NotSupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+ADDRESS = "__lance_address"
+"""The column of a snapshot that has the addresses of its rows."""
+RESERVED = "__lance_"
+DEFAULT_ALIAS = "__lance_target"
+_ADDRESS = "_rowaddr"
+_STORAGE = "storage."
+_NOT_OF_SNAPSHOTS = ("branch", "blob_handling")
+"""Options that a snapshot does not take: its location is that of the branch, and changes need the bytes of blobs."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table, or a branch of it, as a user has named it.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    path : str
+    options : mapping of str to str
+        Options of reads and writes.
+    alias : str, optional
+        Qualifies the columns of the table in conditions and expressions.
+    """
+
+    spark: SparkSession
+    path: str
+    options: Mapping[str, str]
+    alias: str | None = None
+
+    @property
+    def parsed(self) -> LanceOptions:
+        """The options, checked."""
+        return LanceOptions.parse({**self.options, "path": self.path})
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """Those of the options that the storage takes."""
+        return {name: value for name, value in self.options.items() if name.lower().startswith(_STORAGE)}
+
+    @property
+    def is_case_sensitive(self) -> bool:
+        """Whether the session distinguishes columns whose names differ in case only."""
+        return self.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+
+    def read(self) -> DataFrame:
+        """Return the rows of the table, with the alias if there is one."""
+        rows = self.spark.read.format("lance").options(**self.options).load(self.path)
+        return rows if self.alias is None else rows.alias(self.alias)
+
+    def open(self) -> LanceDataset:
+        """Open the version that the options name, by default the latest."""
+        return open_snapshot(self.parsed)
+
+    def open_latest(self, command: str) -> LanceDataset:
+        """Open the latest version, to change it.
+
+        Parameters
+        ----------
+        command : str
+            The change, for messages.
+
+        Raises
+        ------
+        NotSupportedError
+            If the options name another version, or some columns or rows.
+        """
+        options = self.parsed
+        check_options(options, command)
+        return open_at(options, branch_uri(options))
+
+    def snapshot(self, command: str, condition: str | None = None) -> Snapshot:
+        """Fix the latest version, to compute a change of its rows on it.
+
+        Parameters
+        ----------
+        command : str
+            The change, for messages.
+        condition : str, optional
+            SQL that names all columns that the change reads. By default these are all. Without the planner Spark would
+            read the others, too.
+
+        Raises
+        ------
+        NotSupportedError
+            If the options or columns of the table do not allow that.
+        """
+        dataset = self.open_latest(command)
+        stored = dataset.read_schema("all_binary")
+        check_addresses(stored, command, self.path)
+        _check_reserved(stored.names, self.path)
+        options = {name: value for name, value in self.options.items() if name.lower() not in _NOT_OF_SNAPSHOTS}
+        reader = self.spark.read.format("lance").options(**options).option("version", dataset.version)
+        if condition is not None:
+            named = mentioned_names(condition, stored.names) or stored.names[:1]
+            reader = reader.option("columns", json.dumps(named))
+        rows = reader.option("metadata_columns", _ADDRESS).load(dataset.uri).withColumnRenamed(_ADDRESS, ADDRESS)
+        fields = StructType(rows.schema.fields[:-1])
+        return Snapshot(self, dataset, rows.alias(self.alias or DEFAULT_ALIAS), fields)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table, whose rows are read with their addresses.
+
+    Parameters
+    ----------
+    target : Target
+    dataset : LanceDataset
+        Shows the version.
+    rows : DataFrame
+        Columns of the table, then `ADDRESS`.
+    columns : StructType
+        Those that are columns of the table, as Spark reads them.
+    """
+
+    target: Target
+    dataset: LanceDataset
+    rows: DataFrame
+    columns: StructType
+
+    def column(self, name: str) -> Column:
+        """Return a column of the table, also where a join has others of its name."""
+        return self.rows[quoted(name)]
+
+
+def _check_reserved(names: list[str], path: str) -> None:
+    reserved = [name for name in names if name.lower().startswith(RESERVED)]
+    if reserved:
+        raise NotSupportedError(
+            f"the table {path} has the column {reserved[0]!r}, but names that start with {RESERVED!r} are those of"
+            " columns that a change adds; nothing was changed: rename the column"
+        )
