@@ -16,6 +16,7 @@ from lance_format.table.dataset.write_dataset import write_dataset
 _NUM_ROWS = 20_000
 _VERSIONS = ("2.1", "2.2")
 _OPTION = "lance-encoding:"
+_KEY = {"lance-schema:unenforced-primary-key": "true"}
 _NO_DICTIONARY = {"dict-divisor": "1000000000"}
 
 _Column = tuple[pa.Array, dict[str, str]]
@@ -40,6 +41,8 @@ def _use(path: str, table: pa.Table, version: str) -> None:
     stored.take([5, 17, table.num_rows - 3])
     stored.to_table(filter=f"id > {_NUM_ROWS - 5000} AND id % 3 = 0")
     stored.merge_insert("id").when_matched_delete().execute(table.slice(0, 10).select(["id"]))
+    new = table.slice(0, 1).set_column(0, table.schema.field(0), pa.array([-1]))
+    stored.merge_insert("id").when_not_matched_insert_all().execute(new)
     dataset(path).to_table(limit=10)
 
 
@@ -49,7 +52,7 @@ def _table(version: str) -> pa.Table:
     columns = [*_numbers(random, is_null), *_texts(is_null), *_nested(random, is_null)]
     if version != "2.1":
         columns += [(_pairs(pa.array([f"name {number}" for number in range(_NUM_ROWS)])), {"packed": "true"})]
-    fields, arrays = [pa.field("id", pa.int64())], [pa.array(np.arange(_NUM_ROWS))]
+    fields, arrays = [pa.field("id", pa.int64(), nullable=False, metadata=_KEY)], [pa.array(np.arange(_NUM_ROWS))]
     for index, (array, options) in enumerate(columns):
         metadata = {_OPTION + name: value for name, value in options.items()}
         fields.append(pa.field(f"column {index}", array.type, metadata=metadata))

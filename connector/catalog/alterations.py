@@ -12,6 +12,7 @@ kind       name                      value
 `nullable` names of the path         whether nulls are allowed
 `type`     names of the path         a schema of one column that has the type, as JSON
 `comment`  names of the path         the comment
+`key`      names of columns          null: they become the primary key, in their order
 ========== ========================= ===================================================
 """
 
@@ -25,6 +26,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from connector.catalog.properties import check_changeable
+from connector.types.field_metadata import KEY, KEY_POSITION
 from connector.types.schemas import to_stored_schema
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
@@ -81,7 +83,7 @@ def evolve(dataset: LanceDataset, changes: Changes) -> None:
 def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
     """Refuse to change fields below lists and maps, whose values the files of a table hold in one piece."""
     for change in changes:
-        if change["kind"] == "property":
+        if change["kind"] in ("property", "key"):
             continue
         fields: Sequence[pa.Field] = dataset.schema
         for name in change["name"][:-1]:
@@ -144,6 +146,14 @@ def _alter_comments(dataset: LanceDataset, changes: Changes) -> None:
     dataset.update_field_metadata({_path(change): {_COMMENT: change["value"]} for change in changes})
 
 
+def _declare_key(dataset: LanceDataset, changes: Changes) -> None:
+    if len(changes) > 1:
+        raise InvalidInputError("a table has one primary key; nothing was changed")
+    (names,) = (change["name"] for change in changes)
+    places = [{}] if len(names) == 1 else [{KEY_POSITION: str(place)} for place in range(1, len(names) + 1)]
+    dataset.update_field_metadata({name: {KEY: "true", **place} for name, place in zip(names, places, strict=True)})
+
+
 def _path(change: dict[str, Any]) -> str:
     """Return the path of a column, with backticks where a name needs them."""
     return ".".join(f"`{name}`" if "." in name or "`" in name else name for name in change["name"])
@@ -161,6 +171,7 @@ _KINDS = {
     "nullable": "columns",
     "type": "columns",
     _COMMENT: "comments",
+    "key": "the primary key",
 }
 """Changes that one version can hold together have one kind."""
 _ALTERATIONS: dict[str, Callable[[LanceDataset, Changes], None]] = {
@@ -169,4 +180,5 @@ _ALTERATIONS: dict[str, Callable[[LanceDataset, Changes], None]] = {
     "dropped columns": _drop_columns,
     "columns": _alter_columns,
     "comments": _alter_comments,
+    "the primary key": _declare_key,
 }

@@ -84,7 +84,7 @@ from connector.dml.refusals import check_change
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
+from connector.protocol import ASK, CATALOG, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.types.compatibility import find_misfit
@@ -201,8 +201,15 @@ class LanceDataSource(DataSource):
         replaced = None
         if REPLACED in self._given:
             replaced = ReplacedRows(options, *self._seen(Pushed.parse(self.options)), self._given[REPLACED])
-        check_names = NAMES_CHECKED not in self._given
-        return LanceWriter(options, schema, mode, check_names=check_names, config=config, replaced=replaced)
+        return LanceWriter(
+            options,
+            schema,
+            mode,
+            check_names=NAMES_CHECKED not in self._given,
+            config=config,
+            replaced=replaced,
+            keeps_columns=CATALOG in self._given and SAVING not in self._given,
+        )
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
         """Refuse to be read as a stream."""

@@ -24,6 +24,7 @@ import json
 import re
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql.types import (
     ArrayType,
@@ -42,6 +43,8 @@ from pyspark.util import VersionUtils
 TYPE_KEY = "spark:type"
 METADATA_KEY = "spark:metadata"
 VECTOR_SIZE_KEY = "arrow.fixed-size-list.size"
+KEY = "lance-schema:unenforced-primary-key"
+KEY_POSITION = f"{KEY}:position"
 _RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
 _DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark itself keeps the declared type of a column that has char or varchar anywhere, and string in a plan."""
@@ -68,6 +71,21 @@ def to_stored_metadata(field: StructField) -> dict[str, str]:
     if others:
         stored[METADATA_KEY] = json.dumps(others)
     return stored
+
+
+def without_copied_keys(schema: pa.Schema) -> pa.Schema:
+    """Return columns of a new table without the key that they had elsewhere, where they may be null.
+
+    Spark hands the metadata of columns on to what queries make of them.
+    """
+    entries = (KEY.encode(), KEY_POSITION.encode())
+    fields = [
+        field.with_metadata({key: value for key, value in field.metadata.items() if key not in entries})
+        if field.nullable and field.metadata
+        else field
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
 
 
 def to_spark_metadata(stored: dict[str, str]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from connector.options.snapshot import branch_uri, open_at
 from connector.read.predicates import parse_predicate
 from connector.types.batches import to_stored
 from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
+from connector.types.field_metadata import without_copied_keys
 from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
 from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
@@ -79,6 +80,8 @@ class LanceWriter(DataSourceArrowWriter):
         Configuration of a table that is created or replaced.
     replaced : ReplacedRows, optional
         Rows that an append deletes in the same version.
+    keeps_columns : bool
+        Whether an overwrite replaces the rows only.
 
     Raises
     ------
@@ -103,6 +106,7 @@ class LanceWriter(DataSourceArrowWriter):
         check_names: bool = True,
         config: Mapping[str, str] | None = None,
         replaced: ReplacedRows | None = None,
+        keeps_columns: bool = False,
     ) -> None:
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite has its own schema")
@@ -111,12 +115,14 @@ class LanceWriter(DataSourceArrowWriter):
         table = self._open_table()
         if table is not None:
             _check_stable_row_ids(options, table)
-        if mode == "overwrite" or table is None:
-            named, self._schema = schema, apply_to_new(to_stored_schema(schema), options.column_options)
+        is_new = mode == "overwrite" and not keeps_columns
+        if table is None or is_new:
+            stored = apply_to_new(to_stored_schema(schema), options.column_options)
+            named, self._schema = schema, without_copied_keys(stored)
         else:
             named, self._schema = _plan_append(options, schema, table)
         if check_names:
-            _check_names(self._schema.names, () if table is None or mode == "overwrite" else _stored_names(table))
+            _check_names(self._schema.names, () if table is None or is_new else _stored_names(table))
         self._names = dict(zip(schema.fieldNames(), named.fieldNames(), strict=True))
         limits = {"max_rows_per_file": options.max_row_per_file, "max_bytes_per_file": options.max_bytes_per_file}
         given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}

@@ -402,8 +402,33 @@ class Transaction(_message.Message):
         ref_path: str
         branch_name: str
         def __init__(self, is_shallow: bool = ..., ref_name: _Optional[str] = ..., ref_version: _Optional[int] = ..., ref_path: _Optional[str] = ..., branch_name: _Optional[str] = ...) -> None: ...
+    class ExactKeySetFilter(_message.Message):
+        __slots__ = ("key_hashes",)
+        KEY_HASHES_FIELD_NUMBER: _ClassVar[int]
+        key_hashes: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, key_hashes: _Optional[_Iterable[int]] = ...) -> None: ...
+    class BloomFilter(_message.Message):
+        __slots__ = ("bitmap", "num_bits", "number_of_items", "probability")
+        BITMAP_FIELD_NUMBER: _ClassVar[int]
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        NUMBER_OF_ITEMS_FIELD_NUMBER: _ClassVar[int]
+        PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+        bitmap: bytes
+        num_bits: int
+        number_of_items: int
+        probability: float
+        def __init__(self, bitmap: _Optional[bytes] = ..., num_bits: _Optional[int] = ..., number_of_items: _Optional[int] = ..., probability: _Optional[float] = ...) -> None: ...
+    class KeyExistenceFilter(_message.Message):
+        __slots__ = ("field_ids", "exact", "bloom")
+        FIELD_IDS_FIELD_NUMBER: _ClassVar[int]
+        EXACT_FIELD_NUMBER: _ClassVar[int]
+        BLOOM_FIELD_NUMBER: _ClassVar[int]
+        field_ids: _containers.RepeatedScalarFieldContainer[int]
+        exact: Transaction.ExactKeySetFilter
+        bloom: Transaction.BloomFilter
+        def __init__(self, field_ids: _Optional[_Iterable[int]] = ..., exact: _Optional[_Union[Transaction.ExactKeySetFilter, _Mapping]] = ..., bloom: _Optional[_Union[Transaction.BloomFilter, _Mapping]] = ...) -> None: ...
     class Update(_message.Message):
-        __slots__ = ("removed_fragment_ids", "updated_fragments", "new_fragments", "fields_modified", "fields_for_preserving_frag_bitmap", "update_mode", "updated_fragment_offsets")
+        __slots__ = ("removed_fragment_ids", "updated_fragments", "new_fragments", "fields_modified", "fields_for_preserving_frag_bitmap", "update_mode", "inserted_rows", "updated_fragment_offsets")
         class UpdatedFragmentOffsetsEntry(_message.Message):
             __slots__ = ("key", "value")
             KEY_FIELD_NUMBER: _ClassVar[int]
@@ -417,6 +442,7 @@ class Transaction(_message.Message):
         FIELDS_MODIFIED_FIELD_NUMBER: _ClassVar[int]
         FIELDS_FOR_PRESERVING_FRAG_BITMAP_FIELD_NUMBER: _ClassVar[int]
         UPDATE_MODE_FIELD_NUMBER: _ClassVar[int]
+        INSERTED_ROWS_FIELD_NUMBER: _ClassVar[int]
         UPDATED_FRAGMENT_OFFSETS_FIELD_NUMBER: _ClassVar[int]
         removed_fragment_ids: _containers.RepeatedScalarFieldContainer[int]
         updated_fragments: _containers.RepeatedCompositeFieldContainer[DataFragment]
@@ -424,8 +450,9 @@ class Transaction(_message.Message):
         fields_modified: _containers.RepeatedScalarFieldContainer[int]
         fields_for_preserving_frag_bitmap: _containers.RepeatedScalarFieldContainer[int]
         update_mode: Transaction.UpdateMode
+        inserted_rows: Transaction.KeyExistenceFilter
         updated_fragment_offsets: _containers.ScalarMap[int, bytes]
-        def __init__(self, removed_fragment_ids: _Optional[_Iterable[int]] = ..., updated_fragments: _Optional[_Iterable[_Union[DataFragment, _Mapping]]] = ..., new_fragments: _Optional[_Iterable[_Union[DataFragment, _Mapping]]] = ..., fields_modified: _Optional[_Iterable[int]] = ..., fields_for_preserving_frag_bitmap: _Optional[_Iterable[int]] = ..., update_mode: _Optional[_Union[Transaction.UpdateMode, str]] = ..., updated_fragment_offsets: _Optional[_Mapping[int, bytes]] = ...) -> None: ...
+        def __init__(self, removed_fragment_ids: _Optional[_Iterable[int]] = ..., updated_fragments: _Optional[_Iterable[_Union[DataFragment, _Mapping]]] = ..., new_fragments: _Optional[_Iterable[_Union[DataFragment, _Mapping]]] = ..., fields_modified: _Optional[_Iterable[int]] = ..., fields_for_preserving_frag_bitmap: _Optional[_Iterable[int]] = ..., update_mode: _Optional[_Union[Transaction.UpdateMode, str]] = ..., inserted_rows: _Optional[_Union[Transaction.KeyExistenceFilter, _Mapping]] = ..., updated_fragment_offsets: _Optional[_Mapping[int, bytes]] = ...) -> None: ...
     class UpdateMapEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]

@@ -17,7 +17,6 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
-import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.StagedTable;
@@ -25,9 +24,9 @@ import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
-import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -68,7 +67,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
   public String name() { return name; }
   public String[] defaultNamespace() { return new String[0]; }
-  public Set capabilities() { return new HashSet(); }
+
+  public Set capabilities() { return new HashSet(Collections.singleton(TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT)); }
 
   private String directory(String[] namespace) {
     StringBuilder all = new StringBuilder(root);
@@ -182,9 +182,9 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
   private String shown(Identifier table) { return name + "." + table; }
 
-  public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+  public Table createTable(Identifier table, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    ((PlacedTable) stageCreate(table, columns, partitions, properties)).commitStagedChanges();
+    ((PlacedTable) stageCreate(table, info)).commitStagedChanges();
     try {
       return loadTable(table);
     } catch (NoSuchTableException e) {
@@ -197,37 +197,36 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     Map properties = new HashMap(source instanceof NamedTable ? kept(source.properties()) : Collections.emptyMap());
     properties.putAll(info.properties());
-    return createTable(table, info.columns(), info.partitions(), properties);
+    TableInfo.Builder copy = new TableInfo.Builder();
+    copy.withColumns(info.columns());
+    copy.withPartitions(info.partitions());
+    copy.withProperties(properties);
+    copy.withConstraints(info.constraints());
+    return createTable(table, copy.build());
   }
 
-  public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitions, Map properties)
+  public StagedTable stageCreate(Identifier table, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return staged(table, columns, partitions, properties, true);
+    return staged(table, info, true);
   }
 
-  public StagedTable stageReplace(Identifier table, Column[] columns, Transform[] partitions, Map properties)
-      throws NoSuchTableException, NoSuchNamespaceException {
+  public StagedTable stageReplace(Identifier table, TableInfo info) throws NoSuchTableException, NoSuchNamespaceException {
     if (!tableExists(table)) throw new NoSuchTableException(table);
-    return replacing(table, columns, partitions, properties);
+    return stageCreateOrReplace(table, info);
   }
 
-  public StagedTable stageCreateOrReplace(Identifier table, Column[] columns, Transform[] partitions, Map properties)
-      throws NoSuchNamespaceException {
-    return replacing(table, columns, partitions, properties);
-  }
-
-  private StagedTable replacing(Identifier table, Column[] columns, Transform[] partitions, Map properties)
-      throws NoSuchNamespaceException {
+  public StagedTable stageCreateOrReplace(Identifier table, TableInfo info) throws NoSuchNamespaceException {
     try {
-      return staged(table, columns, partitions, properties, !tableExists(table));
+      return staged(table, info, !tableExists(table));
     } catch (TableAlreadyExistsException e) {
       throw new IllegalStateException(e);
     }
   }
 
-  private StagedTable staged(Identifier table, Column[] columns, Transform[] partitions, Map properties, boolean creates)
+  private StagedTable staged(Identifier table, TableInfo info, boolean creates)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    Divisions.refuse(partitions);
+    Map properties = info.properties();
+    Divisions.refuse(info.partitions());
     refuseBranch("CREATE or REPLACE TABLE", table);
     checkProvider((String) properties.get(TableCatalog.PROP_PROVIDER));
     if (properties.get(TableCatalog.PROP_LOCATION) != null) {
@@ -241,7 +240,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
           + ". DROP TABLE " + name + ".`" + path(table) + "` PURGE deletes them; then there can be a new table");
     }
     if (!isPath(table) && !namespaceExists(table.namespace())) throw new NoSuchNamespaceException(table.namespace());
-    StructType schema = CatalogV2Util.v2ColumnsToStructType(columns);
+    StructType schema = Keys.declared(
+        shown(table), CatalogV2Util.v2ColumnsToStructType(info.columns()), info.constraints());
     NamedTable made = new NamedTable(shown(table), schema, options(table), null, kept(properties));
     return new PlacedTable(this, table, made, creates);
   }
@@ -277,11 +277,15 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
   public Table alterTable(Identifier table, TableChange[] changes) throws NoSuchTableException {
     if (!tableExists(table)) throw new NoSuchTableException(table);
     refuseBranch("ALTER TABLE", table);
-    Map details = Evolution.isUnderWay() ? Evolution.of(shown(table), loadTable(table).schema(), changes)
-        : Changes.of(shown(table), changes);
-    act("alter", options(table), details, null);
-    Caches.refresh(path(table));
+    alter((NamedTable) loadTable(table), changes);
     return loadTable(table);
+  }
+
+  static void alter(NamedTable table, TableChange[] changes) {
+    Map details = Evolution.isUnderWay() ? Evolution.of(table.name(), table.schema(), changes)
+        : Changes.of(table.name(), changes);
+    act("alter", table.options, details, null);
+    Caches.refresh((String) table.options.get("path"));
   }
 
   /** The files stay: the table is not listed any more. */

@@ -45,6 +45,11 @@ final class Changes {
     } else if (change instanceof TableChange.UpdateColumnComment) {
       TableChange.UpdateColumnComment update = (TableChange.UpdateColumnComment) change;
       put("comment", update.fieldNames(), update.newComment());
+    } else if (change instanceof TableChange.AddConstraint) {
+      put("key", Keys.columns(table, ((TableChange.AddConstraint) change).constraint()), null);
+    } else if (change instanceof TableChange.DropConstraint) {
+      throw new UnsupportedOperationException("ALTER TABLE " + table + " DROP CONSTRAINT: the primary key of a table stays"
+          + " until CREATE OR REPLACE TABLE replaces the table; nothing was changed");
     } else {
       throw refusal(change instanceof TableChange.UpdateColumnPosition ? "ALTER COLUMN FIRST or AFTER" : Commands.clause(change));
     }

@@ -4,6 +4,7 @@ import java.util.Collections;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.catalog.constraints.Constraint;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -24,6 +25,7 @@ class NamedTable extends LanceTable implements TruncatableTable {
 
   public String name() { return name; }
   public Map properties() { return properties; }
+  public Constraint[] constraints() { return Keys.of(schema()); }
   boolean isAltered() { return true; }
   LanceTable renewed(Facts facts) { return new NamedTable(name, schema(), options, facts, properties); }
 

@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -77,7 +78,7 @@ final class Caches {
 }
 
 /** Spark's own, whose commits refresh what is cached. */
-final class RefreshingWriteBuilder implements SupportsOverwriteV2 {
+final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final LanceTable table;
   private final LogicalWriteInfo info;
   private final Map options;
@@ -108,6 +109,13 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2 {
     options.put("__lance.snapshot", facts.snapshot());
     python = python();
     return this;
+  }
+
+  public WriteBuilder overwriteDynamicPartitions() {
+    throw new UnsupportedOperationException("overwritePartitions(), and INSERT OVERWRITE while"
+        + " spark.sql.sources.partitionOverwriteMode is dynamic, replace partitions, which Lance tables do not have; nothing"
+        + " was changed. INSERT INTO t REPLACE WHERE condition, or writeTo(t).overwrite(condition), replaces the rows that"
+        + " match; with the setting at static INSERT OVERWRITE replaces all");
   }
 
   public WriteBuilder truncate() {

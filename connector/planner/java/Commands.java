@@ -160,7 +160,7 @@ final class Commands extends SparkStrategy {
     TableCatalog catalog = resolved.catalog();
     boolean isOurs = resolved.table() instanceof LanceTable
         || resolved.table() instanceof PythonTable && Python.NAME.equalsIgnoreCase(resolved.table().name());
-    if (!isOurs || !CatalogV2Util.isSessionCatalog(catalog)) return;
+    if (!isOurs || !CatalogV2Util.isSessionCatalog(catalog) || catalog instanceof SessionCatalog) return;
     Seq changes = command.changes();
     for (int i = 0; i < changes.size(); i++) {
       Object change = changes.apply(i);

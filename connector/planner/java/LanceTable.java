@@ -83,7 +83,8 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   /** Those of Spark's PythonTable, except streams. */
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
-        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER}));
+        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
+        TableCapability.OVERWRITE_DYNAMIC}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
     if (isAltered()) all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
     else RowLevel.refuseEvolution();

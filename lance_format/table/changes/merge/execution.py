@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
+from lance_format.datatypes import Schema
 from lance_format.row_numbers import from_bitmap, to_bitmap
 from lance_format.table.batches.partial_structs import with_given_fields
 from lance_format.table.changes.merge.absence import absence_of
@@ -26,6 +27,7 @@ from lance_format.table.changes.merge.clauses import Merging, WriteMode
 from lance_format.table.changes.merge.in_place import check_in_place, rewrite_columns, rewriting
 from lance_format.table.changes.merge.matching import Matches, MergeSource, bind_terms, find_matches, read_source
 from lance_format.table.changes.merge.new_rows import inserted_rows, replaced_rows
+from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key
 from lance_format.table.changes.rows.replaced_rows import MovedRows, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, unite
 from lance_format.table.format.fragment import FragmentMetadata
@@ -33,6 +35,7 @@ from lance_format.table.scan.metrics import ScanMetrics
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask, divide_fragments
+from lance_format.table.transaction.inserted_keys import InsertedKeys
 from lance_format.table.transaction.operations import Update
 from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.commit import Precondition
@@ -176,7 +179,18 @@ class MergePlan(ChangePlan[MergeChanges, MergeResult]):
             written += tuple(table.write_fragments(batches, schema, uuid=self.uuid, file_version=version))
         marked = mark_deleted(draft, removed)
         fields = frozenset(node.id for node in schema.walk())
-        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields)
+        keys = self._inserted_keys(schema, self._is_new(results))
+        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields, inserted_keys=keys)
+
+    def _inserted_keys(self, schema: Schema, is_new: npt.NDArray[np.bool_]) -> InsertedKeys | None:
+        """Return the keys of inserted rows for other writers, if rows are merged by the primary key."""
+        names = primary_key(schema)
+        collector = collect_primary_keys(schema) if set(names) == set(self.merging.on) else None
+        if collector is None or not is_new.any():
+            return None
+        rows = self.source.table.select(names).filter(pa.array(is_new)).combine_chunks()
+        collector.add([rows.column(name).combine_chunks() for name in names])
+        return collector.keys()
 
     def precondition(self, table: TableVersion, results: Sequence[MergeChanges]) -> Precondition | None:
         """Return a check that no other writer has added the inserted keys; see `ChangePlan.precondition`."""

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
-from lance_format.expressions import BoundExpression, as_expression, filter_mask, to_sql
-from lance_format.expressions.nodes import Literal
+from lance_format.expressions import BoundExpression, as_expression, filter_mask
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.fitting import Partial, conform_table, plan_append, plan_update
 from lance_format.table.batches.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
 from lance_format.table.batches.partial_structs import find_partial, with_given_fields
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched
+from lance_format.table.changes.rows.key_absence import describe_key
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.changes.rows.row_changes import rows_of
 from lance_format.table.fragments.open_files import empty_columns_batch
@@ -389,8 +389,3 @@ def _ambiguous(keys: pa.Table, row: int) -> InvalidInputError:
         f"several rows of the data match the same row of the table, with {describe_key(keys, row)}; nothing was"
         " changed: give one row a key"
     )
-
-
-def describe_key(keys: pa.Table, row: int) -> str:
-    """Return the key of a row for a message."""
-    return ", ".join(f"{name} = {to_sql(Literal(keys.column(name)[row]))}" for name in keys.schema.names)

@@ -21,7 +21,7 @@ def replace_where(
     """Delete rows and add fragments; see `LanceDataset.replace_where`."""
     table = dataset._table
     search = plan_delete(table, predicate)
-    delta = plan_row_delta(table, description=search.predicate)
-    delta = delta if uuid is None else dataclasses.replace(delta, uuid=uuid)
+    planned = plan_row_delta(table, description=search.predicate)
+    delta = dataclasses.replace(planned, uuid=planned.uuid if uuid is None else uuid, heeds_keys=False)
     removed, _ = unite(run_tasks(table, search))
     return delta.commit(dataset, [RowDeltaChanges(0, delta.uuid, removed, tuple(fragments))])

@@ -23,12 +23,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_format.errors import InvalidInputError, RepeatedRowError, VersionNotFoundError
+from lance_format.table.changes.rows.key_absence import absence_of_primary_keys
 from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
+from lance_format.table.transaction.inserted_keys import unite_keys
 from lance_format.table.transaction.operations import Delete, Update
 from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.checkout import check_out
+from lance_format.table.versions.commit import Precondition
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import ChangePlan
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -62,6 +65,8 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         Of what is deleted, for the transaction.
     tasks : tuple
         Empty: the caller decides how many tasks there are, and numbers them from 0.
+    heeds_keys : bool
+        Whether inserted rows may not have a primary key that another writer has added concurrently.
     """
 
     read_version: int
@@ -69,6 +74,7 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
     columns: tuple[str, ...]
     description: str = ""
     tasks: tuple[()] = ()
+    heeds_keys: bool = True
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
         """Return the writer of a task.
@@ -151,7 +157,13 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
             return Delete(marked.updated, marked.emptied, self.description)
         schema = draft.table.manifest.schema
         fields = frozenset(node.id for name in self.columns for node in schema.field(name).walk())
-        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields)
+        keys = unite_keys(result.keys for result in results) if self.heeds_keys else None
+        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields, inserted_keys=keys)
+
+    def precondition(self, table: TableVersion, results: Sequence[RowDeltaChanges]) -> Precondition | None:
+        """Return a check that no other writer has added the primary keys of inserted rows; see `ChangePlan`."""
+        inserted = [fragment for result in results for fragment in result.inserted]
+        return absence_of_primary_keys(table, inserted) if self.heeds_keys else None
 
     def outcome(self, results: Sequence[RowDeltaChanges]) -> RowDeltaResult:
         """Count the rows."""

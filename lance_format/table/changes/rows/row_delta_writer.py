@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from google.protobuf.message import DecodeError
 from lance_format.errors import InvalidInputError, RepeatedRowError
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import to_bitmap
+from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
 from lance_format.table.changes.rows.row_changes import RowChanges
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
@@ -24,6 +26,7 @@ from lance_format.table.fragments.row_columns import created_at_of, row_ids_of
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence
 from lance_format.table.row_ids.row_version_sequence import RowVersionSequence
+from lance_format.table.transaction.inserted_keys import InsertedKeys
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
@@ -39,14 +42,23 @@ class RowDeltaChanges(RowChanges):
     ----------
     num_updated : int
         Rows that were replaced. The first of `written` have these, the others rows that are new.
+    keys : InsertedKeys, optional
+        The primary keys of the new rows.
     """
 
     num_updated: int = 0
+    keys: InsertedKeys | None = None
 
     @property
     def num_written(self) -> int:
         """Rows that were replaced or inserted."""
         return sum(fragment.physical_rows for fragment in self.written)
+
+    @property
+    def inserted(self) -> tuple[FragmentMetadata, ...]:
+        """Those of `written` that have new rows."""
+        ends = itertools.accumulate(fragment.physical_rows for fragment in self.written)
+        return tuple(fragment for fragment, end in zip(self.written, ends, strict=True) if end > self.num_updated)
 
     def to_bytes(self) -> bytes:
         """Return the number of the task and the replaced rows (two uint64, little-endian), and an `Update` message.
@@ -58,6 +70,8 @@ class RowDeltaChanges(RowChanges):
         message.update.new_fragments.extend(serialize_fragment(fragment) for fragment in self.written)
         for fragment_id, offsets in self.removed.bitmaps():
             message.update.updated_fragment_offsets[fragment_id] = offsets.serialize()
+        if self.keys is not None:
+            self.keys.serialize(message.update)
         return _HEADER.pack(self.number, self.num_updated) + message.SerializeToString()
 
     @classmethod
@@ -79,7 +93,7 @@ class RowDeltaChanges(RowChanges):
             written = tuple(parse_fragment(fragment) for fragment in update.new_fragments)
         except (struct.error, DecodeError, ValueError) as error:
             raise InvalidInputError(f"these bytes are no result of a row delta: {error}") from error
-        return cls(number, message.uuid, removed, written, num_updated)
+        return cls(number, message.uuid, removed, written, num_updated, InsertedKeys.parse(update))
 
 
 class RowDeltaWriter:
@@ -105,6 +119,8 @@ class RowDeltaWriter:
         self._scans: dict[int, tuple[FragmentReader, pyroaring.BitMap]] = {}
         self._replaced = self._open()
         self._inserted = self._open()
+        self._names = primary_key(table.manifest.schema)
+        self._keys = collect_primary_keys(table.manifest.schema)
 
     def delete(self, addresses: Addresses) -> None:
         """Delete rows.
@@ -175,14 +191,18 @@ class RowDeltaWriter:
         """
         if rows.num_rows:
             self._inserted.write_batch(rows)
+            if self._keys is not None:
+                self._keys.add([rows.column(name) for name in self._names])
 
     def finish(self) -> RowDeltaChanges:
         """Close the files, and return the result of the task."""
         replaced: list[FragmentMetadata] = self._replaced.finish()
         if self._table.manifest.stable_row_ids:
             replaced = self._moved.name(replaced)
-        written = (*replaced, *self._inserted.finish())
-        return RowDeltaChanges(self._number, self._uuid, self._removed, written, self._num_updated)
+        inserted = self._inserted.finish()
+        keys = self._keys.keys() if self._keys is not None and inserted else None
+        written = (*replaced, *inserted)
+        return RowDeltaChanges(self._number, self._uuid, self._removed, written, self._num_updated, keys)
 
     def discard(self) -> None:
         """Delete the files, as far as the storage lets us."""

@@ -11,6 +11,7 @@ from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.inserted_keys import InsertedKeys
 from lance_format.table.transaction.operations.operation import fragment_ids, retain_indices
 from lance_format.table.transaction.row_lineage import add_rows, touch_some_rows
 
@@ -37,6 +38,8 @@ class Update:
     updated_fragment_offsets : mapping of int to bytes
         Offsets of the rows of `updated_fragments` whose values changed in place, as a portable Roaring bitmap per
         fragment id. In a table with stable row ids the new version counts as the last update of these rows.
+    inserted_keys : InsertedKeys, optional
+        The primary keys of new rows, for other writers that insert rows.
     """
 
     name: ClassVar[str] = "update"
@@ -47,6 +50,7 @@ class Update:
     fields_rewritten: frozenset[int] = frozenset()
     rewrites_rows: bool = True
     updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=dict)
+    inserted_keys: InsertedKeys | None = None
 
     @property
     def changed_fragment_ids(self) -> frozenset[int]:
@@ -70,6 +74,7 @@ class Update:
             frozenset(stored.fields_for_preserving_frag_bitmap),
             stored.update_mode == table_pb2.Transaction.REWRITE_ROWS,
             dict(stored.updated_fragment_offsets),
+            InsertedKeys.parse(stored),
         )
 
     def serialize(self, message: table_pb2.Transaction) -> None:
@@ -82,6 +87,8 @@ class Update:
         stored.fields_modified.extend(sorted(self.fields_modified))
         stored.fields_for_preserving_frag_bitmap.extend(sorted(self.fields_rewritten))
         stored.updated_fragment_offsets.update(self.updated_fragment_offsets)
+        if self.inserted_keys is not None:
+            self.inserted_keys.serialize(stored)
         mode = table_pb2.Transaction
         stored.update_mode = mode.REWRITE_ROWS if self.rewrites_rows else mode.REWRITE_COLUMNS
 

@@ -1,0 +1,93 @@
+"""`lance.SessionCatalog`: Lance tables of the session catalog are altered like those of others; the rest is as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import lance_format
+from tests.spark.conftest import PLANNER
+
+CATALOG = "spark.sql.catalog.spark_catalog"
+
+
+@pytest.fixture
+def session(planner: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """Return a session of its own with the catalog, and a database `kept`."""
+    other = planner.newSession()
+    other.conf.set(PLANNER, "true")
+    other.conf.set(CATALOG, "lance.SessionCatalog")
+    other.sql(f"CREATE DATABASE kept LOCATION '{tmp_path / 'kept'}'")
+    yield other
+    other.sql("DROP DATABASE kept CASCADE")
+
+
+def rows(session: SparkSession, query: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in session.sql(query).collect())
+
+
+def test_lance_tables(session: SparkSession, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE kept.t USING lance AS SELECT id, id * 2 AS n FROM range(4)")
+    path = str(tmp_path / "kept" / "t")
+    session.sql("ALTER TABLE kept.t ADD COLUMNS (name STRING, s STRUCT<a: INT>)")
+    session.sql("ALTER TABLE kept.t ADD COLUMN s.b STRING")
+    session.sql("ALTER TABLE kept.t RENAME COLUMN n TO m")
+    assert lance.dataset(path).schema.names == ["id", "m", "name", "s"]
+    assert session._jsparkSession.sessionState().catalog().listTables("kept").size() == 1
+    session.sql("UPDATE kept.t SET name = 'x', s.b = 'y' WHERE id = 1")
+    session.sql("DELETE FROM kept.t WHERE id = 3")
+    assert rows(session, "SELECT id, m, name, s.b FROM kept.t WHERE id < 2") == [(0, 0, None, None), (1, 2, "x", "y")]
+    assert rows(session, "SELECT * FROM kept.t VERSION AS OF 1") == [(n, 2 * n) for n in range(4)]
+    lance_format.dataset(path).tags.create("first", 1)
+    assert session.sql("SELECT * FROM kept.t VERSION AS OF 'first'").count() == 4
+    session.sql(
+        "MERGE WITH SCHEMA EVOLUTION INTO kept.t t USING (SELECT 1L AS id, 'e' AS extra) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET *"
+    )
+    session.sql("CREATE OR REPLACE TABLE kept.t USING lance AS SELECT id, extra FROM kept.t")
+    assert rows(session, "SELECT id FROM kept.t WHERE extra = 'e'") == [(1,)]
+    session.sql("ALTER TABLE kept.t SET TBLPROPERTIES ('k' = 'v')")
+    assert rows(session, "SHOW TBLPROPERTIES kept.t") == [("k", "v")]
+    with pytest.raises(PySparkException, match="FIRST or AFTER"):
+        session.sql("ALTER TABLE kept.t ADD COLUMN z INT FIRST")
+    session.sql("INSERT OVERWRITE kept.t SELECT 9L, 'nine'")
+    session.sql("INSERT INTO kept.t REPLACE WHERE id = 9 SELECT 10L, 'ten'")
+    session.range(1).selectExpr("id", "'df' AS extra").write.insertInto("kept.t")
+    session.sql("ALTER TABLE kept.t RENAME TO kept.u")
+    assert rows(session, "SELECT * FROM kept.u") == [(0, "df"), (10, "ten")]
+    lance.dataset(str(tmp_path / "kept" / "u")).validate()
+    session.sql("DROP TABLE kept.u")
+    assert not (tmp_path / "kept" / "u").exists()
+
+
+def test_a_table_without_rows_is_declared(session: SparkSession) -> None:
+    session.sql("CREATE TABLE kept.t (id INT, name STRING) USING lance")
+    session.sql("INSERT INTO kept.t VALUES (1, 'owl')")
+    assert rows(session, "SELECT * FROM kept.t") == [(1, "owl")]
+
+
+def test_tables_of_other_formats_are_left_alone(session: SparkSession) -> None:
+    session.sql("CREATE TABLE kept.p USING parquet PARTITIONED BY (part) AS SELECT 1 AS id, 'a' AS part")
+    session.sql("CREATE VIEW kept.v AS SELECT * FROM kept.p")
+    session.range(2).createOrReplaceTempView("passing")
+    session.sql("INSERT INTO kept.p VALUES (2, 'b')")
+    session.sql("ALTER TABLE kept.p ADD COLUMN x INT")
+    assert (
+        rows(session, "SELECT id, x FROM kept.p")
+        == rows(session, "SELECT id, NULL FROM kept.v")
+        == [(1, None), (2, None)]
+    )
+    assert rows(session, "SHOW PARTITIONS kept.p") == [("part=a",), ("part=b",)]
+    assert session.table("passing").count() == 2
+    with pytest.raises(PySparkException, match="DELETE"):
+        session.sql("DELETE FROM kept.p WHERE id = 1")
+    session.sql("ANALYZE TABLE kept.p COMPUTE STATISTICS")
+    assert "parquet" in str(session.sql("DESCRIBE EXTENDED kept.p").collect())
+    session.sql("DROP TABLE kept.p")
+    session.catalog.dropTempView("passing")
