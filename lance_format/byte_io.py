@@ -30,10 +30,13 @@ class RequestShape:
         Ranges with at most so many bytes between them are one request: another one would cost more.
     max_bytes : int
         Ranges are not merged beyond this size.
+    reads_ahead : bool
+        Whether the next rows of a scan are read while the last ones are used.
     """
 
     gap_bytes: int
     max_bytes: int
+    reads_ahead: bool = False
 
 
 FILE_REQUESTS = RequestShape(gap_bytes=8 * 1024, max_bytes=64 * 1024 * 1024)

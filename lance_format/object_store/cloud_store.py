@@ -27,6 +27,7 @@ from lance_format.object_store.store import (
     FirstNames,
     ObjectInfo,
     ObjectNotFoundError,
+    find_size,
 )
 
 _TAIL_BYTES = 64 * 1024
@@ -175,6 +176,10 @@ class CloudStore:
     def size(self, path: str) -> int:
         """See `ObjectStore`."""
         return self._repeat("look up", path, lambda: int(self._obstore.head(self._client, self.key(path))["size"]))
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """See `ObjectStore`; in parallel."""
+        return list(fetch_pool().map(functools.partial(find_size, self), paths))
 
     def delete(self, path: str) -> None:
         """See `ObjectStore`."""

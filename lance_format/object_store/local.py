@@ -25,6 +25,7 @@ from lance_format.object_store.store import (
     ObjectInfo,
     ObjectNotFoundError,
     check_ranges,
+    find_size,
 )
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe without a writer would block.
@@ -139,6 +140,10 @@ class LocalStore:
         """See `ObjectStore`."""
         with _StorageErrors("look up", path):
             return os.stat(path).st_size
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """See `ObjectStore`."""
+        return [find_size(self, path) for path in paths]
 
     def delete(self, path: str) -> None:
         """See `ObjectStore`."""

@@ -19,6 +19,7 @@ from lance_format.object_store.store import (
     ObjectInfo,
     ObjectNotFoundError,
     check_ranges,
+    find_size,
 )
 
 SCHEME = "memory"
@@ -100,6 +101,10 @@ class MemoryStore:
     def size(self, path: str) -> int:
         """See `ObjectStore`."""
         return len(self._find("look up", path).data)
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """See `ObjectStore`."""
+        return [find_size(self, path) for path in paths]
 
     def delete(self, path: str) -> None:
         """See `ObjectStore`."""

@@ -144,6 +144,9 @@ class ObjectStore(ReadableStore, Protocol):
         ObjectNotFoundError
         """
 
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """Return the sizes of objects in bytes, None for those that are absent."""
+
     def delete(self, path: str) -> None:
         """Delete an object; harmless if there is none."""
 
@@ -212,6 +215,14 @@ def remove_empty_tree(store: ObjectStore, directory: str) -> None:
     """Remove the empty directories among this one and those below it, innermost first."""
     if isinstance(store, DirectoryStore):
         store.remove_empty_tree(directory)
+
+
+def find_size(store: ObjectStore, path: str) -> int | None:
+    """Return the size of an object in bytes; None if there is none."""
+    try:
+        return store.size(path)
+    except ObjectNotFoundError:
+        return None
 
 
 def delete_objects(store: ObjectStore, paths: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import FILE_REQUESTS, ByteRange
 from lance_format.file import ColumnProjection, FileReader, LanceFileWriter, column_indices
 from lance_format.structural import page
 
@@ -19,6 +19,8 @@ _ANSWER_BYTES = 64 * 1024
 
 class Counting:
     """A `RangeReader` that counts what is read of pages."""
+
+    request_shape = FILE_REQUESTS
 
     def __init__(self, path: Path) -> None:
         self._data = path.read_bytes()

@@ -29,6 +29,7 @@ from lance_format.file.container.search_cache import Key, SearchCache
 from lance_format.file.reading.array_leaf import ArrayLeaf, list_fields
 from lance_format.file.reading.column_reader import ColumnReader, Cursor, LeafPages, PageSizes, PlannedRows
 from lance_format.file.reading.cpu_threads import cpu_threads
+from lance_format.file.reading.read_ahead import ReadAhead, Window
 from lance_format.file.reading.structural_leaf import StructuralLeaf
 from lance_format.file.zones.collector import has_order
 from lance_format.file.zones.legacy import LegacyZoneReader
@@ -169,9 +170,10 @@ class FileReader:
         cursors = [[Cursor(column, start) for column in leaves] for leaves in leaves_of_columns]
         flat = [cursor for leaves in cursors for cursor in leaves]
         row = start
+        ahead = ReadAhead(self._source)
         while row < stop:
             wanted = min(batch_size, stop - row)
-            self._fill(flat, wanted, stop)
+            self._fill(flat, wanted, stop, ahead)
             num_rows, arrays = self._pop(cursors, stored, wanted)
             row += num_rows
             for resolved in self._blobs.resolve(arrays, stored, fields):
@@ -188,23 +190,36 @@ class FileReader:
                 arrays.append(merge(field, [cursor.pop(num_rows) for cursor in leaves]))
         return num_rows, arrays
 
-    def _fill(self, cursors: Sequence[Cursor], num_rows: int, stop: int) -> None:
-        """Decode until every cursor has that many rows; pages of different columns are read together."""
+    def _fill(self, cursors: Sequence[Cursor], num_rows: int, stop: int, ahead: ReadAhead) -> None:
+        """Decode until every cursor has that many rows; pages of different columns are read together.
+
+        What the rows after these lack is begun, if it is to be read ahead.
+        """
         share = -(-len(cursors) // _COLUMNS_AT_FULL_SIZE)
+        self._push(*ahead.finish())
         while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
-            planned = []
-            for cursor in lacking:
-                row = cursor.next_row
-                with self._locating(cursor.column.leaf.name):
-                    for window in itertools.count(1):
-                        row, plan = cursor.column.plan_window(row, stop, share)
-                        planned.append((cursor, row, plan))
-                        if row == stop or window == _windows_ahead(len(lacking)):
-                            break
-            results = run_plans(self._source, [plan for _, _, plan in planned], cpu_threads)
-            for (cursor, end, _), arrays in zip(planned, results, strict=True):
-                with self._locating(cursor.column.leaf.name):
-                    cursor.push(arrays, end)
+            planned = self._plan_windows(lacking, stop, share)
+            self._push(planned, run_plans(self._source, [window.plan for window in planned], cpu_threads))
+        if ahead.is_wanted:
+            next_rows = [cursor for cursor in cursors if cursor.available < 2 * num_rows and cursor.next_row < stop]
+            ahead.start(self._plan_windows(next_rows, stop, share))
+
+    def _plan_windows(self, cursors: Sequence[Cursor], stop: int, share: int) -> list[Window]:
+        planned = []
+        for cursor in cursors:
+            row = cursor.next_row
+            with self._locating(cursor.column.leaf.name):
+                for window in itertools.count(1):
+                    row, plan = cursor.column.plan_window(row, stop, share)
+                    planned.append(Window(cursor, row, plan))
+                    if row == stop or window == _windows_ahead(len(cursors)):
+                        break
+        return planned
+
+    def _push(self, planned: Sequence[Window], results: Sequence[list[pa.Array]]) -> None:
+        for window, arrays in zip(planned, results, strict=True):
+            with self._locating(window.cursor.column.leaf.name):
+                window.cursor.push(arrays, window.end)
 
     def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows.

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.byte_io import RangeReader
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.expressions import Path
@@ -196,15 +197,13 @@ class FragmentFiles:
         path = self._directory.holding(file, self._bases).path(file.relative_path)
         try:
             source = self._store.open_reader(path, file.file_size_bytes or None)
+            reader = self._parse_end(source, file)
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(
                 f"the data file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
                 " the table, open the latest"
             ) from error
         try:
-            reader = FileReader(
-                source, self._cache, StoredBlobs(self._store, path), _tail_bytes(file, source.size_bytes)
-            )
             if fragment.physical_rows not in (0, reader.num_rows):
                 raise CorruptFileError(
                     f"the file has {reader.num_rows} rows, fragment {fragment.id} {fragment.physical_rows}", path=path
@@ -213,6 +212,13 @@ class FragmentFiles:
             source.close()
             raise
         return reader
+
+    def _parse_end(self, source: RangeReader, file: DataFile) -> FileReader:
+        try:
+            return FileReader(source, self._cache, StoredBlobs(self._store, source.path), _tail_bytes(file, source))
+        except BaseException:
+            source.close()
+            raise
 
 
 def _all_null(field: Field, above: Path, num_rows: int) -> dict[Path, ZoneStatistics]:
@@ -229,12 +235,14 @@ def _all_null(field: Field, above: Path, num_rows: int) -> dict[Path, ZoneStatis
     return found
 
 
-def _tail_bytes(file: DataFile, size_bytes: int) -> int:
+def _tail_bytes(file: DataFile, source: RangeReader) -> int:
     """Return how much of the end of a data file has its footer, schema and columns, as a rule.
 
     A field takes some 200 bytes in the schema and in the metadata of a column, and each further page of it 100 more.
+    Where requests are dear, more is read, which has the statistics as a rule.
     """
-    return min(MAX_TAIL_BYTES, 4096 + 512 * len(file.fields) + size_bytes // 65_536)
+    wanted = 4096 + 512 * len(file.fields) + source.size_bytes // 65_536
+    return min(MAX_TAIL_BYTES, max(wanted, source.request_shape.gap_bytes // 2))
 
 
 def empty_columns_batch(num_rows: int) -> pa.RecordBatch:

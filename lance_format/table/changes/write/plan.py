@@ -27,7 +27,7 @@ from lance_format.errors import (
     VersionNotFoundError,
 )
 from lance_format.file import check_requests, without_zones
-from lance_format.object_store import ObjectNotFoundError, absent_directories, absolute_uri, remove_if_empty
+from lance_format.object_store import absent_directories, absolute_uri, remove_if_empty
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.format.column_names import check_portable
@@ -251,17 +251,17 @@ def check_data_files(directory: TableDirectory, fragments: Sequence[FragmentMeta
         If a file is missing or incomplete.
     """
     seen: set[str] = set()
-    for data_file in (file for fragment in fragments for file in fragment.files):
+    files = [file for fragment in fragments for file in fragment.files]
+    for data_file in files:
         if data_file.path in seen:
             raise InvalidInputError(f"data file {data_file.path} is named twice; commit every fragment once")
         seen.add(data_file.path)
         if data_file.base_id is not None:
             raise InvalidInputError(f"data file {data_file.path} has a path outside of the table")
-        path = directory.path(data_file.relative_path)
-        try:
-            size = directory.store.size(path)
-        except ObjectNotFoundError as error:
-            raise CommitError(f"data file {path} is missing; nothing was committed: write it again") from error
+    paths = [directory.path(file.relative_path) for file in files]
+    for data_file, path, size in zip(files, paths, directory.store.sizes(paths), strict=True):
+        if size is None:
+            raise CommitError(f"data file {path} is missing; nothing was committed: write it again")
         if data_file.file_size_bytes not in (0, size):
             raise CommitError(
                 f"data file {path} has {size} bytes instead of {data_file.file_size_bytes}; nothing was committed:"

@@ -1,0 +1,100 @@
+"""The requests that operations on a table in an object store take, as docs/object_stores.md lists them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import LanceDataset
+from tests.proxies import Proxy
+from tests.servers import ObjectServer, s3_options
+
+DOCUMENT = Path(__file__).parents[2] / "docs/object_stores.md"
+ROWS_PER_FILE = 50_000
+DATA = pa.table(
+    {
+        "id": np.arange(2 * ROWS_PER_FILE),
+        **{f"c{number}": np.random.default_rng(number).random(2 * ROWS_PER_FILE) for number in range(9)},
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def proxy(s3_server: ObjectServer) -> Iterator[Proxy]:
+    made = Proxy(s3_server.endpoint)
+    with made.running():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def measured(s3_server: ObjectServer, proxy: Proxy) -> dict[str, tuple[str, int]]:
+    """The requests of each operation, and the bytes of their bodies."""
+    uri, options = s3_server.new_root(), s3_options(proxy.endpoint)
+    lance_format.write_dataset(DATA, uri, max_rows_per_file=ROWS_PER_FILE, storage_options=options)
+    lance_format.dataset(uri, storage_options=options).count_rows()
+
+    def table() -> LanceDataset:
+        return lance_format.dataset(uri, storage_options=options)
+
+    def compact() -> None:
+        opened.optimize.compact_files()
+
+    found: dict[str, tuple[str, int]] = {}
+
+    def measure(name: str, operation: Callable[[], object]) -> None:
+        proxy.requests.clear()
+        operation()
+        size = sum(request.num_sent + request.num_received for request in proxy.requests)
+        found[name] = ", ".join(f"{number} {kind}" for kind, number in proxy.counts().items()) or "none", size
+
+    measure("open", table)
+    opened = table()
+    measure("plan a scan", lambda: opened.scanner().plan_tasks())
+    opened = table()
+    measure("one row", lambda: opened.take([70_000]))
+    opened = table()
+    measure("one row by a filter", lambda: opened.to_table(filter="id = 70000"))
+    opened = table()
+    measure("one of ten columns", lambda: opened.to_table(columns=["c3"]))
+    opened = table()
+    measure("all columns", lambda: opened.to_table())
+    measure("append", lambda: lance_format.write_dataset(DATA[:10], uri, mode="append", storage_options=options))
+    opened = table()
+    measure("delete", lambda: opened.delete("id = 5"))
+    opened = table()
+    measure("compaction", compact)
+    return found
+
+
+def documented() -> dict[str, tuple[str, int]]:
+    text = DOCUMENT.read_text().partition("## Requests")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z ]+) \| (none|[0-9A-Z, ]+) \| ([0-9,]+) KiB \|", text, re.MULTILINE)
+    return {name: (requests, int(size.replace(",", ""))) for name, requests, size in rows}
+
+
+def test_the_documentation_says_how_many_requests_there_are(measured: dict[str, tuple[str, int]]) -> None:
+    told = documented()
+    assert {name: told[name][0] for name in told} == {name: requests for name, (requests, _) in measured.items()}
+    for name, (_, size) in measured.items():
+        assert abs(told[name][1] - size / 1024) <= 2 + size / 1024 / 50, (name, size)
+
+
+def test_the_latest_of_many_versions_takes_one_page(s3_server: ObjectServer, proxy: Proxy) -> None:
+    uri, options = s3_server.new_root(), s3_options(proxy.endpoint)
+    table = lance_format.write_dataset({"a": [1]}, uri, storage_options=s3_server.options)
+    directory = table._table.directory
+    content = directory.store.read(directory.manifest(1), 1 << 20)
+    for number in range(2000):  # Their content is not looked at.
+        directory.store.put(f"{directory.versions}/{2**64 - 1 - number - 2}.manifest", content)
+    proxy.requests.clear()
+    with pytest.raises(lance_format.CorruptFileError, match="version 1"):
+        lance_format.dataset(uri, storage_options=options)
+    assert proxy.counts() == {"GET": 1, "LIST": 1}
+    assert lance_format.dataset(uri, 1, storage_options=options).count_rows() == 1
+    assert proxy.counts().get("LIST", 0) == 0
