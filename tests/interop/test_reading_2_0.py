@@ -12,9 +12,12 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from lance_format import CorruptFileError
 from lance_format.file import LanceFileReader
+from lance_format.proto import table_pb2
 from tests.arrays import NULLS, make_array
 from tests.nested_arrays import RandomValues, random_type
+from tests.table.builders import changed_manifest
 
 _STRINGS = pa.string()
 _POINT = pa.struct([("x", pa.int32()), ("name", pa.string())])
@@ -195,6 +198,45 @@ def test_tables_of_several_versions(tmp_path: Path) -> None:
     for where in ("st.x > 100 and twice < 230", "s = 'changed'", "st.y = '7'"):
         assert ours.to_table(filter=where) == theirs.to_table(filter=where)
     assert {file.file_minor_version for part in theirs.get_fragments() for file in part.metadata.files} == {0}
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_fields_without_a_column(place: int, tmp_path: Path) -> None:
+    """Leaves are null then, and the headers of structs are not needed; pylance reads the former alone."""
+    data = _rows(0, 50)
+    path = tmp_path / "t"
+    lance.write_dataset(data, str(path), data_storage_version="2.0")
+    (manifest,) = path.glob("_versions/*.manifest")
+
+    def change(message: table_pb2.Manifest) -> None:
+        message.fragments[0].files[0].column_indices[place] = -1
+
+    manifest.write_bytes(changed_manifest(manifest.read_bytes(), change))
+    name = ["id", "s", "l", "l.item", "st", "st.x", "st.y"][place]
+    ours = lance_format.dataset(path)
+    if name.startswith("l"):
+        with pytest.raises(CorruptFileError, match="column 'l': there is no column -1"):
+            ours.to_table()
+        return
+    found = ours.to_table()
+    if name == "st":
+        assert found == data
+        return
+    assert found == lance.dataset(str(path)).to_table()
+    assert ours.count_rows(f"{name} is null") == 50
+    assert ours.take([3, 7]) == lance.dataset(str(path)).take([3, 7])
+
+
+@pytest.mark.parametrize("version", ["legacy", "2.0", "2.1"])
+def test_new_fields_of_structs_alone(version: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    lance.write_dataset(_rows(0, 50), path, data_storage_version=version)
+    ours = lance_format.dataset(path)
+    ours.add_columns(pa.field("st", pa.struct([("new", pa.int64())])))
+    assert ours.count_rows("st.new is null") == 50
+    assert ours.count_rows("st.new > 3") == 0
+    assert ours.to_table(["st.new"]).column(0).combine_chunks().null_count in (0, 50)
+    assert ours.to_table(["st"])["st"].to_pylist()[7] == {"x": 7, "y": "7", "new": None}
 
 
 def test_pylance_harvests_our_statistics(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -16,8 +16,10 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, retype
 from lance_format.file import ColumnProjection, is_packed
 from lance_format.table.format.file_entries import DataFile
+from lance_format.version import FileVersion
 
 _REMEMBERED_FIELDS = 1024
+_NO_COLUMN = -1
 _Piece = tuple[int, int, Field, pa.DataType]
 
 
@@ -86,14 +88,23 @@ def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
     object. Very wide schemas are not cached, since that would take too much memory.
     """
     find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
-    return find(_Same(schema), tuple([(file.fields, file.column_indices) for file in files]))
+    return find(_Same(schema), tuple([(file.fields, file.column_indices, _may_lack_columns(file)) for file in files]))
 
 
-def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> ColumnParts:
+def _may_lack_columns(file: DataFile) -> bool:
+    """Return whether fields of a file may have no column, and be null: those of format 2.0 may."""
+    version = FileVersion.from_manifest(file.file_major_version, file.file_minor_version)
+    return _NO_COLUMN in file.column_indices and version is not None and version.has_array_encodings
+
+
+def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]]) -> ColumnParts:
     held = {}
     known = frozenset({UNASSIGNED})
-    for place, (fields, columns) in enumerate(files):
+    for place, (fields, columns, may_lack) in enumerate(files):
         ids = frozenset(fields) - known  # Early releases reused ids; the reference reads the first file that has one.
+        if may_lack:
+            leaves = {one for field in same.schema.fields for one in _leaves_outside_of_lists(field)}
+            ids -= {one for one, column in zip(fields, columns, strict=True) if column == _NO_COLUMN and one in leaves}
         known |= ids
         numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
         found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
@@ -103,6 +114,14 @@ def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, .
                 for part in found
             ]
     return ColumnParts(same.schema, held)
+
+
+def _leaves_outside_of_lists(field: Field) -> Iterator[int]:
+    if not field.children:
+        yield field.id
+    elif field.logical_type == "struct":
+        for child in field.children:
+            yield from _leaves_outside_of_lists(child)
 
 
 _find_known_parts = functools.lru_cache(maxsize=16)(_find_parts)
@@ -166,6 +185,8 @@ def _held(field: Field, ids: frozenset[int]) -> Field | None:
     children = tuple(held for child in field.children if (held := _held(child, ids)) is not None)
     if children:
         return field if children == field.children else dataclasses.replace(field, children=children)
+    if field.children and not is_packed(field):
+        return None  # In 2.0 and 0.1 structs and lists have ids of their own, which hold no values.
     return field if field.id in ids else None
 
 
