@@ -78,6 +78,31 @@ def test_an_append_to_a_table_of_the_first_file_format_is_refused(tmp_path: Path
         )
 
 
+@pytest.mark.parametrize(
+    ("name", "indices"),
+    [
+        ("v0.20.0/old_btree_bitmap_indices.lance", ["bitmap_idx", "btree_idx"]),
+        ("v0.36.0/btree_in_index_pkg.lance", ["x_idx"]),
+    ],
+)
+def test_tables_with_indices_of_other_kinds_are_read_and_appended_to(
+    name: str, indices: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    shutil.copytree(TABLES / name, path)
+    ours, reference = lance_format.dataset(path), lance.dataset(str(path))
+    before = reference.to_table()
+    assert ours.to_table() == before
+    assert [index["name"] for index in ours.list_indices()] == indices
+    ours.insert(before)
+    column = before.schema.names[0]
+    value = before[column][0].as_py()
+    expected = 2 * before[column].to_pylist().count(value)
+    for found in (lance_format.dataset(path), lance.dataset(str(path))):
+        assert found.to_table() == pa.concat_tables([before, before])
+        assert found.count_rows(f"{column} = {value}") == expected
+
+
 @pytest.mark.parametrize("name", ["v0.7.5/with_deletions", "v0.15.0/v1_with_files.lance"])
 def test_tables_of_the_first_file_format_change(name: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
