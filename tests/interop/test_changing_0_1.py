@@ -175,6 +175,20 @@ def test_values_that_the_format_cannot_hold_are_refused(values: pa.Array, tmp_pa
     assert lance.dataset(path).to_table()["c"].to_pylist() == values.to_pylist()
 
 
+def test_values_are_replaced_where_rows_are(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t")
+    dataset = lance_format.dataset(path)
+    values = pa.table({"id": [3, 50, 299], "s": ["x", "y", "z"]})
+    dataset.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(values)
+    found = _check(path)
+    assert found["id"].to_pylist() == list(range(300))
+    assert found.take([3, 50, 299])["s"].to_pylist() == ["x", "y", "z"]
+    plan = dataset.plan_add_columns({"k": "id * 2"}, split_size_bytes=1)
+    assert len(plan.tasks) == 2
+    plan.commit(dataset, [task.execute(dataset) for task in plan.tasks])
+    assert _check(path)["k"].to_pylist() == list(range(0, 600, 2))
+
+
 def test_columns_of_nulls(tmp_path: Path) -> None:
     path = _write(tmp_path / "t")
     dataset = lance_format.dataset(path)
