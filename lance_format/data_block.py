@@ -19,7 +19,7 @@ from lance_format.proto import encodings_pb2
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
 Offsets: TypeAlias = npt.NDArray[Any]
-Indices: TypeAlias = npt.NDArray[Any]
+DictionaryIndices: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class FixedWidthBlock:
         """The bytes of all values."""
         return (self.num_values * self.bits_per_value + 7) // 8
 
-    def take(self, indices: Indices) -> FixedWidthBlock:
+    def take(self, indices: DictionaryIndices) -> FixedWidthBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
         width = self.bytes_per_value
         data: Bytes
@@ -133,7 +133,7 @@ class VariableWidthBlock:
         """The bytes of the longest value; 0 if there is none."""
         return longest(self.offsets)
 
-    def take(self, indices: Indices) -> VariableWidthBlock:
+    def take(self, indices: DictionaryIndices) -> VariableWidthBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
         offsets = np.empty(indices.size + 1, self.offsets.dtype)
         total = measure_bytes(self.offsets, indices, offsets)
@@ -220,7 +220,7 @@ class _RowBlock:
         """The bytes of all rows."""
         return self.rows.size_bytes
 
-    def take(self, indices: Indices) -> Self:
+    def take(self, indices: DictionaryIndices) -> Self:
         """Gather values; `indices` are integers of any width and lie within the block."""
         return replace(self, rows=self.rows.take(indices))
 
@@ -304,7 +304,7 @@ class DictionaryBlock:
         """The indices, as uint8, uint16, uint32 or uint64."""
         return self.indices.data[: self.indices.size_bytes].view(f"<u{self.indices.bytes_per_value}")
 
-    def take(self, indices: Indices) -> DictionaryBlock:
+    def take(self, indices: DictionaryIndices) -> DictionaryBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
         return DictionaryBlock(self.items, self.indices.take(indices))
 

@@ -117,7 +117,7 @@ def items(document: bytes) -> list[bytes] | None:
     kind, kinds, bounds = jsonb.read_container(document, 0, len(document))
     if kind != jsonb.ARRAY:
         return None
-    return [_part(document, kinds, bounds, place) for place in range(len(kinds))]
+    return [_part(document, kinds, bounds, element) for element in range(len(kinds))]
 
 
 def child(document: bytes, key: str) -> bytes | None:
@@ -132,28 +132,28 @@ def child(document: bytes, key: str) -> bytes | None:
 def _follow(document: bytes, step: Step) -> list[bytes]:
     kind, kinds, bounds = jsonb.read_container(document, 0, len(document))
     count = len(kinds) // 2 if kind == jsonb.OBJECT else len(kinds)
-    places = range(0)
+    elements = range(0)
     if step.key is not None or step.members:
         if kind == jsonb.OBJECT:
             members = range(count, 2 * count)
-            places = members if step.members else range(*_find(document, bounds, count, step.key or b""))
+            elements = members if step.members else range(*_find(document, bounds, count, step.key or b""))
     elif step.index is None:
         if kind != jsonb.ARRAY:
             return [document]
-        places = range(count)
+        elements = range(count)
     elif kind == jsonb.ARRAY:
-        place = count - 1 + step.index if step.from_last else step.index
-        places = range(place, place + 1) if 0 <= place < count else places
-    return [_part(document, kinds, bounds, place) for place in places]
+        element = count - 1 + step.index if step.from_last else step.index
+        elements = range(element, element + 1) if 0 <= element < count else elements
+    return [_part(document, kinds, bounds, element) for element in elements]
 
 
 def _find(document: bytes, bounds: list[int], count: int, key: bytes) -> tuple[int, int]:
     """Return the range of the values of an object that have a key: one, or none."""
-    for place in range(count):
-        if document[bounds[place] : bounds[place + 1]] == key:
-            return count + place, count + place + 1
+    for element in range(count):
+        if document[bounds[element] : bounds[element + 1]] == key:
+            return count + element, count + element + 1
     return 0, 0
 
 
-def _part(document: bytes, kinds: list[int], bounds: list[int], place: int) -> bytes:
-    return jsonb.pack(kinds[place], document[bounds[place] : bounds[place + 1]])
+def _part(document: bytes, kinds: list[int], bounds: list[int], element: int) -> bytes:
+    return jsonb.pack(kinds[element], document[bounds[element] : bounds[element + 1]])

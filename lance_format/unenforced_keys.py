@@ -1,7 +1,7 @@
 """Primary and clustering keys that a table promises and nobody enforces: entries of the metadata of their fields.
 
 `lance-schema:unenforced-primary-key` says that a field belongs to the primary key, and the entries that end with
-`:position` which place it has in its key, from 1 on. The format stores the same in members of the field.
+`:position` its position in the key, from 1. The format stores the same in members of the field.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 {"command": "MERGE", "row": [1, 2], "address": [3], "names": ["id", "name"], "changed": ["name"]}
 ```
 
-Each row begins with its operation. The values of the table's columns are at the places `row`, and the address of the
+Each row begins with its operation. The values of the table's columns are in `row`, and the address of the
 row that is deleted or replaced is at the place `address`. DELETE has no values. A command that is only to be checked
 has a name only.
 

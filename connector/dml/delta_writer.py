@@ -93,7 +93,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the values of rows, as the table stores them."""
-        columns = [batch.column(place) for place in self._form.row]
+        columns = [batch.column(position) for position in self._form.row]
         return to_stored(pa.RecordBatch.from_arrays(columns, names=list(self._form.names)), self._schema)
 
     def _result(self, message: WriterCommitMessage | None) -> RowDeltaChanges:

@@ -110,20 +110,20 @@ def _remote(dataset: LanceDataset, tasks: Sequence[Any]) -> Callable[[int], byte
     pickled: bytes = cloudpickle.dumps((dataset, list(tasks)))  # type: ignore[no-untyped-call]
     payload = zlib.compress(pickled, 1)
 
-    def execute(place: int) -> bytes:
-        return execute_task(payload, place)
+    def execute(position: int) -> bytes:
+        return execute_task(payload, position)
 
     return execute
 
 
-def execute_task(payload: bytes, place: int) -> bytes:
+def execute_task(payload: bytes, position: int) -> bytes:
     """Execute one of some tasks, in a worker.
 
     Parameters
     ----------
     payload : bytes
         The dataset and the tasks, pickled and compressed.
-    place : int
+    position : int
         The position of the task.
 
     Returns
@@ -132,4 +132,4 @@ def execute_task(payload: bytes, place: int) -> bytes:
         The result, pickled.
     """
     dataset, tasks = pickle.loads(zlib.decompress(payload))
-    return pickle.dumps(tasks[place].execute(dataset))
+    return pickle.dumps(tasks[position].execute(dataset))

@@ -64,8 +64,8 @@ class BitpackedForNonNegReader:
         packed = yield from plan_slices(self._buffer, self._bits * _BLOCK, blocks)
         words = self._unpack(packed.join(self._bits * _BLOCK).data, blocks.num_rows)
         firsts = np.cumsum(blocks.sizes) - blocks.sizes
-        places = np.searchsorted(blocks.begins, ranges.begins // _BLOCK, side="right") - 1
-        starts: Counts = ranges.begins + (firsts[places] - blocks.begins[places]) * _BLOCK
+        positions = np.searchsorted(blocks.begins, ranges.begins // _BLOCK, side="right") - 1
+        starts: Counts = ranges.begins + (firsts[positions] - blocks.begins[positions]) * _BLOCK
         block = ValueSlices(words, starts * self._word_bits, ranges.sizes, self._word_bits).join(self._word_bits)
         return DecodedArray(block, None, block.num_values)
 

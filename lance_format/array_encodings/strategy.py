@@ -137,8 +137,8 @@ def _keys_of(found: distinct.IndexedPage, validity: FixedWidthBlock | None) -> t
     valid = np.ones(numbers.size, np.bool_) if validity is None else unpack_validity(validity)
     used = np.zeros(items.num_values, np.bool_)
     used[numbers[valid]] = True
-    places = np.where(used, np.cumsum(used), 0).astype(np.uint8)
-    keys = np.where(valid, places[numbers], np.uint8(0))
+    positions = np.where(used, np.cumsum(used), 0).astype(np.uint8)
+    keys = np.where(valid, positions[numbers], np.uint8(0))
     kept = items if used.all() or not used.any() else items.take(np.flatnonzero(used))
     return FixedWidthBlock(keys, 8, keys.size), kept
 

@@ -57,10 +57,10 @@ class VarBinaryReader:
         """Plan the reading of some rows; see `ArrayReader`."""
         slices = yield from plan_slices(self._starts, _WORD_BITS, RowRanges(ranges.begins, ranges.ends + 1))
         block = slices.join(_WORD_BITS)
-        offsets, places = self._locate(block.data[: block.size_bytes].view("<u8"), ranges)
+        offsets, positions = self._locate(block.data[: block.size_bytes].view("<u8"), ranges)
         data: Bytes = np.empty(0, np.uint8)
-        if places.count:
-            data = (yield from plan_slices(self._file, 8, places)).join(8).data
+        if positions.count:
+            data = (yield from plan_slices(self._file, 8, positions)).join(8).data
         validity = pack_validity(np.diff(offsets) > 0) if self._nullable else None
         return DecodedArray(VariableWidthBlock(data, offsets), validity, ranges.num_rows)
 

@@ -65,7 +65,7 @@ def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: 
     return _expand_zstd(slices, limits, alignment)
 
 
-def _place(sizes: Counts, alignment: int, slack: int = 0) -> tuple[Counts, Bytes]:
+def _position(sizes: Counts, alignment: int, slack: int = 0) -> tuple[Counts, Bytes]:
     """Return where slices of these sizes start, and room for them and for `slack` bytes more."""
     ends = np.cumsum((sizes + alignment - 1) // alignment * alignment)
     starts = np.zeros(len(sizes), np.int64)
@@ -107,7 +107,7 @@ def locate_lz4_blocks(slices: BufferSlices) -> tuple[BufferSlices, Counts]:
 def _expand_lz4(slices: BufferSlices, limits: Counts | None, alignment: int) -> BufferSlices:
     blocks, sizes = locate_lz4_blocks(slices)
     _check_limits(sizes, limits)
-    out_starts, out = _place(sizes, alignment, kernels.SLACK)
+    out_starts, out = _position(sizes, alignment, kernels.SLACK)
     decoded = kernels.decode(blocks.data, blocks.starts, blocks.sizes, out, out_starts, sizes)
     if decoded < 0:
         raise CorruptFileError(f"LZ4 buffer {-1 - decoded} cannot be decompressed to the size that it says")
@@ -128,7 +128,7 @@ def _join(pieces: list[bytes], sizes: Counts, alignment: int) -> BufferSlices:
     """Place decompressed slices in one buffer."""
     if len(pieces) == 1:
         return BufferSlices(np.frombuffer(pieces[0], np.uint8), np.zeros(1, np.int64), sizes)
-    starts, out = _place(sizes, alignment)
+    starts, out = _position(sizes, alignment)
     target = out.data
     for start, piece in zip(starts.tolist(), pieces, strict=True):
         target[start : start + len(piece)] = piece

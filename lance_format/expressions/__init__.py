@@ -18,14 +18,22 @@ from lance_format.expressions.arrow import from_arrow
 from lance_format.expressions.binding import bind
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.evaluation import evaluate, filter_mask
-from lance_format.expressions.nodes import Column, Expression, Path, columns_of, conjunction, conjuncts, disjunction
+from lance_format.expressions.nodes import (
+    Column,
+    Expression,
+    FieldPath,
+    columns_of,
+    conjunction,
+    conjuncts,
+    disjunction,
+)
 from lance_format.expressions.plain_sql import parse_plain
 from lance_format.expressions.rendering import to_sql
 
 __all__ = [
     "BoundExpression",
     "Expression",
-    "Path",
+    "FieldPath",
     "as_expression",
     "bind",
     "columns_of",

@@ -63,19 +63,19 @@ def _metadata_items(schema: pa.Schema) -> list[tuple[str, str]]:
     metadata = ctypes.cast(get_pointer(capsule, b"arrow_schema"), ctypes.POINTER(ctypes.c_void_p))[2]
     if metadata is None:
         return []
-    place = metadata
+    position = metadata
 
     def number() -> int:
-        nonlocal place
-        value = ctypes.c_int32.from_address(place).value
-        place += 4
+        nonlocal position
+        value = ctypes.c_int32.from_address(position).value
+        position += 4
         return value
 
     def text() -> str:
-        nonlocal place
+        nonlocal position
         length = number()
-        value = ctypes.string_at(place, length).decode()
-        place += length
+        value = ctypes.string_at(position, length).decode()
+        position += length
         return value
 
     return [(text(), text()) for _ in range(number())]

@@ -124,11 +124,11 @@ class _Binder:
             raise InvalidInputError(f"{to_sql(node)} is {typed.type}, where a boolean is needed; compare it")
         return typed
 
-    def _column(self, path: nodes.Path) -> _Typed:
+    def _column(self, path: nodes.FieldPath) -> _Typed:
         names = self._schema.names
         index = self._schema.get_field_index(path[0])
         if index < 0:
-            matches = [place for place, name in enumerate(names) if name.lower() == path[0].lower()]
+            matches = [index for index, name in enumerate(names) if name.lower() == path[0].lower()]
             if len(matches) != 1:
                 raise InvalidInputError(_unknown("column", path[0], names))
             index = matches[0]
@@ -137,7 +137,7 @@ class _Binder:
             arrow_type = _field_type(arrow_type, name, name_to_sql(path[:depth]))
         return _Typed(nodes.Column((names[index], *path[1:])), _storage_type(arrow_type))
 
-    def _type_of(self, path: nodes.Path) -> pa.DataType:
+    def _type_of(self, path: nodes.FieldPath) -> pa.DataType:
         return self._column(path).type
 
     def _field(self, operand: Expression, name: str) -> _Typed:
@@ -229,7 +229,7 @@ def _field_type(arrow_type: pa.DataType, name: str, parent: str) -> pa.DataType:
         raise InvalidInputError(f"{parent} is {arrow_type}, not a struct, and has no field {name!r}")
     index = arrow_type.get_field_index(name)
     if index < 0:
-        fields = [arrow_type.field(place).name for place in range(arrow_type.num_fields)]
+        fields = [arrow_type.field(index).name for index in range(arrow_type.num_fields)]
         raise InvalidInputError(_unknown(f"field of {parent}", name, fields))
     return arrow_type.field(index).type
 
@@ -312,7 +312,7 @@ def _in(operand: _Typed, values: pa.Array) -> _Typed:
     if pa.types.is_null(values.type):
         values = pa.nulls(len(values), operand.type)
     elif axis_of(operand.type) is not None and operand.type != values.type:
-        values = _place(values, operand)
+        values = _index(values, operand)
     else:
         arrow_type = common_type(operand.type, values.type)
         if arrow_type is None or pa.types.is_nested(arrow_type):
@@ -323,7 +323,7 @@ def _in(operand: _Typed, values: pa.Array) -> _Typed:
     return _typed(nodes.In(operand.expression, values), [operand])
 
 
-def _place(values: pa.Array, operand: _Typed) -> pa.Array:
+def _index(values: pa.Array, operand: _Typed) -> pa.Array:
     """Return the constants that are values of the type of an operand, and null if it is one of them."""
     axis = axis_of(operand.type)
     assert axis is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions.nodes import Expression, Path
+from lance_format.expressions.nodes import Expression, FieldPath
 from lance_format.expressions.rendering import to_sql
 
 
@@ -27,7 +27,7 @@ class BoundExpression:
 
     expression: Expression
     type: pa.DataType
-    columns: tuple[Path, ...]
+    columns: tuple[FieldPath, ...]
 
     @property
     def is_predicate(self) -> bool:

@@ -107,7 +107,7 @@ def _as_array(value: Value, num_rows: int) -> pa.Array:
     return value
 
 
-def _column(path: nodes.Path, batch: pa.RecordBatch) -> pa.Array:
+def _column(path: nodes.FieldPath, batch: pa.RecordBatch) -> pa.Array:
     index = batch.schema.get_field_index(path[0])
     if index < 0:
         raise InvalidInputError(f"the batch has no column {name_to_sql(path)}; it has {', '.join(batch.schema.names)}")
@@ -132,7 +132,7 @@ def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
     ):
         conditions = [_as_array(_value(condition, batch), batch.num_rows) for condition in node.conditions]
         values = [_value(value, batch) for value in (*node.values, node.default)]
-        names = [str(place) for place in range(len(conditions))]
+        names = [str(position) for position in range(len(conditions))]
         return pc.case_when(pa.StructArray.from_arrays(conditions, names), *values)
     rest = batch.select(list(dict.fromkeys(path[0] for path in nodes.columns_of(node))))
     left = np.arange(batch.num_rows)
@@ -145,9 +145,9 @@ def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
         left, rest = left[~taken], rest.filter(pc.invert(holds))
     rows.append(left)
     parts.append(_as_array(_value(node.default, rest), len(left)))
-    place = np.empty(batch.num_rows, dtype=np.int64)
-    place[np.concatenate(rows)] = np.arange(batch.num_rows)
-    return pa.concat_arrays(parts).take(pa.array(place))
+    position = np.empty(batch.num_rows, dtype=np.int64)
+    position[np.concatenate(rows)] = np.arange(batch.num_rows)
+    return pa.concat_arrays(parts).take(pa.array(position))
 
 
 def _null_safe_equal(node: Any, values: list[Value]) -> Value:  # noqa: ARG001

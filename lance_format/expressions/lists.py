@@ -40,8 +40,8 @@ def contains_all(lists: pa.Array, wanted: pa.Scalar) -> pa.BooleanArray:
         return pa.array(np.ones(len(lists), dtype=bool))
     values, items = _meet(pc.list_flatten(lists), pc.unique(items))
     result = np.ones(len(lists), dtype=bool)
-    for place in range(len(items)):
-        result &= _any_by_list(lists, is_among(values, items.slice(place, 1)))
+    for position in range(len(items)):
+        result &= _any_by_list(lists, is_among(values, items.slice(position, 1)))
     return _with_nulls(result, pc.is_null(lists))
 
 
@@ -50,13 +50,13 @@ def lengths(lists: pa.Array) -> pa.UInt64Array:
     return pc.cast(pc.list_value_length(lists), pa.uint64())
 
 
-def element(lists: pa.Array, places: pa.Array) -> pa.Array:
+def element(lists: pa.Array, positions: pa.Array) -> pa.Array:
     """Return an item of each list, counted from 1, or from -1 backwards; null if the list has no such item."""
     size = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     first = np.cumsum(size) - size
-    place = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
-    index = np.where(place > 0, place - 1, place + size)
-    there = (place != 0) & (index >= 0) & (index < size)
+    position = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False)
+    index = np.where(position > 0, position - 1, position + size)
+    there = (position != 0) & (index >= 0) & (index < size)
     return pc.list_flatten(lists).take(pa.array(first + index, mask=~there))
 
 

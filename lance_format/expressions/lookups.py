@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from lance_format.expressions import nodes
 from lance_format.expressions.coercion import is_text
-from lance_format.expressions.nodes import Expression, Literal, Path
+from lance_format.expressions.nodes import Expression, FieldPath, Literal
 
 
-def gather_constants(node: nodes.And | nodes.Or, type_of: Callable[[Path], pa.DataType]) -> list[Expression]:
+def gather_constants(node: nodes.And | nodes.Or, type_of: Callable[[FieldPath], pa.DataType]) -> list[Expression]:
     """Return the operands of a connective, those together that compare one column with a constant each.
 
     `a = 1 OR a = 2` is `a IN (1, 2)`, and `a != 1 AND a != 2` is `a NOT IN (1, 2)`.
@@ -24,23 +24,23 @@ def gather_constants(node: nodes.And | nodes.Or, type_of: Callable[[Path], pa.Da
     """
     operator = "=" if isinstance(node, nodes.Or) else "!="
     terms: list[Expression] = []
-    places: dict[tuple[Path, pa.DataType], int] = {}
+    positions: dict[tuple[FieldPath, pa.DataType], int] = {}
     constants: dict[int, list[pa.Scalar]] = {}
     for child in node.children:
         match child:
             case nodes.Comparison(sign, nodes.Column(path), Literal(value)) if sign == operator and value.is_valid:
-                place = places.setdefault((path, value.type), len(terms))
-                if place in constants:
-                    constants[place].append(value)
+                position = positions.setdefault((path, value.type), len(terms))
+                if position in constants:
+                    constants[position].append(value)
                     continue
-                if place == len(terms) and _looks_up(type_of(path), value.type):
-                    constants[place] = [value]
+                if position == len(terms) and _looks_up(type_of(path), value.type):
+                    constants[position] = [value]
         terms.append(child)
-    for place, values in constants.items():
-        first = terms[place]
+    for position, values in constants.items():
+        first = terms[position]
         if len(values) > 1 and isinstance(first, nodes.Comparison):
             among = nodes.In(first.left, pa.array(values, values[0].type))
-            terms[place] = among if operator == "=" else nodes.Not(among)
+            terms[position] = among if operator == "=" else nodes.Not(among)
     return terms
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_format.expressions import constants
 
-Path: TypeAlias = tuple[str, ...]
+FieldPath: TypeAlias = tuple[str, ...]
 """The names that lead to a column: its own, and below a struct those of the fields."""
 
 ComparisonOperator: TypeAlias = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -80,7 +80,7 @@ class Expression:
 class Column(Expression):
     """The values of a column, or of a field below struct columns."""
 
-    path: Path
+    path: FieldPath
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -285,7 +285,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
         stack.extend(reversed(node.children))
 
 
-def columns_of(expression: Expression) -> tuple[Path, ...]:
+def columns_of(expression: Expression) -> tuple[FieldPath, ...]:
     """Return the columns that an expression reads, each once, in the order in which they appear."""
     return tuple(dict.fromkeys(node.path for node in walk(expression) if isinstance(node, Column)))
 

@@ -166,16 +166,16 @@ class _Parser:
 def _tokenize(text: str) -> list[tuple[str, str]]:
     """Return the kind and the text of each token; of a list of constants, its kind and the constants."""
     text = text.rstrip()
-    tokens, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise _NotPlainError
         kind = match.lastgroup
         if kind == "among":
             kind = next(name for name in _LISTS if match[name] is not None)
         tokens.append((kind, match[kind]))
-        place = match.end()
+        position = match.end()
     return tokens
 
 

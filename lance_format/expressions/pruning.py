@@ -24,7 +24,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.casts import cast, keeps_order
-from lance_format.expressions.nodes import Expression, Path
+from lance_format.expressions.nodes import Expression, FieldPath
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.row_numbers import distinct
@@ -65,7 +65,7 @@ class ZoneVerdicts:
     must_match: Mask
 
 
-def classify(predicate: BoundExpression, statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> ZoneVerdicts:
+def classify(predicate: BoundExpression, statistics: Mapping[FieldPath, ZoneStatistics], num_rows: int) -> ZoneVerdicts:
     """Find the zones where a predicate may be true, and those where it must be.
 
     Parameters
@@ -118,7 +118,7 @@ class _Values:
 
 
 class _Visitor:
-    def __init__(self, columns: Mapping[Path, _Values], num_zones: int) -> None:
+    def __init__(self, columns: Mapping[FieldPath, _Values], num_zones: int) -> None:
         self._columns = columns
         self._num_zones = num_zones
         self._all = np.ones(num_zones, np.bool_)
@@ -251,13 +251,13 @@ class _Visitor:
         ranks = (
             pc.rank(pa.concat_arrays([constants, *bounds]), "ascending", tiebreaker="dense").to_numpy().astype(np.int64)
         )
-        places, lower, upper = np.split(ranks, [len(constants), len(constants) + self._num_zones])
-        places = distinct(places)
+        positions, lower, upper = np.split(ranks, [len(constants), len(constants) + self._num_zones])
+        positions = distinct(positions)
         lower = np.where(_mask(bounds[0].is_valid()), lower, 0)
         upper = np.where(_mask(bounds[1].is_valid()), upper, len(ranks) + 1)
-        first = np.searchsorted(places, lower)  # of the constants that are not below the zone
-        places = np.append(places, len(ranks) + 2)
-        return places[first] <= upper, (lower != upper) | (places[first] != lower)
+        first = np.searchsorted(positions, lower)  # of the constants that are not below the zone
+        positions = np.append(positions, len(ranks) + 2)
+        return positions[first] <= upper, (lower != upper) | (positions[first] != lower)
 
     def _like(self, operand: Expression, pattern: str, ignore_case: bool) -> _Truth:
         if ignore_case:
@@ -341,7 +341,7 @@ def _cast(values: _Values, node: nodes.Cast) -> _Values | None:
     return _Values(lower, upper, values.may_be_valid, may_be_null)
 
 
-def _boundaries(statistics: Mapping[Path, ZoneStatistics], num_rows: int) -> npt.NDArray[np.int64]:
+def _boundaries(statistics: Mapping[FieldPath, ZoneStatistics], num_rows: int) -> npt.NDArray[np.int64]:
     """Return the boundaries of the zones of all columns, without duplicates."""
     ends = [np.array([0, num_rows], np.int64)]
     for path, found in statistics.items():
@@ -359,8 +359,8 @@ def _on_grid(found: ZoneStatistics, boundaries: npt.NDArray[np.int64]) -> _Value
     if len(boundaries) == found.num_zones + 1 and found.num_rows.all():
         return _Values(found.lower, found.upper, may_be_valid, may_be_null)
     zones = np.searchsorted(np.cumsum(found.num_rows), boundaries[:-1], side="right")
-    places = pa.array(zones)
-    return _Values(found.lower.take(places), found.upper.take(places), may_be_valid[zones], may_be_null[zones])
+    positions = pa.array(zones)
+    return _Values(found.lower.take(positions), found.upper.take(positions), may_be_valid[zones], may_be_null[zones])
 
 
 def _repeat(value: Any, count: int) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lance_format.expressions import nodes
 from lance_format.expressions.constants import as_array
-from lance_format.expressions.nodes import Expression, Path
+from lance_format.expressions.nodes import Expression, FieldPath
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_VALUES = 20
@@ -108,7 +108,7 @@ def to_sql(expression: Expression, *, full: bool = False) -> str:
     raise TypeError(f"{type(expression).__name__} is no expression")
 
 
-def name_to_sql(path: Path) -> str:
+def name_to_sql(path: FieldPath) -> str:
     """Return the path of a column as SQL, quoted by backticks where it must be."""
     return ".".join(part if _PLAIN_NAME.fullmatch(part) else "`" + part.replace("`", "``") + "`" for part in path)
 

@@ -85,11 +85,11 @@ def _decode_values(
 
 @kernel
 def _decode_group(
-    data: U8, offsets: Words, first: int, last: int, symbols: U64, lengths: U8, out: U8, written: int, places: U32
+    data: U8, offsets: Words, first: int, last: int, symbols: U64, lengths: U8, out: U8, written: int, ends: U32
 ) -> int:
     """Decode the codes of values `first <= value < last` as if they were one.
 
-    Sets `places`, which has an entry per code and two more, to the number of bytes written before each code, and to
+    Sets `ends`, which has an entry per code and two more, to the number of bytes written before each code, and to
     `_WITHIN` for the byte after an escape. Returns the end of the output, or -1 if a code is unknown.
     """
     begin = np.uint64(offsets[first])
@@ -106,14 +106,14 @@ def _decode_group(
                 for index in range(_WORD):
                     code = codes & np.uint64(0xFF)
                     codes >>= _WORD
-                    places[position + index - begin] = np.uint32(target - base)
+                    ends[position + index - begin] = np.uint32(target - base)
                     length = lengths[code]
                     store_word(out, np.int64(target), symbols[code])
                     known &= length != 0
                     target += np.uint64(length)
                 position += _WORD
                 continue
-        places[position - begin] = np.uint32(target - base)
+        ends[position - begin] = np.uint32(target - base)
         code = np.uint64(data[position])
         if code != np.uint64(ESCAPE):
             length = lengths[code]
@@ -124,11 +124,11 @@ def _decode_group(
         else:
             if position + np.uint64(1) == end:
                 return -1
-            places[position + np.uint64(1) - begin] = _WITHIN
+            ends[position + np.uint64(1) - begin] = _WITHIN
             out[target] = data[position + np.uint64(1)]
             target += np.uint64(1)
             position += np.uint64(2)
-    places[end - begin] = np.uint32(target - base)
+    ends[end - begin] = np.uint32(target - base)
     return np.int64(target) if known else -1
 
 
@@ -160,7 +160,7 @@ def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_off
     int
         The number of bytes, or -1 - the index of the first value that has an unknown code or ends within an escape.
     """
-    places = np.empty(_GROUP_CODES + 2, np.uint32)
+    ends = np.empty(_GROUP_CODES + 2, np.uint32)
     written = np.int64(0)
     out_offsets[0] = 0
     first = 0
@@ -168,14 +168,14 @@ def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_off
         last = min(first + _GROUP_VALUES, offsets.size - 1)
         end = np.int64(-1)
         if np.int64(offsets[last]) - np.int64(offsets[first]) <= _GROUP_CODES:
-            end = _decode_group(data, offsets, first, last, symbols, lengths, out, written, places)
+            end = _decode_group(data, offsets, first, last, symbols, lengths, out, written, ends)
         within = False
         if end >= 0:
             begin = np.int64(offsets[first])
             for value in range(np.uint64(first), np.uint64(last)):
-                place = places[np.uint64(np.int64(offsets[value + np.uint64(1)]) - begin)]
-                within |= place == _WITHIN
-                out_offsets[value + np.uint64(1)] = written + np.int64(place)
+                end_of_value = ends[np.uint64(np.int64(offsets[value + np.uint64(1)]) - begin)]
+                within |= end_of_value == _WITHIN
+                out_offsets[value + np.uint64(1)] = written + np.int64(end_of_value)
         if end < 0 or within:
             end = _decode_values(data, offsets, first, last, symbols, lengths, out, written, out_offsets)
             if end < 0:

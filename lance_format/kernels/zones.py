@@ -135,15 +135,15 @@ def is_less(words: U64, width: int, one: int, other: int) -> bool:
     bool
         Whether the first is less than the second.
     """
-    place = width - 1
-    top = np.int64(words[one * width + place])
-    other_top = np.int64(words[other * width + place])
+    position = width - 1
+    top = np.int64(words[one * width + position])
+    other_top = np.int64(words[other * width + position])
     if top != other_top:
         return top < other_top
-    while place > 0:
-        place -= 1
-        if words[one * width + place] != words[other * width + place]:
-            return words[one * width + place] < words[other * width + place]
+    while position > 0:
+        position -= 1
+        if words[one * width + position] != words[other * width + position]:
+            return words[one * width + position] < words[other * width + position]
     return False
 
 
@@ -243,13 +243,13 @@ def is_before(data: U8, start: int, size: int, other: int, other_size: int) -> b
         Whether the first is less than the second.
     """
     common = min(size, other_size)
-    place = np.int64(0)
-    while place + 8 <= common and load_word(data, start + place) == load_word(data, other + place):
-        place += 8
-    while place < common and data[start + place] == data[other + place]:
-        place += 1
-    if place < common:
-        return data[start + place] < data[other + place]
+    position = np.int64(0)
+    while position + 8 <= common and load_word(data, start + position) == load_word(data, other + position):
+        position += 8
+    while position < common and data[start + position] == data[other + position]:
+        position += 1
+    if position < common:
+        return data[start + position] < data[other + position]
     return size < other_size
 
 
@@ -295,10 +295,10 @@ def find_string_bounds(offsets: Signed, data: U8, valid: Mask, starts: I64, lowe
                 above = True
             else:
                 agrees = size >= depth
-                place = np.int64(0)
-                while agrees and place < depth:
-                    agrees = load_word(data, start + place) == load_word(data, base + place)
-                    place += 8
+                position = np.int64(0)
+                while agrees and position < depth:
+                    agrees = load_word(data, start + position) == load_word(data, base + position)
+                    position += 8
                 if agrees:
                     word = first_word(data, start + depth, size - depth)
                     if word > least_word and word < greatest_word:

@@ -36,7 +36,7 @@ _BITS = 64
 _LEVEL_BITS = 16
 _INNER_STACK = LayerStack((item_layer(nullable=False),))
 
-Numbers = npt.NDArray[np.uint64]
+ByteCounts = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class BlobPage:
         return DecodedRows(join(np.where(is_empty, np.uint64(0), positions), sizes), levels, self._stack)
 
 
-def _split(decoded: DecodedRows) -> tuple[Numbers, Numbers]:
+def _split(decoded: DecodedRows) -> tuple[ByteCounts, ByteCounts]:
     """Return the positions and sizes that an inner page holds."""
     values = decoded.values
     if not isinstance(values, PackedStructBlock) or decoded.levels.definition is not None:
@@ -108,7 +108,7 @@ def _split(decoded: DecodedRows) -> tuple[Numbers, Numbers]:
     return numbers[0], numbers[1]
 
 
-def join(positions: Numbers, sizes: Numbers) -> PackedStructBlock:
+def join(positions: ByteCounts, sizes: ByteCounts) -> PackedStructBlock:
     """Return descriptions as values of a page.
 
     Parameters

@@ -169,8 +169,8 @@ class FullZipPage:
             return first, last
         extents = merge_extents(index, firsts * width, (lasts + 1) * width)
         words = aligned(extents.join((yield extents.ranges))).view(f"<u{width}")
-        places = extents.positions // width
-        return words[places].astype(np.uint64), words[places + lasts - firsts].astype(np.uint64)
+        entries = extents.positions // width
+        return words[entries].astype(np.uint64), words[entries + lasts - firsts].astype(np.uint64)
 
     def _unzip(self, data: Bytes, most_items: int) -> DecodedRows:
         smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)

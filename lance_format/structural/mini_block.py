@@ -165,18 +165,18 @@ class MiniBlockPage:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and leaves nothing in the cache."""
         search = self._page.cache.get()
         if isinstance(search, _Search):
-            chunks, data, places = yield from self._fetch_chunks(search.table, rows)
+            chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
         elif isinstance(rows, range) and len(rows) == self._page.num_rows:
             *parts, data = yield [*self._search_ranges(), self._page.buffers[1]]
             search = self._parse_search(parts)
-            chunks, places = np.arange(search.table.num_values.size), search.table.offsets[:-1]
+            chunks, starts = np.arange(search.table.num_values.size), search.table.offsets[:-1]
         else:
             search = self._parse_search((yield self._search_ranges()))
             self._page.cache.put(search, search.size_bytes)
-            chunks, data, places = yield from self._fetch_chunks(search.table, rows)
+            chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
         table = search.table
         counts = table.num_values[chunks]
-        values, levels, num_levels = self._decode(data, places, np.diff(table.offsets)[chunks], counts)
+        values, levels, num_levels = self._decode(data, starts, np.diff(table.offsets)[chunks], counts)
         if self._stack.lists:
             decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
         else:

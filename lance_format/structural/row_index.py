@@ -93,7 +93,7 @@ def select_rows(
         raise CorruptFileError("a page of lists has no repetition levels")
     if isinstance(rows, range):
         return _select_range(values, levels, levels.repetition, stack, rows, first_rows, chunk_entries, chunks)
-    wanted, places = np.unique(rows, return_inverse=True)
+    wanted, positions = np.unique(rows, return_inverse=True)
     entries, ordinals = np.empty((2, wanted.size), np.int64), np.empty((2, wanted.size), np.int64)
     found = kernels.locate_rows(
         levels.repetition,
@@ -110,8 +110,8 @@ def select_rows(
     if found != wanted.size:
         raise CorruptFileError(_MISSING_ROWS)
     if values is not None:
-        values = values.take(expand_ranges(ordinals[0, places], ordinals[1, places]))
-    return DecodedRows(values, levels.take(expand_ranges(entries[0, places], entries[1, places])), stack)
+        values = values.take(expand_ranges(ordinals[0, positions], ordinals[1, positions]))
+    return DecodedRows(values, levels.take(expand_ranges(entries[0, positions], entries[1, positions])), stack)
 
 
 def _select_range(

@@ -15,10 +15,10 @@ _DOCUMENT = Path(__file__).parents[2] / "docs" / "format_support.md"
 @pytest.mark.parametrize(
     ("row", "names"),
     [
-        ("writes", settings._TUNING),
-        ("`dataset()`", settings._OPENING),
-        ("scanners", options._TUNING),
-        ("`compact_files`", compaction_options._TUNING),
+        ("writes", {*settings.WriteTuning.__annotations__} - {*settings._UNSUPPORTED, "enable_v2_manifest_paths"}),
+        ("`dataset()`", {*settings.OpeningTuning.__annotations__} - {*settings._UNSUPPORTED}),
+        ("scanners", {*options.ScanTuning.__annotations__} - {*options._UNSUPPORTED}),
+        ("`compact_files`", {*compaction_options._Tuning.__annotations__}),
     ],
 )
 def test_each_is_named(row: str, names: set[str]) -> None:

@@ -20,7 +20,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter
-from lance_format.file.container.column_metadata import ZoneIndexPlace
+from lance_format.file.container.column_metadata import ZoneIndexEntry
 from lance_format.file.zones.index import zone_index_schema
 from lance_format.object_store.local import LocalStore
 from lance_format.version import STABLE, FileVersion
@@ -145,7 +145,7 @@ def _without_descriptor(data: bytes) -> bytes:
 
 
 def _with_zone_index(
-    path: Path, values: pa.Array, data: bytes, place: ZoneIndexPlace, version: FileVersion = STABLE
+    path: Path, values: pa.Array, data: bytes, place: ZoneIndexEntry, version: FileVersion = STABLE
 ) -> CountedFile:
     schema = Schema.from_arrow(pa.schema({"x": values.type}))
     writer = FileWriter(LocalStore().open_writer(str(path)), schema, version=version, rows_per_zone=None)
@@ -170,9 +170,9 @@ _ZONES = {"min": pa.array([0, 50]), "max": pa.array([49, 99]), "null_count": pa.
 
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("strip", [_without_descriptor, bytes])
-@pytest.mark.parametrize("place", [ZoneIndexPlace(50, 0), ZoneIndexPlace(50, 1, is_in_file=True)])
+@pytest.mark.parametrize("place", [ZoneIndexEntry(50, 0), ZoneIndexEntry(50, 1, is_in_file=True)])
 def test_zone_indices_of_other_writers_are_read(
-    tmp_path: Path, strip: Callable[[bytes], bytes], place: ZoneIndexPlace, version: FileVersion
+    tmp_path: Path, strip: Callable[[bytes], bytes], place: ZoneIndexEntry, version: FileVersion
 ) -> None:
     data = strip(_file_of(tmp_path / "zones.lance", _ZONES))
     file = _with_zone_index(tmp_path / "a.lance", pa.array(range(100)), data, place, version)
@@ -186,7 +186,7 @@ def test_nothing_is_known_between_nan_of_both_signs(tmp_path: Path) -> None:
     nan = float("nan")
     zones = {"min": pa.array([-nan, 1.0]), "max": pa.array([2.0, nan]), "null_count": pa.array([0, 0], pa.uint32())}
     data = _file_of(tmp_path / "zones.lance", zones)
-    file = _with_zone_index(tmp_path / "a.lance", pa.array(np.arange(100.0)), data, ZoneIndexPlace(50, 0))
+    file = _with_zone_index(tmp_path / "a.lance", pa.array(np.arange(100.0)), data, ZoneIndexEntry(50, 0))
     found = file.reader.zone_statistics(file.columns())["x",]
     assert found.lower.to_pylist() == [None, 1.0]
     assert str(found.upper.to_pylist()) == "[nan, nan]"
@@ -202,18 +202,18 @@ def test_a_zone_index_of_another_type_says_nothing_of_a_column_that_changed(tmp_
 @pytest.mark.parametrize(
     ("columns", "place", "message"),
     [
-        ({}, ZoneIndexPlace(0, 0), "with 0 rows per zone"),
-        ({}, ZoneIndexPlace(50, 9), "buffer 9 of 1"),
-        ({}, ZoneIndexPlace(49, 0), "2 zones of 3"),
-        ({"min": pa.array([50, 50])}, ZoneIndexPlace(50, 0), "exceeds the upper one"),
-        ({"null_count": pa.array([0, 51], pa.uint32())}, ZoneIndexPlace(50, 0), "more nulls than rows"),
-        ({"null_count": pa.array([0, None], pa.uint32())}, ZoneIndexPlace(50, 0), "never null"),
-        ({"null_count": pa.array([0, 0])}, ZoneIndexPlace(50, 0), "no column 'null_count'"),
-        ({"max": pa.array(["a", "b"])}, ZoneIndexPlace(50, 0), "no column 'max'"),
+        ({}, ZoneIndexEntry(0, 0), "with 0 rows per zone"),
+        ({}, ZoneIndexEntry(50, 9), "buffer 9 of 1"),
+        ({}, ZoneIndexEntry(49, 0), "2 zones of 3"),
+        ({"min": pa.array([50, 50])}, ZoneIndexEntry(50, 0), "exceeds the upper one"),
+        ({"null_count": pa.array([0, 51], pa.uint32())}, ZoneIndexEntry(50, 0), "more nulls than rows"),
+        ({"null_count": pa.array([0, None], pa.uint32())}, ZoneIndexEntry(50, 0), "never null"),
+        ({"null_count": pa.array([0, 0])}, ZoneIndexEntry(50, 0), "no column 'null_count'"),
+        ({"max": pa.array(["a", "b"])}, ZoneIndexEntry(50, 0), "no column 'max'"),
     ],
 )
 def test_a_damaged_zone_index_is_an_error_that_names_it(
-    tmp_path: Path, columns: dict[str, pa.Array], place: ZoneIndexPlace, message: str
+    tmp_path: Path, columns: dict[str, pa.Array], place: ZoneIndexEntry, message: str
 ) -> None:
     data = _file_of(tmp_path / "zones.lance", _ZONES | columns)
     file = _with_zone_index(tmp_path / "a.lance", pa.array(range(100)), data, place)
@@ -233,7 +233,7 @@ def test_no_damage_loses_rows_or_raises_anything_else(tmp_path: Path, strip: Cal
         for _ in range(rng.randint(1, 4)):
             if damaged:
                 damaged[rng.randrange(len(damaged))] = rng.choice([0, 1, 127, 128, 255])
-        file = _with_zone_index(tmp_path / "a.lance", pa.array(range(100)), bytes(damaged), ZoneIndexPlace(50, 0))
+        file = _with_zone_index(tmp_path / "a.lance", pa.array(range(100)), bytes(damaged), ZoneIndexEntry(50, 0))
         try:
             found = file.reader.zone_statistics(file.columns())
         except CorruptFileError:

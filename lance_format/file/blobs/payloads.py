@@ -33,7 +33,7 @@ from lance_format.file.columns.leaves import bitmap, validity_of, values_of
 from lance_format.file.container.scheduler import locate
 from lance_format.kernels import mini_block as kernels
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
-from lance_format.structural.blob import Numbers
+from lance_format.structural.blob import ByteCounts
 
 _ALIGNMENT = 64
 _MAX_GAP_BYTES = 8 * 1024
@@ -259,7 +259,7 @@ class BlobReader:
         buffers = [bitmap(found.valid), pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_binary(), len(array), buffers)
 
-    def _read(self, owner: int, positions: Numbers, sizes: Numbers) -> Bytes:
+    def _read(self, owner: int, positions: ByteCounts, sizes: ByteCounts) -> Bytes:
         """Read ascending ranges of one file, one after the other."""
         if owner < 0:
             return _read_ranges(self._source, positions, sizes)
@@ -285,7 +285,7 @@ def _check_kinds(found: Descriptions) -> None:
         raise NotSupportedError(f"a blob is stored in the unknown way {highest}")
 
 
-def _check_within(source: RangeReader, positions: Numbers, sizes: Numbers) -> None:
+def _check_within(source: RangeReader, positions: ByteCounts, sizes: ByteCounts) -> None:
     limit = np.uint64(source.size_bytes)
     outside = (sizes > 0) & ((sizes > limit) | (positions > limit - np.minimum(sizes, limit)))
     if outside.any():
@@ -296,7 +296,7 @@ def _check_within(source: RangeReader, positions: Numbers, sizes: Numbers) -> No
         )
 
 
-def _read_ranges(source: RangeReader, positions: Numbers, sizes: Numbers) -> Bytes:
+def _read_ranges(source: RangeReader, positions: ByteCounts, sizes: ByteCounts) -> Bytes:
     """Read ascending ranges, which must not overlap; nearly adjacent ones are read together."""
     _check_within(source, positions, sizes)
     starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)

@@ -24,8 +24,8 @@ def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
     if not items.null_count:
         return array
     there = items.is_valid().to_numpy(zero_copy_only=False)
-    places = (np.cumsum(there) - 1).astype(array.type.index_type.to_pandas_dtype())
-    keys = pa.array(places, mask=~there).take(array.indices)
+    positions = (np.cumsum(there) - 1).astype(array.type.index_type.to_pandas_dtype())
+    keys = pa.array(positions, mask=~there).take(array.indices)
     return pa.DictionaryArray.from_arrays(keys, items.drop_null())
 
 
@@ -53,8 +53,8 @@ def block_of(keys: FixedWidthBlock, items: DataBlock, valid: Validity | None) ->
     used[words if valid is None else words[valid]] = True
     if used.all():
         return block
-    places = np.maximum(np.cumsum(used) - 1, 0).astype(words.dtype)
-    packed = FixedWidthBlock(places[words].view(np.uint8), keys.bits_per_value, keys.num_values)
+    positions = np.maximum(np.cumsum(used) - 1, 0).astype(words.dtype)
+    packed = FixedWidthBlock(positions[words].view(np.uint8), keys.bits_per_value, keys.num_values)
     return DictionaryBlock(items.take(np.flatnonzero(used)), packed)
 
 

@@ -11,13 +11,11 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
+from lance_format.expressions import FieldPath
 from lance_format.file.columns.indices import is_packed
-
-Path: TypeAlias = tuple[str, ...]
 
 _SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _PLAIN = re.compile(r"[^.`]+")
@@ -44,27 +42,27 @@ def project(schema: Schema, names: Iterable[str]) -> Schema:
     return Schema(_prune(schema.fields, [_find(schema, name) for name in asked]), schema.metadata)
 
 
-def prune(schema: Schema, paths: Iterable[Path]) -> Schema:
+def prune(schema: Schema, paths: Iterable[FieldPath]) -> Schema:
     """Return a schema with only the fields at some paths, and above and below them, in its own order."""
     wanted = frozenset(paths)
     return Schema(_prune(schema.fields, [path for path in _walk(schema.fields) if path in wanted]), schema.metadata)
 
 
-def _walk(fields: Sequence[Field], above: Path = ()) -> Iterator[Path]:
+def _walk(fields: Sequence[Field], above: FieldPath = ()) -> Iterator[FieldPath]:
     for field in fields:
         yield (*above, field.name)
         yield from _walk(field.children, (*above, field.name))
 
 
-def _prune(fields: Sequence[Field], paths: Sequence[Path]) -> tuple[Field, ...]:
-    below: dict[str, list[Path]] = {}
+def _prune(fields: Sequence[Field], paths: Sequence[FieldPath]) -> tuple[Field, ...]:
+    below: dict[str, list[FieldPath]] = {}
     for path in paths:
         below.setdefault(path[0], []).append(path[1:])
     by_name = {field.name: field for field in fields}
     return tuple(_prune_field(by_name[name], rest) for name, rest in below.items())
 
 
-def _prune_field(field: Field, paths: Sequence[Path]) -> Field:
+def _prune_field(field: Field, paths: Sequence[FieldPath]) -> Field:
     if field.logical_type == "map" or is_packed(field):
         return field
     # The field as a whole adds what has not been named before it.
@@ -72,7 +70,7 @@ def _prune_field(field: Field, paths: Sequence[Path]) -> Field:
     return dataclasses.replace(field, children=_prune(field.children, named)) if named else field
 
 
-def _find(schema: Schema, name: str) -> Path:
+def _find(schema: Schema, name: str) -> FieldPath:
     if any(field.name == name for field in schema.fields):
         return (name,)
     path = field_path(name)
@@ -85,7 +83,7 @@ def _find(schema: Schema, name: str) -> Path:
     return path
 
 
-def field_path(name: str) -> Path:
+def field_path(name: str) -> FieldPath:
     """Split a path into names.
 
     Raises

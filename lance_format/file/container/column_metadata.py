@@ -40,7 +40,7 @@ class PageMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneIndexPlace:
+class ZoneIndexEntry:
     """Place of the zone index of a column, which nobody has looked at yet.
 
     Parameters
@@ -74,7 +74,7 @@ class ColumnMetadata:
     pages: list[PageMetadata]
     buffers: tuple[ByteRange, ...] = ()
     is_blob: bool = False
-    zone_index: ZoneIndexPlace | None = None
+    zone_index: ZoneIndexEntry | None = None
 
 
 def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMetadata:
@@ -114,15 +114,15 @@ def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMet
 
 def _take_zone_index(
     encoding: encodings_pb2.ColumnEncoding,
-) -> tuple[ZoneIndexPlace | None, encodings_pb2.ColumnEncoding]:
+) -> tuple[ZoneIndexEntry | None, encodings_pb2.ColumnEncoding]:
     """Return where the zone index of a column is, and the encoding that it wraps; the outermost one counts."""
-    place = None
+    position = None
     while encoding.HasField("zone_index"):
         found = encoding.zone_index
         in_file = found.zone_map_buffer.buffer_type == array_encodings_pb2.Buffer.file
-        place = place or ZoneIndexPlace(found.rows_per_zone, found.zone_map_buffer.buffer_index, in_file)
+        position = position or ZoneIndexEntry(found.rows_per_zone, found.zone_map_buffer.buffer_index, in_file)
         encoding = found.inner
-    return place, encoding
+    return position, encoding
 
 
 def _ranges(offsets: Iterable[int], sizes: Iterable[int], file_size: int, what: str) -> tuple[ByteRange, ...]:
@@ -181,7 +181,7 @@ def serialize_column(
     first_rows: Iterable[int],
     *,
     is_blob: bool = False,
-    zone_index: ZoneIndexPlace | None = None,
+    zone_index: ZoneIndexEntry | None = None,
     buffers: Sequence[ByteRange] = (),
 ) -> bytes:
     """Serialize a column's metadata.

@@ -1,4 +1,4 @@
-"""Places of zones, as a file states them: entries of the metadata of its schema, which hold for that file alone."""
+"""Entries in the schema metadata of a file that say where its zones are. They hold for that file alone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _PLACE = re.compile(rb"(\d{1,9}):(\d{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
-class ZonesPlace:
-    """Place where zones are stored.
+class ZonesEntry:
+    """Entry that says where zones are stored.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class ZonesPlace:
     rows_per_zone: int
 
     @classmethod
-    def parse(cls, value: bytes) -> ZonesPlace:
+    def parse(cls, value: bytes) -> ZonesEntry:
         """Parse an entry of the metadata.
 
         Raises

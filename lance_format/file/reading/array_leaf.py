@@ -138,9 +138,9 @@ class ArrayLeaf:
     def plan(self, index: int, rows: RowSelection) -> Planned[list[pa.Array]]:
         """See `LeafPages`."""
         if not isinstance(rows, range) and (rows[1:] == rows[:-1]).any():
-            once, places = np.unique(rows, return_inverse=True)
+            once, positions = np.unique(rows, return_inverse=True)
             arrays = yield from self.plan(index, once)
-            return [concat(arrays).take(pa.array(places))]
+            return [concat(arrays).take(pa.array(positions))]
         ranges = RowRanges.select(rows).moved(int(self.first_rows[index]))
         return (yield from self._plan_path(self.leaf.path, self._lists, ranges))
 

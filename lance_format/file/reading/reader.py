@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_format.byte_io import RangeReader
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.expressions.nodes import Path
+from lance_format.expressions.nodes import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.extension_types import retype
 from lance_format.file.blobs.payloads import BlobLocation, BlobReader, BlobSource
@@ -242,8 +242,8 @@ class FileReader:
         fields = [column.field for column in columns]
         stored = [column.stored for column in columns]
         if any(field is not wanted for field, wanted in zip(stored, fields, strict=True)) and not np.diff(rows).all():
-            once, places = np.unique(rows, return_inverse=True)  # No payload is read twice.
-            return self.take(columns, once).take(pa.array(places))
+            once, positions = np.unique(rows, return_inverse=True)  # No payload is read twice.
+            return self.take(columns, once).take(pa.array(positions))
         schema = pa.schema([column.arrow_field for column in columns])
         if not rows.size:
             return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
@@ -336,7 +336,7 @@ class FileReader:
         with self._locating(column.field.name):
             return self._blobs.locate(descriptions)
 
-    def zone_statistics(self, columns: Sequence[ColumnProjection]) -> dict[Path, ZoneStatistics]:
+    def zone_statistics(self, columns: Sequence[ColumnProjection]) -> dict[FieldPath, ZoneStatistics]:
         """Return the zone statistics of the file, with which a filter skips rows that cannot match.
 
         Parameters

@@ -77,15 +77,15 @@ class LanceFileSession:
     def contains(self, path: str) -> bool:
         """Return whether there is a file of this path; a directory is none."""
         directory, _, name = _check(path).rpartition("/")
-        return name in self._store.list_names(self._place(directory))
+        return name in self._store.list_names(self._stored_path(directory))
 
     def list(self, path: str | None = None) -> list[str]:
         """Return the files below a directory at any depth; of all if it is not given."""
-        return sorted(info.path[len(self._root) + 1 :] for info in self._store.list_tree(self._place(path)))
+        return sorted(info.path[len(self._root) + 1 :] for info in self._store.list_tree(self._stored_path(path)))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
         """List the direct entries of a directory."""
-        above = f"{self._place(path)}/"
+        above = f"{self._stored_path(path)}/"
         below = [info.path[len(above) :] for info in self._store.list_tree(above.rstrip("/"))]
         prefix = above[len(self._root) + 1 :]
         return ListResult(
@@ -109,7 +109,7 @@ class LanceFileSession:
         InvalidInputError
             If the range is not within the file.
         """
-        reader = self._store.open_reader(self._place(_check(path)))
+        reader = self._store.open_reader(self._stored_path(_check(path)))
         try:
             if offset < 0 or length < 0 or offset + length > reader.size_bytes:
                 raise InvalidInputError(
@@ -121,13 +121,13 @@ class LanceFileSession:
 
     def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
         """Copy a local file to a path of the session, replacing an existing file."""
-        target = self._place(_check(remote_path))
+        target = self._stored_path(_check(remote_path))
         with _local_errors("read", local_path), Path(local_path).open("rb") as source:
             write_chunks(self._store, target, iter(lambda: source.read(CHUNK_BYTES), b""))
 
     def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
         """Copy a file of the session to a local path, in a directory that there is."""
-        reader = self._store.open_reader(self._place(_check(remote_path)))
+        reader = self._store.open_reader(self._stored_path(_check(remote_path)))
         part = Path(f"{os.fspath(local_path)}.part")
         try:
             with _local_errors("write", local_path):
@@ -146,12 +146,12 @@ class LanceFileSession:
         StorageError
             If there is none.
         """
-        place = self._place(_check(path))
+        stored = self._stored_path(_check(path))
         if not self.contains(path):
-            raise ObjectNotFoundError(f"there is no file {place} to delete")
-        self._store.delete(place)
+            raise ObjectNotFoundError(f"there is no file {stored} to delete")
+        self._store.delete(stored)
 
-    def _place(self, path: str | None) -> str:
+    def _stored_path(self, path: str | None) -> str:
         return self._root if not path else f"{self._root}/{_check(path.rstrip('/'))}"
 
 

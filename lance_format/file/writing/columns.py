@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
-from lance_format.file.container.column_metadata import PageEncoding, PageMetadata, ZoneIndexPlace, serialize_column
+from lance_format.file.container.column_metadata import PageEncoding, PageMetadata, ZoneIndexEntry, serialize_column
 
 WriteBuffer: TypeAlias = Callable[[memoryview], ByteRange]
 """Writes a buffer where one may start, and returns where it is."""
@@ -30,7 +30,7 @@ class WrittenColumn:
     is_blob: bool = False
     pages: list[PageMetadata] = field(default_factory=list)
     priorities: list[int] = field(default_factory=list)
-    zone_index: ZoneIndexPlace | None = None
+    zone_index: ZoneIndexEntry | None = None
     buffers: list[ByteRange] = field(default_factory=list)
 
     def add(self, buffers: tuple[ByteRange, ...], encoding: PageEncoding, num_rows: int, priority: int) -> None:
@@ -49,7 +49,7 @@ class WrittenColumn:
 
     def add_zone_index(self, rows_per_zone: int, buffer: ByteRange) -> None:
         """Let the column have a zone index, whose buffer has been written."""
-        self.zone_index = ZoneIndexPlace(rows_per_zone, len(self.buffers))
+        self.zone_index = ZoneIndexEntry(rows_per_zone, len(self.buffers))
         self.buffers.append(buffer)
 
     def serialize(self) -> bytes:

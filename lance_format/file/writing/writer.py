@@ -18,7 +18,7 @@ from lance_format.file.blobs.payloads import store_payloads
 from lance_format.file.columns.dictionaries import concat, size_bytes
 from lance_format.file.columns.nesting import check_order, check_writable
 from lance_format.file.container.footer import ALIGNMENT, serialize_descriptor, serialize_end
-from lance_format.file.container.zone_entries import ZonesPlace, check_zone_index, names_zones, without_zones
+from lance_format.file.container.zone_entries import ZonesEntry, check_zone_index, names_zones, without_zones
 from lance_format.file.writing.array_columns import ArrayWriting
 from lance_format.file.writing.columns import ColumnWriting
 from lance_format.file.writing.given_columns import stored_columns
@@ -284,8 +284,8 @@ class FileWriter:
             for field_id, data in stored_zone_indices(leaves, size, partial(_embed, version=FileVersion.V2_0)):
                 columns[field_id].add_zone_index(self._rows_per_zone, self._write_aligned(data))
         for key, data in stored_zones(leaves, size, partial(_embed, version=self._version)):
-            place = ZonesPlace(self.add_global_buffer(data), self._rows_per_zone)
-            self._metadata[key] = place.serialize()
+            entry = ZonesEntry(self.add_global_buffer(data), self._rows_per_zone)
+            self._metadata[key] = entry.serialize()
 
     def abort(self) -> None:
         """Leave nothing behind."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
-from lance_format.expressions.nodes import Path
+from lance_format.expressions.nodes import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.container.legacy_metadata import LegacyMetadata
 from lance_format.file.zones.reading import EmbeddedFile, ZoneRequest, check_statistics, statistics_of, structs_of
@@ -42,7 +42,7 @@ class LegacyZoneReader:
         self._metadata = metadata
         self._open_file = open_file
 
-    def read(self, requests: Sequence[ZoneRequest]) -> dict[Path, ZoneStatistics]:
+    def read(self, requests: Sequence[ZoneRequest]) -> dict[FieldPath, ZoneStatistics]:
         """Return the statistics of those columns that have them.
 
         Raises
@@ -55,7 +55,7 @@ class LegacyZoneReader:
             return {}
         names = {request: str(self._metadata.first_field + request.column) for request in requests}
         columns = structs_of(self._open_file(statistics), set(names.values()))
-        found: dict[Path, ZoneStatistics] = {}
+        found: dict[FieldPath, ZoneStatistics] = {}
         for request, name in names.items():
             struct = columns.get(name)
             if struct is None:

@@ -23,16 +23,16 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.expressions.nodes import Path
+from lance_format.expressions.nodes import FieldPath
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.columns.indices import column_indices
 from lance_format.file.columns.projection import ColumnProjection
-from lance_format.file.container.column_metadata import ColumnMetadata, ZoneIndexPlace
+from lance_format.file.container.column_metadata import ColumnMetadata, ZoneIndexEntry
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.footer import FileMetadata, TailReader
 from lance_format.file.container.search_cache import Key, SearchCache
-from lance_format.file.container.zone_entries import SEED_PREFIX, STATISTICS_KEY, ZonesPlace
+from lance_format.file.container.zone_entries import SEED_PREFIX, STATISTICS_KEY, ZonesEntry
 from lance_format.file.zones.index import to_statistics, with_descriptor, zone_index_schema
 from lance_format.file.zones.seeds import Seed, nan_of, parse_seed
 from lance_format.file.zones.statistics_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
@@ -75,7 +75,7 @@ class ZoneRequest:
     arrow_type : pa.DataType
     """
 
-    path: Path
+    path: FieldPath
     column: int
     arrow_type: pa.DataType
 
@@ -112,7 +112,7 @@ class ZoneReader:
         self._open_file = open_file
         self._load_columns = load_columns
 
-    def read(self, requests: Sequence[ZoneRequest]) -> dict[Path, ZoneStatistics]:
+    def read(self, requests: Sequence[ZoneRequest]) -> dict[FieldPath, ZoneStatistics]:
         """Return the zones of the columns that have them.
 
         Raises
@@ -155,19 +155,19 @@ class ZoneReader:
     def _read_seeds(
         self, requests: Sequence[ZoneRequest], fields: Mapping[int, tuple[Field, ...]]
     ) -> dict[ZoneRequest, ZoneStatistics]:
-        places: dict[ZoneRequest, ByteRange] = {}
+        entries: dict[ZoneRequest, ByteRange] = {}
         for request in requests:
-            place = self._find_seed(fields[request.column])
-            if place is not None:
-                places[request] = place[1]
+            entry = self._find_seed(fields[request.column])
+            if entry is not None:
+                entries[request] = entry[1]
         found: dict[ZoneRequest, ZoneStatistics] = {}
-        for request, data in zip(places, self._tail.read(list(places.values())), strict=True):
+        for request, data in zip(entries, self._tail.read(list(entries.values())), strict=True):
             seed = self._parse_seed(data, request)
             if seed is not None:
                 found[request] = seed.statistics
         return found
 
-    def _find_seed(self, path: tuple[Field, ...]) -> tuple[ZonesPlace, ByteRange] | None:
+    def _find_seed(self, path: tuple[Field, ...]) -> tuple[ZonesEntry, ByteRange] | None:
         value = self._metadata.zones.get(SEED_PREFIX + path[0].name.encode())
         return None if value is None or len(path) > 1 else self._locate(value)
 
@@ -198,15 +198,15 @@ class ZoneReader:
         return found
 
     def _read_zone_index(
-        self, column: ColumnMetadata, place: ZoneIndexPlace, arrow_type: pa.DataType
+        self, column: ColumnMetadata, entry: ZoneIndexEntry, arrow_type: pa.DataType
     ) -> ZoneStatistics:
-        buffers = self._metadata.global_buffers if place.is_in_file else column.buffers
-        if place.rows_per_zone == 0 or place.buffer >= len(buffers):
+        buffers = self._metadata.global_buffers if entry.is_in_file else column.buffers
+        if entry.rows_per_zone == 0 or entry.buffer >= len(buffers):
             raise CorruptFileError(
-                f"it is in buffer {place.buffer} of {len(buffers)}, with {place.rows_per_zone} rows per zone"
+                f"it is in buffer {entry.buffer} of {len(buffers)}, with {entry.rows_per_zone} rows per zone"
             )
-        num_rows = self._rows_of_zones(place.rows_per_zone)
-        part = with_descriptor(_Part(self._tail, buffers[place.buffer]), arrow_type, len(num_rows))
+        num_rows = self._rows_of_zones(entry.rows_per_zone)
+        part = with_descriptor(_Part(self._tail, buffers[entry.buffer]), arrow_type, len(num_rows))
         columns = _columns_of(self._open_zones(part, len(num_rows)), zone_index_schema(arrow_type).names)
         return check_statistics(to_statistics(columns, arrow_type, num_rows), self._metadata.num_rows)
 
@@ -226,20 +226,20 @@ class ZoneReader:
             raise CorruptFileError(f"there are {file.num_rows} zones of {num_zones}")
         return file
 
-    def _locate(self, value: bytes) -> tuple[ZonesPlace, ByteRange]:
-        place = ZonesPlace.parse(value)
+    def _locate(self, value: bytes) -> tuple[ZonesEntry, ByteRange]:
+        entry = ZonesEntry.parse(value)
         buffers = self._metadata.global_buffers
-        if not 0 < place.buffer < len(buffers):
-            raise CorruptFileError(f"statistics are in global buffer {place.buffer}; the file has {len(buffers)}")
-        return place, buffers[place.buffer]
+        if not 0 < entry.buffer < len(buffers):
+            raise CorruptFileError(f"statistics are in global buffer {entry.buffer}; the file has {len(buffers)}")
+        return entry, buffers[entry.buffer]
 
     def _read_embedded(self, fields: Mapping[ZoneRequest, Field]) -> dict[ZoneRequest, ZoneStatistics]:
         value = self._metadata.zones.get(STATISTICS_KEY)
         if value is None or not fields:
             return {}
-        place, part = self._locate(value)
+        entry, part = self._locate(value)
         with _naming("the statistics"):
-            num_rows = self._rows_of_zones(place.rows_per_zone)
+            num_rows = self._rows_of_zones(entry.rows_per_zone)
             file = self._open_zones(_Part(self._tail, part), len(num_rows))
             columns = structs_of(file, {str(field.id) for field in fields.values()})
             found: dict[ZoneRequest, ZoneStatistics] = {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_format.kernels.integer_hashes import find_numbers, number_distinct
 
-Numbers = npt.NDArray[np.int64]
+Int64Array = npt.NDArray[np.int64]
 
 _ABSENT = -1
 _INTEGERS: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -41,10 +41,10 @@ class IntegerIndex:
         -1 where a slot is free; at least half of them are.
     """
 
-    values: Numbers
+    values: Int64Array
     has_null: bool
     shift: int
-    slot_values: Numbers
+    slot_values: Int64Array
     slot_numbers: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class IntegerIndex:
         return cls.of_numbers(_words(column.drop_null()), column.null_count > 0)
 
     @classmethod
-    def of_numbers(cls, numbers: Numbers, has_null: bool = False) -> IntegerIndex:
+    def of_numbers(cls, numbers: Int64Array, has_null: bool = False) -> IntegerIndex:
         """Number values that are given as an array; fewer than 2**30."""
         num_bits = max(int(numbers.size).bit_length() + 1, 1)
         slot_values = np.empty(1 << num_bits, np.int64)
@@ -69,14 +69,14 @@ class IntegerIndex:
         count = number_distinct(_read_only(numbers), 64 - num_bits, slot_values, slot_numbers, distinct)
         return cls(distinct[:count], has_null, 64 - num_bits, slot_values, slot_numbers)
 
-    def find(self, column: pa.ChunkedArray) -> Numbers:
+    def find(self, column: pa.ChunkedArray) -> Int64Array:
         """Return the numbers of the values of other rows; -1 for other values."""
         numbers = self.find_numbers(_words(column))
         if column.null_count:
             numbers[column.is_null().to_numpy()] = self.values.size if self.has_null else _ABSENT
         return numbers
 
-    def find_numbers(self, numbers: Numbers) -> Numbers:
+    def find_numbers(self, numbers: Int64Array) -> Int64Array:
         """Return the numbers of values that are given as an array; -1 for other values."""
         found = np.empty(numbers.size, np.int64)
         find_numbers(_read_only(numbers), self.shift, self.slot_values, self.slot_numbers, found)
@@ -88,14 +88,14 @@ def is_integral(arrow_type: pa.DataType) -> bool:
     return any(is_one(arrow_type) for is_one in _INTEGERS)
 
 
-def _read_only(numbers: Numbers) -> Numbers:
+def _read_only(numbers: Int64Array) -> Int64Array:
     """Return a view that cannot be written, as those of buffers are, so that one form of a kernel is compiled."""
     view = numbers.view()
     view.flags.writeable = False
     return view
 
 
-def _words(column: pa.ChunkedArray) -> Numbers:
+def _words(column: pa.ChunkedArray) -> Int64Array:
     """Return values as 64 bits; those of nulls are any."""
     unsigned = pa.types.is_unsigned_integer(column.type)
     dtype = np.dtype(f"{'u' if unsigned else 'i'}{column.type.bit_width // 8}")

@@ -21,9 +21,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
 from lance_format.extension_types import is_list
-from lance_format.table.batches.integer_index import IntegerIndex, is_integral
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
+from lance_format.table.batches.integer_index import Int64Array, IntegerIndex, is_integral
 
 _ABSENT = -1
 _ITEM = "item"
@@ -43,11 +41,11 @@ class FlatIndex:
     def __len__(self) -> int:
         return len(self.values)
 
-    def find(self, column: pa.ChunkedArray) -> Numbers:
+    def find(self, column: pa.ChunkedArray) -> Int64Array:
         """Return which of the values other rows have; -1 for none."""
         found = pc.index_in(column, value_set=self.values)
-        places: Numbers = pc.fill_null(found, _ABSENT).to_numpy().astype(np.int64)
-        return places
+        positions: Int64Array = pc.fill_null(found, _ABSENT).to_numpy().astype(np.int64)
+        return positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class ListIndex:
     def __len__(self) -> int:
         return len(self.lists)
 
-    def find(self, column: pa.ChunkedArray) -> Numbers:
+    def find(self, column: pa.ChunkedArray) -> Int64Array:
         """Return which of the lists other rows have; -1 for none."""
         return self.lists.find(_as_numbers(column, self.items.find(_items(column))))
 
@@ -99,7 +97,7 @@ class KeyIndex:
         """Number of keys."""
         return len(self.pairs[-1] if self.pairs else self.leaves[0])
 
-    def find(self, rows: pa.Table) -> Numbers:
+    def find(self, rows: pa.Table) -> Int64Array:
         """Return the numbers of the keys of other rows, `int64[num_rows]`; -1 where there is no such key.
 
         Parameters
@@ -114,7 +112,7 @@ class KeyIndex:
         return numbers
 
 
-def index_keys(rows: pa.Table, names: Sequence[str]) -> tuple[KeyIndex, Numbers]:
+def index_keys(rows: pa.Table, names: Sequence[str]) -> tuple[KeyIndex, Int64Array]:
     """Number the keys of rows.
 
     Parameters
@@ -166,26 +164,26 @@ class RowsByKey:
         Where in `order` those of a key begin.
     """
 
-    order: Numbers
-    starts: Numbers
+    order: Int64Array
+    starts: Int64Array
 
     @property
     def is_unique(self) -> bool:
         """True if no two rows have the same key."""
         return self.starts.size <= 1 or int(np.diff(self.starts).max()) <= 1
 
-    def only(self, numbers: Numbers) -> Numbers:
+    def only(self, numbers: Int64Array) -> Int64Array:
         """Return the rows with keys that one row each has, `int64[num_places]`."""
         return self.order[self.starts[numbers]]
 
-    def counts(self, numbers: Numbers) -> Numbers:
+    def counts(self, numbers: Int64Array) -> Int64Array:
         """Return how many rows have these keys; none where a number is -1."""
         found = np.zeros(numbers.size, np.int64)
         there = numbers >= 0
         found[there] = self.starts[numbers[there] + 1] - self.starts[numbers[there]]
         return found
 
-    def pairs(self, numbers: Numbers, max_pairs: int) -> Iterator[tuple[Numbers, Numbers]]:
+    def pairs(self, numbers: Int64Array, max_pairs: int) -> Iterator[tuple[Int64Array, Int64Array]]:
         """Yield the pairs of indices into `numbers` and matching rows, ascending by index.
 
         Parameters
@@ -197,19 +195,19 @@ class RowsByKey:
         """
         counts = self.counts(numbers)
         ends = np.cumsum(counts)
-        place = 0
-        while place < numbers.size:
-            before = int(ends[place - 1]) if place else 0
-            stop = max(int(np.searchsorted(ends, before + max_pairs, side="right")), place + 1)
-            some = counts[place:stop]
-            places = np.repeat(np.arange(place, stop), some)
-            first = np.repeat(self.starts[numbers[place:stop]], some)
-            within = np.arange(places.size) - np.repeat(np.cumsum(some) - some, some)
-            yield places, self.order[first + within]
-            place = stop
+        position = 0
+        while position < numbers.size:
+            before = int(ends[position - 1]) if position else 0
+            stop = max(int(np.searchsorted(ends, before + max_pairs, side="right")), position + 1)
+            some = counts[position:stop]
+            positions = np.repeat(np.arange(position, stop), some)
+            first = np.repeat(self.starts[numbers[position:stop]], some)
+            within = np.arange(positions.size) - np.repeat(np.cumsum(some) - some, some)
+            yield positions, self.order[first + within]
+            position = stop
 
 
-def group_rows(numbers: Numbers, num_keys: int) -> RowsByKey:
+def group_rows(numbers: Int64Array, num_keys: int) -> RowsByKey:
     """Group rows by key number, `int64[num_rows]`, -1 for rows without a key."""
     order = np.argsort(numbers, kind="stable")
     order = order[int((numbers < 0).sum()) :]
@@ -217,7 +215,7 @@ def group_rows(numbers: Numbers, num_keys: int) -> RowsByKey:
     return RowsByKey(order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
 
-def _join(left: Numbers, right: Numbers, num_right: int) -> Numbers:
+def _join(left: Int64Array, right: Int64Array, num_right: int) -> Int64Array:
     """Number pairs of numbers; both are below the number of rows in memory, so that the product fits 64 bits."""
     return np.where((left < 0) | (right < 0), _ABSENT, left * num_right + right)
 
@@ -239,7 +237,7 @@ def _items(column: pa.ChunkedArray) -> pa.Table:
     return pa.table({_ITEM: pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)})
 
 
-def _as_numbers(column: pa.ChunkedArray, numbers: Numbers) -> pa.ChunkedArray:
+def _as_numbers(column: pa.ChunkedArray, numbers: Int64Array) -> pa.ChunkedArray:
     """Return lists as the numbers of their items, as bytes; null lists are null."""
     is_valid = column.is_valid().to_numpy()
     lengths = np.where(is_valid, pc.fill_null(pc.list_value_length(column), 0).to_numpy(), 0)

@@ -16,7 +16,7 @@ from lance_format.table.changes.columns.alter import alter_columns, drop_columns
 from lance_format.table.changes.columns.column_source import NewColumns
 from lance_format.table.changes.columns.join import merge_columns
 from lance_format.table.changes.columns.metadata import (
-    Values,
+    MetadataEntries,
     update_config,
     update_field_metadata,
     update_schema_metadata,
@@ -343,7 +343,7 @@ pa.RecordBatch
         """Return the table's configuration."""
         return dict(self._table.manifest.config)
 
-    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+    def update_config(self, values: MetadataEntries, *, replace: bool = False) -> dict[str, str]:
         """Set entries of the table's configuration.
 
         Parameters
@@ -370,7 +370,7 @@ pa.RecordBatch
         """The table's metadata."""
         return dict(self._table.manifest.table_metadata)
 
-    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+    def update_metadata(self, values: MetadataEntries, *, replace: bool = False) -> dict[str, str]:
         """Set entries of the table's metadata, and return them; see `update_config`."""
         self._move(lambda table: update_table_metadata(table, values, replace=replace))
         return self.metadata
@@ -381,7 +381,7 @@ pa.RecordBatch
         metadata = self._table.manifest.schema.metadata
         return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
 
-    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+    def update_schema_metadata(self, values: MetadataEntries, *, replace: bool = False) -> dict[str, str]:
         """Set entries of the schema's metadata, and return them; see `update_config`."""
         self._move(lambda table: update_schema_metadata(table, values, replace=replace))
         return self.schema_metadata
@@ -394,7 +394,7 @@ pa.RecordBatch
         """Replace all metadata of a field. An older name of `update_field_metadata(…, replace=True)`."""
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
-    def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
+    def update_field_metadata(self, field_updates: Mapping[str, MetadataEntries], *, replace: bool = False) -> None:
         """Set entries of the metadata of fields, by field path; see `update_config`."""
         self._move(lambda table: update_field_metadata(table, field_updates, replace=replace))
 

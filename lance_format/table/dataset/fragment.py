@@ -35,7 +35,7 @@ from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.options import ScanKeywords, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner
-from lance_format.table.scan.take import Indices, as_row_numbers, take_places
+from lance_format.table.scan.take import RowSelection, as_row_numbers, take_row_numbers
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import Draft, TableVersion
 
@@ -175,9 +175,9 @@ class LanceFragment(ScanMethods):
             Offsets among all rows of the files, deleted ones included.
         """
         scan = self._scan()
-        places = distinct(as_row_numbers(list(offsets), scan.physical_rows()))
+        positions = distinct(as_row_numbers(list(offsets), scan.physical_rows()))
         rows = RowSet()
-        rows.add(LiveRows(scan, np.setdiff1d(places, scan.deleted_rows()), np.zeros(0, np.int64)))
+        rows.add(LiveRows(scan, np.setdiff1d(positions, scan.deleted_rows()), np.zeros(0, np.int64)))
         return self._mark_deleted(rows)
 
     def _mark_deleted(self, rows: RowSet) -> FragmentMetadata | None:
@@ -280,9 +280,11 @@ class LanceFragment(ScanMethods):
             ScanOptions.of({"columns": columns, "filter": filter, **options, "fragments": [self._metadata]}),
         )
 
-    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
+    def take(
+        self, indices: RowSelection, columns: Columns | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
         """Read rows by their offset in the fragment; see `LanceDataset.take`."""
-        return take_places(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
+        return take_row_numbers(self._dataset._table, indices, columns, [self._metadata], blob_handling=blob_handling)
 
     def open_session(self, columns: Columns | None = None, with_row_address: bool | None = None) -> FragmentSession:
         """Prepare to take rows of the same columns repeatedly.
@@ -321,8 +323,8 @@ class FragmentSession:
         self._columns = columns
         self._with_row_address = with_row_address
 
-    def take(self, indices: Indices) -> pa.Table:
+    def take(self, indices: RowSelection) -> pa.Table:
         """Read rows by their offset in the fragment; see `LanceDataset.take`."""
-        return take_places(
+        return take_row_numbers(
             self._table, indices, self._columns, [self._fragment], with_row_address=self._with_row_address
         )

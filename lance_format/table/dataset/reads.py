@@ -20,7 +20,7 @@ from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.options import OrderBy, ScanOptions, ScanTuning
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner, plan_output
-from lance_format.table.scan.take import Indices, take_places, take_row_ids
+from lance_format.table.scan.take import RowSelection, take_row_ids, take_row_numbers
 from lance_format.table.scan.take_blobs import read_blob_ranges, read_blobs, take_blobs
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
@@ -219,10 +219,12 @@ class DatasetReads(OpenTable, ScanMethods):
         total = self.count_rows()
         if isinstance(num_rows, bool) or not isinstance(num_rows, int) or not 0 <= num_rows <= total:
             raise InvalidInputError(f"num_rows is {num_rows!r}; there are {total} rows to choose from")
-        places = random.sample(range(total), num_rows)
-        return self.take(places if randomize_order else sorted(places), columns, blob_handling=blob_handling)
+        positions = random.sample(range(total), num_rows)
+        return self.take(positions if randomize_order else sorted(positions), columns, blob_handling=blob_handling)
 
-    def take(self, indices: Indices, columns: Columns | None = None, *, blob_handling: str | None = None) -> pa.Table:
+    def take(
+        self, indices: RowSelection, columns: Columns | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
         """Read rows by their offset.
 
         Parameters
@@ -244,10 +246,10 @@ class DatasetReads(OpenTable, ScanMethods):
         InvalidInputError
             If there is no such row or column.
         """
-        return take_places(self._table, indices, columns, blob_handling=blob_handling)
+        return take_row_numbers(self._table, indices, columns, blob_handling=blob_handling)
 
     def take_rows(
-        self, row_ids: Indices, columns: Columns | None = None, *, blob_handling: str | None = None
+        self, row_ids: RowSelection, columns: Columns | None = None, *, blob_handling: str | None = None
     ) -> pa.Table:
         """Read rows by their ids. Ids of rows that do not exist are ignored.
 
@@ -270,9 +272,9 @@ class DatasetReads(OpenTable, ScanMethods):
     def take_blobs(
         self,
         blob_column: str,
-        ids: Indices | None = None,
-        addresses: Indices | None = None,
-        indices: Indices | None = None,
+        ids: RowSelection | None = None,
+        addresses: RowSelection | None = None,
+        indices: RowSelection | None = None,
     ) -> list[BlobFile | None]:
         """Open single blobs as files, which fetch only the bytes that are read.
 
@@ -299,9 +301,9 @@ class DatasetReads(OpenTable, ScanMethods):
     def read_blobs(
         self,
         blob_column: str,
-        ids: Indices | None = None,
-        addresses: Indices | None = None,
-        indices: Indices | None = None,
+        ids: RowSelection | None = None,
+        addresses: RowSelection | None = None,
+        indices: RowSelection | None = None,
         *,
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,

@@ -42,13 +42,13 @@ def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
     for base in message.base_paths:
         if base.id in bases:
             raise CorruptFileError(f"base path {base.id} is listed twice")
-        place = _place(base.path)
-        if place is None or not base.is_dataset_root or not _is_branch(place, main):
+        directory = _directory_of(base.path)
+        if directory is None or not base.is_dataset_root or not _is_branch(directory, main):
             raise NotSupportedError(
                 f"the table {root} has files outside of its directory, in {base.path[:300]!r} (base paths, as shallow"
                 " clones have them); only branches of a table may share files"
             )
-        bases[base.id] = place
+        bases[base.id] = directory
     return bases
 
 
@@ -86,18 +86,18 @@ def _check_name(branch: str) -> None:
         raise CorruptFileError(f"malformed name of a branch: {error}") from error
 
 
-def _place(path: str) -> str | None:
+def _directory_of(path: str) -> str | None:
     try:
         return uri_path(path)
     except (InvalidInputError, NotSupportedError):
         return None
 
 
-def _is_branch(place: str, main: str) -> bool:
-    if place == main:
+def _is_branch(directory: str, main: str) -> bool:
+    if directory == main:
         return True
     prefix = f"{main}/{BRANCH_TREE}/"
     try:
-        return place.startswith(prefix) and bool(check_branch_name(place.removeprefix(prefix)))
+        return directory.startswith(prefix) and bool(check_branch_name(directory.removeprefix(prefix)))
     except InvalidInputError:
         return False

@@ -91,15 +91,15 @@ class FragmentColumns:
         unknown = (self.physical_rows == 0) | (self.num_deleted_rows < 0)
         return np.where(unknown, -1, self.physical_rows - self.num_deleted_rows)
 
-    def select(self, places: Integers) -> FragmentColumns:
+    def select(self, positions: Integers) -> FragmentColumns:
         """Return the properties of some fragments, given by position."""
-        return _from_arrays([array[places] for array in self._arrays()], self.base_ids)
+        return _from_arrays([array[positions] for array in self._arrays()], self.base_ids)
 
-    def replace(self, places: Integers, columns: FragmentColumns) -> FragmentColumns:
+    def replace(self, positions: Integers, columns: FragmentColumns) -> FragmentColumns:
         """Return the same with the properties of other fragments at some positions."""
         arrays = [array.copy() for array in self._arrays()]
         for array, other in zip(arrays, columns._arrays(), strict=True):
-            array[places] = other
+            array[positions] = other
         return _from_arrays(arrays, self.base_ids | columns.base_ids)
 
     @staticmethod
@@ -175,8 +175,8 @@ def _scan_chunk(stored: Sequence[bytes]) -> FragmentColumns:
     bases = np.concatenate([deletion_bases[:, ~odd[deletion_bases[0]]], file_bases[:, ~odd[file_bases[0]]]], axis=1)
     base_ids = frozenset(distinct(bases[1, bases[1] >= 0]).tolist())
     plain = _from_arrays([ids, physical_rows, deletions, *files, has_row_ids], base_ids)
-    places = np.flatnonzero(odd)
-    return plain.replace(places, columns_of(load_fragment(stored[place]) for place in places.tolist()))
+    positions = np.flatnonzero(odd)
+    return plain.replace(positions, columns_of(load_fragment(stored[position]) for position in positions.tolist()))
 
 
 def _scan_deletion_files(data: Data, fragments: ScannedFields, physical_rows: Integers) -> tuple[Integers, Integers]:

@@ -77,9 +77,9 @@ class FragmentList(Sequence[FragmentMetadata]):
 
     def _check_repeated(self) -> None:
         repeated, seen = self.repeated_ids, set()
-        for place in np.flatnonzero(np.isin(self.columns.ids, _as_ids(repeated))).tolist() if repeated else ():
-            for file in self[place].files:
-                key = (self[place].id, file.base_id, file.path)
+        for position in np.flatnonzero(np.isin(self.columns.ids, _as_ids(repeated))).tolist() if repeated else ():
+            for file in self[position].files:
+                key = (self[position].id, file.base_id, file.path)
                 if key in seen:
                     raise CorruptFileError(f"fragment {key[0]} is listed twice, with the data file {file.path}")
                 seen.add(key)
@@ -94,17 +94,17 @@ class FragmentList(Sequence[FragmentMetadata]):
         return len(self._entries)
 
     @overload
-    def __getitem__(self, place: int) -> FragmentMetadata: ...
+    def __getitem__(self, position: int) -> FragmentMetadata: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[FragmentMetadata, ...]: ...
+    def __getitem__(self, position: slice) -> tuple[FragmentMetadata, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> FragmentMetadata | tuple[FragmentMetadata, ...]:
-        if isinstance(place, slice):
-            return tuple(self[each] for each in range(len(self))[place])
-        entry = self._entries[place]
+    def __getitem__(self, position: int | slice) -> FragmentMetadata | tuple[FragmentMetadata, ...]:
+        if isinstance(position, slice):
+            return tuple(self[each] for each in range(len(self))[position])
+        entry = self._entries[position]
         if isinstance(entry, bytes):
-            entry = self._entries[place] = load_fragment(entry)
+            entry = self._entries[position] = load_fragment(entry)
         return entry
 
     def __iter__(self) -> Iterator[FragmentMetadata]:
@@ -123,20 +123,20 @@ class FragmentList(Sequence[FragmentMetadata]):
     def find(self, fragment_id: int) -> FragmentMetadata | None:
         """Return the fragment of an id, or None if there is none."""
         ids = self.columns.ids
-        place = int(np.searchsorted(ids, fragment_id))
-        if place == ids.size or ids[place] != fragment_id:  # The ids of a foreign manifest may not ascend.
-            places = np.flatnonzero(ids == fragment_id)
-            if not places.size:
+        position = int(np.searchsorted(ids, fragment_id))
+        if position == ids.size or ids[position] != fragment_id:  # The ids of a foreign manifest may not ascend.
+            positions = np.flatnonzero(ids == fragment_id)
+            if not positions.size:
                 return None
-            place = int(places[0])
-        return self[place]
+            position = int(positions[0])
+        return self[position]
 
     def beyond(self, others: FragmentList) -> Iterator[FragmentMetadata]:
         """Yield the fragments that another list does not have in the very same form."""
         known = set(others.serialize())
-        for place, stored in enumerate(self.serialize()):
+        for position, stored in enumerate(self.serialize()):
             if stored not in known:
-                yield self[place]
+                yield self[position]
 
     def changed(self, updated: Iterable[FragmentMetadata] = (), removed: Set[int] = frozenset()) -> FragmentList:
         """Return the fragments with some replaced, by id, and others removed.
@@ -163,13 +163,13 @@ class FragmentList(Sequence[FragmentMetadata]):
             )
         replaced = np.flatnonzero(np.isin(ids, _as_ids(after)))
         new = [after[fragment_id] for fragment_id in ids[replaced].tolist()]
-        for place, fragment in zip(replaced.tolist(), new, strict=True):
-            entries[place] = fragment
+        for position, fragment in zip(replaced.tolist(), new, strict=True):
+            entries[position] = fragment
         columns = self.columns.replace(replaced, columns_of(new))
         if not removed:
             return FragmentList._of(entries, columns)
         kept = np.flatnonzero(~np.isin(ids, _as_ids(removed)))
-        return FragmentList._of([entries[place] for place in kept.tolist()], columns.select(kept))
+        return FragmentList._of([entries[position] for position in kept.tolist()], columns.select(kept))
 
     def extended(self, added: Iterable[FragmentMetadata]) -> FragmentList:
         """Return the fragments with others after them."""
@@ -183,7 +183,7 @@ class FragmentList(Sequence[FragmentMetadata]):
         if (ids[1:] >= ids[:-1]).all():
             return self
         order = np.argsort(ids, kind="stable")
-        return FragmentList._of([self._entries[place] for place in order.tolist()], self.columns.select(order))
+        return FragmentList._of([self._entries[position] for position in order.tolist()], self.columns.select(order))
 
     def serialize(self) -> list[bytes]:
         """Return the protobuf of each, as `parse` takes it: the very bytes it gave, unless a fragment was changed."""

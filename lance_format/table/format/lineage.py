@@ -54,8 +54,8 @@ def remember(previous: Version) -> bytes:
 
 def recall(later: Version, version: int) -> bytes | None:
     """Return which transaction made a version, as a later one remembers it, or None if that does not know."""
-    place = (later.version - 1 - version) * _DIGEST_BYTES
-    digest = later.ancestors[place : place + _DIGEST_BYTES] if place >= 0 else b""
+    position = (later.version - 1 - version) * _DIGEST_BYTES
+    digest = later.ancestors[position : position + _DIGEST_BYTES] if position >= 0 else b""
     return digest if len(digest) == _DIGEST_BYTES and digest != _UNKNOWN else None
 
 

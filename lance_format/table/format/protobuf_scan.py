@@ -73,28 +73,28 @@ class ScannedFields:
 
     def all_of(self, number: int) -> tuple[Integers, Integers, Integers]:
         """Return owners, lengths and starts of a field that messages have any number of times, by ascending owner."""
-        places = np.flatnonzero(self.numbers == number)
-        places = places[np.argsort(self.owners[places], kind="stable")]
-        return self.owners[places], self.values[places], self.starts[places]
+        positions = np.flatnonzero(self.numbers == number)
+        positions = positions[np.argsort(self.owners[positions], kind="stable")]
+        return self.owners[positions], self.values[positions], self.starts[positions]
 
     def value_of(self, number: int, default: int = 0) -> Integers:
         """Return the value or length of a field for every message; one that has it twice becomes odd."""
-        places = self._places_of(number)
+        positions = self._positions_of(number)
         values = np.full(self.num_messages, default, np.int64)
-        values[self.owners[places]] = self.values[places]
+        values[self.owners[positions]] = self.values[positions]
         return values
 
     def bytes_of(self, number: int) -> tuple[Integers, Integers]:
         """Return starts and lengths of a field for every message, 0 without it; one that has it twice becomes odd."""
-        places = self._places_of(number)
+        positions = self._positions_of(number)
         starts, lengths = np.zeros((2, self.num_messages), np.int64)
-        starts[self.owners[places]], lengths[self.owners[places]] = self.starts[places], self.values[places]
+        starts[self.owners[positions]], lengths[self.owners[positions]] = self.starts[positions], self.values[positions]
         return starts, lengths
 
-    def _places_of(self, number: int) -> Integers:
-        places = np.flatnonzero(self.numbers == number)
-        self.odd[np.bincount(self.owners[places], minlength=self.num_messages) > 1] = True
-        return places
+    def _positions_of(self, number: int) -> Integers:
+        positions = np.flatnonzero(self.numbers == number)
+        self.odd[np.bincount(self.owners[positions], minlength=self.num_messages) > 1] = True
+        return positions
 
 
 def scan_messages(data: Data, starts: Integers, ends: Integers, kinds: Data) -> ScannedFields:
@@ -139,13 +139,13 @@ def _read_varints(data: Data, at: Integers) -> tuple[Integers, Integers, Mask]:
     byte = data[at]
     values, ends, good = (byte & 0x7F).astype(np.int64), at + 1, np.ones(at.size, np.bool_)
     more = np.flatnonzero(byte >= 0x80)
-    for place in range(1, _MAX_VARINT_BYTES):
+    for position in range(1, _MAX_VARINT_BYTES):
         if not more.size:
             return values, ends, good
-        byte = data[at[more] + place]
-        values[more] |= (byte & 0x7F).astype(np.int64) << (7 * place)
+        byte = data[at[more] + position]
+        values[more] |= (byte & 0x7F).astype(np.int64) << (7 * position)
         ends[more] += 1
-        if place == _MAX_VARINT_BYTES - 1:
+        if position == _MAX_VARINT_BYTES - 1:
             good[more[byte > 1]] = False
         more = more[byte >= 0x80]
     good[more] = False
@@ -170,8 +170,8 @@ def read_packed(data: Data, starts: Integers, lengths: Integers) -> tuple[Intege
     """
     odd = np.zeros(starts.size, np.bool_)
     stops = np.cumsum(lengths)
-    places = np.arange(int(lengths.sum())) + np.repeat(starts - (stops - lengths), lengths)
-    owners, bytes_ = np.repeat(np.arange(starts.size), lengths), data[places]
+    positions = np.arange(int(lengths.sum())) + np.repeat(starts - (stops - lengths), lengths)
+    owners, bytes_ = np.repeat(np.arange(starts.size), lengths), data[positions]
     is_last = bytes_ < 0x80
     if is_last.all():
         return owners, bytes_.astype(np.int64), odd

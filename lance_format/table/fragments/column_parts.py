@@ -100,7 +100,7 @@ def _may_lack_columns(file: DataFile) -> bool:
 def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]]) -> ColumnParts:
     held = {}
     known = frozenset({UNASSIGNED})
-    for place, (fields, columns, may_lack) in enumerate(files):
+    for position, (fields, columns, may_lack) in enumerate(files):
         ids = frozenset(fields) - known  # Early releases reused ids; the reference reads the first file that has one.
         if may_lack:
             leaves = {one for field in same.schema.fields for one in _leaves_outside_of_lists(field)}
@@ -109,7 +109,7 @@ def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, .
         numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
         found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
         if found:
-            held[place] = [
+            held[position] = [
                 ColumnProjection(part, {node.id: numbers[node.id] for node in part.walk() if node.id in numbers})
                 for part in found
             ]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_format.byte_io import RangeReader
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.expressions import Path
+from lance_format.expressions import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
 from lance_format.object_store import CountedStore, ObjectNotFoundError, ReadableStore, ReadCounter
@@ -83,7 +83,7 @@ class FragmentFiles:
     def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnProjection]]:
         """Return which data file holds what of some columns."""
         files = self._fragment.files
-        return {files[place]: held for place, held in self._parts(schema).held.items()}
+        return {files[position]: held for position, held in self._parts(schema).held.items()}
 
     def read(self, schema: Schema, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
         """Read a range of rows, in batches of at most so many.
@@ -98,13 +98,15 @@ class FragmentFiles:
         """
         parts = self._parts(schema)
         files = self._fragment.files
-        streams = [self._read_file(files[place], held, start, stop, batch_size) for place, held in parts.held.items()]
+        streams = [
+            self._read_file(files[position], held, start, stop, batch_size) for position, held in parts.held.items()
+        ]
         yield from self._side_by_side(schema, parts, streams, stop - start, batch_size)
 
     def take(self, schema: Schema, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows, which ascend and may repeat, as one batch."""
         parts, files = self._parts(schema), self._fragment.files
-        pieces = [self.reader(files[place]).take(held, rows) for place, held in parts.held.items()]
+        pieces = [self.reader(files[position]).take(held, rows) for position, held in parts.held.items()]
         return self._assemble(schema, parts, pieces, rows.size)
 
     def take_batches(self, schema: Schema, rows: npt.NDArray[np.int64], *, batch_size: int) -> Iterator[pa.RecordBatch]:
@@ -120,7 +122,7 @@ class FragmentFiles:
             Maximum number of rows per batch.
         """
         parts, files = self._parts(schema), self._fragment.files
-        streams = [self._take_file(files[place], held, rows, batch_size) for place, held in parts.held.items()]
+        streams = [self._take_file(files[position], held, rows, batch_size) for position, held in parts.held.items()]
         yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
 
     def batch_rows(self) -> tuple[int, ...]:
@@ -129,7 +131,7 @@ class FragmentFiles:
         version = FileVersion.from_manifest(first.file_major_version, first.file_minor_version)
         return self.reader(first).batch_rows if version is not None and version.has_page_table else ()
 
-    def zone_statistics(self, schema: Schema) -> dict[Path, ZoneStatistics]:
+    def zone_statistics(self, schema: Schema) -> dict[FieldPath, ZoneStatistics]:
         """Return the zone statistics of columns in the data files; see `FileReader.zone_statistics`.
 
         Columns that no file holds are null. Columns with fields in several files have no statistics: no single file
@@ -141,7 +143,7 @@ class FragmentFiles:
         """
         parts = self.parts(schema)
         num_parts = Counter(part.field.id for held in parts.values() for part in held)
-        found: dict[Path, ZoneStatistics] = {}
+        found: dict[FieldPath, ZoneStatistics] = {}
         for file, held in parts.items():
             whole = [part for part in held if num_parts[part.field.id] == 1]
             if whole:
@@ -221,7 +223,7 @@ class FragmentFiles:
             raise
 
 
-def _all_null(field: Field, above: Path, num_rows: int) -> dict[Path, ZoneStatistics]:
+def _all_null(field: Field, above: FieldPath, num_rows: int) -> dict[FieldPath, ZoneStatistics]:
     """Return the statistics of an all-null column and the fields below it; 0 rows if their number is unknown."""
     if not num_rows:
         return {}

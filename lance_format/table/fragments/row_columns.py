@@ -34,7 +34,7 @@ ROW_ADDRESS = "_rowaddr"
 ROW_OFFSET = "_rowoffset"
 
 _Sequence = TypeVar("_Sequence", RowIdSequence, RowVersionSequence)
-Values = npt.NDArray[np.uint64]
+RowColumnValues = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class LiveRows:
     scan : FragmentReader
     offsets : int64[num_rows]
         Offsets in the fragment, deleted rows included.
-    places : int64[num_rows]
+    positions : int64[num_rows]
         Offsets among the live rows of the table.
     """
 
     scan: FragmentReader
     offsets: RowOffsets
-    places: RowOffsets
+    positions: RowOffsets
 
     @staticmethod
     def concatenate(parts: Sequence[LiveRows]) -> LiveRows:
@@ -60,17 +60,17 @@ class LiveRows:
         if len(parts) == 1:
             return parts[0]
         offsets = np.concatenate([part.offsets for part in parts])
-        return LiveRows(parts[0].scan, offsets, np.concatenate([part.places for part in parts]))
+        return LiveRows(parts[0].scan, offsets, np.concatenate([part.positions for part in parts]))
 
     def slice(self, start: int, num_rows: int) -> LiveRows:
         """Return some rows that follow each other."""
         part = slice(start, start + num_rows)
-        return LiveRows(self.scan, self.offsets[part], self.places[part])
+        return LiveRows(self.scan, self.offsets[part], self.positions[part])
 
     def filter(self, mask: pa.BooleanArray) -> LiveRows:
         """Return the rows for which a mask without nulls is true."""
         kept = mask.to_numpy(zero_copy_only=False)
-        return LiveRows(self.scan, self.offsets[kept], self.places[kept])
+        return LiveRows(self.scan, self.offsets[kept], self.positions[kept])
 
 
 def row_column(name: str, rows: LiveRows) -> pa.Array:
@@ -96,35 +96,35 @@ def last_updated_at_of(scan: FragmentReader) -> RowVersionSequence | None:
     return None if stored is None else _remembered("last_updated_at", scan, lambda: _parse_versions(stored, scan))
 
 
-def _row_ids(rows: LiveRows) -> Values:
+def _row_ids(rows: LiveRows) -> RowColumnValues:
     sequence = row_ids_of(rows.scan)
     return _addresses(rows) if sequence is None else sequence.take(rows.offsets)
 
 
-def _addresses(rows: LiveRows) -> Values:
+def _addresses(rows: LiveRows) -> RowColumnValues:
     return np.uint64(rows.scan.fragment.id << 32) | rows.offsets.astype(np.uint64)
 
 
-def _places(rows: LiveRows) -> Values:
-    return rows.places.astype(np.uint64)
+def _positions(rows: LiveRows) -> RowColumnValues:
+    return rows.positions.astype(np.uint64)
 
 
-def _created_at(rows: LiveRows) -> Values:
+def _created_at(rows: LiveRows) -> RowColumnValues:
     return _take(created_at_of(rows.scan), rows)
 
 
-def _last_updated_at(rows: LiveRows) -> Values:
+def _last_updated_at(rows: LiveRows) -> RowColumnValues:
     return _take(last_updated_at_of(rows.scan), rows)
 
 
-def _fragment_ids(rows: LiveRows) -> Values:
+def _fragment_ids(rows: LiveRows) -> RowColumnValues:
     return np.full(rows.offsets.size, rows.scan.fragment.id, np.uint64)
 
 
-_COLUMNS: dict[str, Callable[[LiveRows], Values]] = {
+_COLUMNS: dict[str, Callable[[LiveRows], RowColumnValues]] = {
     ROW_ID: _row_ids,
     ROW_ADDRESS: _addresses,
-    ROW_OFFSET: _places,
+    ROW_OFFSET: _positions,
     "_row_created_at_version": _created_at,
     "_row_last_updated_at_version": _last_updated_at,
     "_fragid": _fragment_ids,
@@ -136,7 +136,7 @@ RESERVED_COLUMNS = tuple(name for name in ROW_COLUMNS if name != "_fragid")
 """Those that the reference gives to no column of a new table."""
 
 
-def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> Values:
+def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> RowColumnValues:
     return np.ones(rows.offsets.size, np.uint64) if sequence is None else sequence.take(rows.offsets)
 
 

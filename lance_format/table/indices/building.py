@@ -30,10 +30,10 @@ Divide = Callable[[TableVersion, Sequence[int], Schema], Sequence[tuple[int, ...
 """A function that divides fragments, by position in the list of a version, among tasks that read columns of them."""
 
 
-def _undivided(table: TableVersion, places: Sequence[int], schema: Schema) -> Sequence[tuple[int, ...]]:
+def _undivided(table: TableVersion, positions: Sequence[int], schema: Schema) -> Sequence[tuple[int, ...]]:
     """Assign all fragments to one task."""
     del table, schema
-    return [tuple(places)] if places else []
+    return [tuple(positions)] if positions else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
         Its name.
     field_id : int
         Of the column.
-    places : tuple of int
+    positions : tuple of int
         Positions of the fragments in the list of the version.
     rows_per_zone : int
     any_seeds : bool
@@ -81,14 +81,14 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
     uuid: str
     index: str
     field_id: int
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     rows_per_zone: int
     any_seeds: bool = False
 
     def run(self, table: TableVersion) -> TrainedZones:
         """Find the zones; see `execute`."""
         path = path_of(table.manifest.schema.fields, self.field_id)
-        fragments = [table.manifest.fragments[place] for place in self.places]
+        fragments = [table.manifest.fragments[position] for position in self.positions]
         part = IndexPart.trained(table, path, fragments, self.rows_per_zone, any_seeds=self.any_seeds)
         return TrainedZones(self.number, self.uuid, part)
 
@@ -217,9 +217,9 @@ def plan_scalar_index(
     if former and not replace:
         raise InvalidInputError(f"there is an index {name!r} already; choose another name, or replace it")
     part = PlannedIndexPart(name, path[-1].id, details, former)
-    places = range(len(table.manifest.fragments)) if train else ()
+    positions = range(len(table.manifest.fragments)) if train else ()
     identity = str(uuid.uuid4())
-    tasks = tuple(_tasks(table, identity, path, part, places, divide))
+    tasks = tuple(_tasks(table, identity, path, part, positions, divide))
     return IndexPlan(table.manifest.version, identity, (part,), tasks)
 
 
@@ -275,9 +275,9 @@ def plan_optimize_indices(
     for name in known if index_names is None else dict.fromkeys(index_names):
         update = _plan_update(table, name, num_indices_to_merge, retrain)
         if update is not None:
-            part, path, places = update
+            part, path, positions = update
             parts.append(part)
-            tasks += _tasks(table, identity, path, part, places, divide, first_number=len(tasks))
+            tasks += _tasks(table, identity, path, part, positions, divide, first_number=len(tasks))
     return IndexPlan(table.manifest.version, identity, tuple(parts), tuple(tasks))
 
 
@@ -303,14 +303,14 @@ def _tasks(
     identity: str,
     path: Sequence[Field],
     part: PlannedIndexPart,
-    places: Sequence[int],
+    positions: Sequence[int],
     divide: Divide,
     first_number: int = 0,
 ) -> Iterator[TrainZonesTask]:
     """Yield the tasks that find the zones of fragments."""
     version, details = table.manifest.version, part.details
     any_seeds = part.keeps_zones and details.use_seeds
-    for number, group in enumerate(divide(table, places, Schema((narrowed(path),), {})), first_number):
+    for number, group in enumerate(divide(table, positions, Schema((narrowed(path),), {})), first_number):
         yield TrainZonesTask(
             version, number, identity, part.name, part.field_id, group, details.rows_per_zone, any_seeds=any_seeds
         )

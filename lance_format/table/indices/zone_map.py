@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
+ZoneNumbers: TypeAlias = npt.NDArray[np.int64]
 
 NullRows: TypeAlias = Mapping[int, bytes]
 """The offsets of null rows, as a 32-bit Roaring bitmap per id of a fragment with nulls."""
@@ -32,11 +32,11 @@ class Zones:
         The least and the greatest value of each zone, NaN excluded from the least; null if there is none, or unknown.
     """
 
-    fragment_ids: Numbers
-    starts: Numbers
-    lengths: Numbers
-    null_counts: Numbers
-    nan_counts: Numbers
+    fragment_ids: ZoneNumbers
+    starts: ZoneNumbers
+    lengths: ZoneNumbers
+    null_counts: ZoneNumbers
+    nan_counts: ZoneNumbers
     lower: pa.Array
     upper: pa.Array
 
@@ -69,24 +69,24 @@ class Zones:
             pa.concat_arrays([part.upper for part in parts]),
         )
 
-    def take(self, places: Numbers) -> Zones:
+    def take(self, positions: ZoneNumbers) -> Zones:
         """Return some zones, by index."""
-        chosen = pa.array(places)
+        chosen = pa.array(positions)
         return Zones(
-            self.fragment_ids[places],
-            self.starts[places],
-            self.lengths[places],
-            self.null_counts[places],
-            self.nan_counts[places],
+            self.fragment_ids[positions],
+            self.starts[positions],
+            self.lengths[positions],
+            self.null_counts[positions],
+            self.nan_counts[positions],
             self.lower.take(chosen),
             self.upper.take(chosen),
         )
 
-    def of_fragments(self, fragment_ids: Numbers) -> Zones:
+    def of_fragments(self, fragment_ids: ZoneNumbers) -> Zones:
         """Return the zones of some fragments."""
         return self.take(np.flatnonzero(np.isin(self.fragment_ids, fragment_ids)))
 
-    def filling(self, fragment_ids: Numbers, physical_rows: Numbers) -> Zones:
+    def filling(self, fragment_ids: ZoneNumbers, physical_rows: ZoneNumbers) -> Zones:
         """Return zones, which are in order, as such without gaps: rows between them have been deleted.
 
         Parameters
@@ -138,7 +138,7 @@ def comparable(values: pa.Array) -> pa.Array:
     return values.cast(pa.int64()) if pa.types.is_duration(values.type) else values
 
 
-def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
+def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: ZoneNumbers) -> tuple[pa.Array, pa.Array]:
     """Make NaN, the greatest of all numbers, the upper bound of zones that contain it.
 
     It is also the lower bound of a zone without other numbers.
@@ -155,8 +155,8 @@ def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.
 
 
 def fragments_in_order(
-    zones: Zones, fragment_ids: Numbers, physical_rows: Numbers, num_deleted_rows: Numbers, *, placed: bool
-) -> Numbers:
+    zones: Zones, fragment_ids: ZoneNumbers, physical_rows: ZoneNumbers, num_deleted_rows: ZoneNumbers, *, placed: bool
+) -> ZoneNumbers:
     """Return the fragments whose zones say for sure where their values are.
 
     What lies between zones had been deleted when they were made, and still is. Updating an index may leave zones of a
@@ -183,10 +183,10 @@ def fragments_in_order(
     follows[1:] = (zones.fragment_ids[1:] != zones.fragment_ids[:-1]) | (zones.starts[1:] >= ends[:-1])
     apart = np.logical_and.reduceat(follows, first)
     order = np.argsort(fragment_ids)
-    places = order[np.searchsorted(fragment_ids, ids, sorter=order)]
-    rows = physical_rows[places]
-    missing = np.where(num_deleted_rows < 0, physical_rows, num_deleted_rows)[places] if placed else 0
+    positions = order[np.searchsorted(fragment_ids, ids, sorter=order)]
+    rows = physical_rows[positions]
+    missing = np.where(num_deleted_rows < 0, physical_rows, num_deleted_rows)[positions] if placed else 0
     sure = apart & (rows > 0) & (ends[first + counts - 1] <= rows)
     sure &= np.add.reduceat(zones.lengths, first) >= rows - missing
-    found: Numbers = ids[sure]
+    found: ZoneNumbers = ids[sure]
     return found

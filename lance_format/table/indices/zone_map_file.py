@@ -32,7 +32,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.expressions.order import compare
 from lance_format.file import ROWS_PER_ZONE, ColumnProjection, FileReader, FileWriter, SearchCache, column_indices
 from lance_format.object_store import ObjectStore
-from lance_format.table.indices.zone_map import NullRows, Numbers, Zones, comparable, has_bounds, with_nan
+from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.version import FileVersion
 
 ZONE_MAP_FILE = "zonemap.lance"
@@ -180,11 +180,11 @@ class ZoneMapFile:
             raise self._corrupt("the minimum of a zone exceeds the maximum")
         return Zones(fragment_ids, starts, lengths, null_counts, nan_counts, lower, upper)
 
-    def _whole_numbers(self, array: pa.Array, name: str) -> Numbers:
+    def _whole_numbers(self, array: pa.Array, name: str) -> ZoneNumbers:
         values = array.to_numpy(zero_copy_only=False) if not array.null_count else None
         if values is None or (values > np.uint64(2**62)).any():
             raise self._corrupt(f"column {name!r} has nulls, or invalid numbers")
-        whole: Numbers = values.astype(np.int64)
+        whole: ZoneNumbers = values.astype(np.int64)
         return whole
 
     def _parse_number(self, text: bytes) -> int:

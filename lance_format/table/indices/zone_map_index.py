@@ -139,14 +139,14 @@ class LoadedZones:
     def of(self, table: TableVersion, index: IndexMetadata) -> Zones:
         """Return the zones of the fragments that the part covers, and whose zones can be relied on."""
         columns = table.manifest.fragments.columns
-        places = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
-        zones = self.zones.of_fragments(columns.ids[places])
-        facts = (columns.ids[places], columns.physical_rows[places], columns.num_deleted_rows[places])
+        positions = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
+        zones = self.zones.of_fragments(columns.ids[positions])
+        facts = (columns.ids[positions], columns.physical_rows[positions], columns.num_deleted_rows[positions])
         sure = fragments_in_order(zones, *facts, placed=self.placed)
         num_ignored = distinct(zones.fragment_ids).size - sure.size
         if num_ignored:
             _LOGGER.info("index %r is not used for %d fragments: its zones are not theirs", index.name, num_ignored)
-        return zones if sure.size == places.size else zones.of_fragments(sure)
+        return zones if sure.size == positions.size else zones.of_fragments(sure)
 
 
 def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> ZoneMapFile:

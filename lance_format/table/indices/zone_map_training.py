@@ -19,7 +19,7 @@ from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
-from lance_format.table.indices.zone_map import NullRows, Numbers, Zones, comparable, has_bounds, with_nan
+from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 64 * 1024
@@ -120,7 +120,7 @@ def _zones_of(seed: Seed, fragment_id: int) -> Zones:
     return Zones(ids, np.cumsum(lengths) - lengths, lengths, found.num_nulls, seed.num_nan, lower, upper)
 
 
-def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, Numbers]]:
+def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, ZoneNumbers]]:
     """Read the live rows of a fragment: the values of a column, and the offsets of these rows."""
     names = [field.name for field in path[1:]]
     for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
@@ -147,8 +147,8 @@ class _Rows:
 
     fragment_id: int
     values: pa.Array
-    offsets: Numbers
-    zones: Numbers
+    offsets: ZoneNumbers
+    zones: ZoneNumbers
 
 
 class _Training:
@@ -167,7 +167,7 @@ class _Training:
         self._parts: list[pa.Table] = []
         self._finished = [Zones.empty(value_type)]
 
-    def add(self, fragment_id: int, rows: Iterable[tuple[pa.Array, Numbers]]) -> pyroaring.BitMap:
+    def add(self, fragment_id: int, rows: Iterable[tuple[pa.Array, ZoneNumbers]]) -> pyroaring.BitMap:
         """Add the rows of the next fragment, values and offsets, and return the offsets of null rows."""
         null_rows = pyroaring.BitMap()
         num_rows = 0
@@ -177,8 +177,8 @@ class _Training:
                 null_rows |= to_bitmap(offsets[is_null], runs=False)  # As the reference stores them.
             if not has_bounds(self._value_type):  # Nothing counts but which are null.
                 values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
-            places = np.arange(num_rows, num_rows + len(values))
-            self._gather(_Rows(fragment_id, values, offsets, self._num_zones + places // self._rows_per_zone))
+            positions = np.arange(num_rows, num_rows + len(values))
+            self._gather(_Rows(fragment_id, values, offsets, self._num_zones + positions // self._rows_per_zone))
             num_rows += len(values)
         self._num_zones += -(-num_rows // self._rows_per_zone)
         return null_rows
@@ -257,7 +257,7 @@ def _joined(bounds: pa.ChunkedArray) -> pa.Array:
     return bounds.chunk(0) if bounds.num_chunks == 1 else pa.concat_arrays(bounds.chunks)
 
 
-def _total_order(lower: pa.Array, upper: pa.Array, nan_counts: Numbers) -> tuple[pa.Array, pa.Array]:
+def _total_order(lower: pa.Array, upper: pa.Array, nan_counts: ZoneNumbers) -> tuple[pa.Array, pa.Array]:
     """Return bounds that are also valid for readers that distinguish -0.0 from 0.0, and order NaN last.
 
     The reference gives a zone of only NaN no minimum, and then does not find that NaN exceeds a number.

@@ -67,8 +67,8 @@ def deep_clone(
     directory.store.check_writable(directory.root)
     if load_history(directory).names:
         raise DatasetExistsError(f"the table {directory} exists; choose another path for the clone")
-    for place, path in _files(source):
-        _copy(source.store, f"{place}/{path}", directory.store, directory.path(path))
+    for root, path in _files(source):
+        _copy(source.store, f"{root}/{path}", directory.store, directory.path(path))
     try:
         create_first_version(directory, _first_manifest(source))
     except ObjectExistsError as error:
@@ -77,12 +77,12 @@ def deep_clone(
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
     """Yield the directories of the files of a version, and the paths that they have there, and in a table."""
-    for place, path, kind in list_named_files(source.manifest, source.directory):
+    for root, path, kind in list_named_files(source.manifest, source.directory):
         if kind != TRANSACTION_FILE:
-            yield place, path
+            yield root, path
         if kind == DATA_FILE:
-            for info in source.store.list_tree(f"{place}/{path.removesuffix('.lance')}"):  # of its blobs
-                yield place, info.path[len(place) + 1 :]
+            for info in source.store.list_tree(f"{root}/{path.removesuffix('.lance')}"):  # of its blobs
+                yield root, info.path[len(root) + 1 :]
 
 
 def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> None:

@@ -63,8 +63,8 @@ def _tracked(table: TableVersion, min_version: int, progress: Progress | None) -
             manifest = history.load(version)
             path = table.directory.relative(history.manifest_path(version))
             yield version, table.root, path, "manifest"
-            for place, path, kind in list_named_files(manifest, table.directory, known):
-                yield version, place, path, kind
+            for root, path, kind in list_named_files(manifest, table.directory, known):
+                yield version, root, path, kind
         if progress is not None:
             progress(count, len(versions))
 

@@ -78,8 +78,8 @@ class RowIdIndex:
         if overlaps.size:
             first = int(overlaps[0])
             row_id = self._starts[first + 1]
-            places = [self._addresses[first] + row_id - self._starts[first], self._addresses[first + 1]]
-            described = " and ".join(f"row {int(x) % _MAX_ROWS} of fragment {int(x) >> 32}" for x in places)
+            positions = [self._addresses[first] + row_id - self._starts[first], self._addresses[first + 1]]
+            described = " and ".join(f"row {int(x) % _MAX_ROWS} of fragment {int(x) >> 32}" for x in positions)
             raise CorruptFileError(f"the row id {row_id} is that of {described}")
 
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.datatypes import JSON, Field
-from lance_format.expressions import BoundExpression, Path
+from lance_format.expressions import BoundExpression, FieldPath
 from lance_format.expressions.pruning import ZoneVerdicts, classify
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.zone_map import Numbers, Zones, has_bounds
+from lance_format.table.indices.zone_map import ZoneNumbers, Zones, has_bounds
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
@@ -78,7 +78,7 @@ def prune_fragments(
     if not usable:
         return PrunedFragments()
     layout = _Layout.of(table.manifest.fragments if fragments is None else fragments)
-    known: dict[Path, ZoneStatistics] = {}
+    known: dict[FieldPath, ZoneStatistics] = {}
     used: list[IndexMetadata] = []
     for path, found in usable.items():
         statistics, parts = _statistics(table, found, layout)
@@ -101,14 +101,14 @@ class _Usable:
     parts: tuple[IndexMetadata, ...]
 
 
-def _usable(table: TableVersion, predicate: BoundExpression | None) -> dict[Path, _Usable]:
+def _usable(table: TableVersion, predicate: BoundExpression | None) -> dict[FieldPath, _Usable]:
     """Return the usable columns and indices, without reading anything."""
     parts = [
         index
         for index in table.manifest.indices
         if index.fragment_ids is not None and ZoneMapDetails.parse(index) is not None
     ]
-    found: dict[Path, _Usable] = {}
+    found: dict[FieldPath, _Usable] = {}
     for path in () if predicate is None or not parts else predicate.columns:
         column = _find(table.manifest.schema.fields, path)
         mine = () if column is None else tuple(index for index in parts if index.fields == (column.id,))
@@ -129,15 +129,15 @@ class _Layout:
         The first row of each fragment, and the end of the last.
     """
 
-    ids: Numbers
-    first_rows: Numbers
+    ids: ZoneNumbers
+    first_rows: ZoneNumbers
 
     @classmethod
     def of(cls, fragments: FragmentList) -> _Layout:
         """Lay out fragments, except those of early releases that share an id or have an unknown size."""
         columns = fragments.columns
-        ids, places, counts = np.unique(columns.ids, return_index=True, return_counts=True)
-        physical_rows = columns.physical_rows[places]
+        ids, positions, counts = np.unique(columns.ids, return_index=True, return_counts=True)
+        physical_rows = columns.physical_rows[positions]
         known = (physical_rows > 0) & (counts == 1)
         return cls(ids[known], np.append(0, np.cumsum(physical_rows[known])))
 
@@ -153,21 +153,21 @@ class _Layout:
         zones = np.searchsorted(verdicts.boundaries, self.first_rows)
         counts = np.add.reduceat(verdicts.may_match, zones[:-1], dtype=np.int64)
         found = {}
-        for place in np.flatnonzero((counts > 0) & (counts < np.diff(zones))).tolist():
-            part = slice(zones[place], zones[place + 1])
-            bounds = verdicts.boundaries[part.start : part.stop + 1] - self.first_rows[place]
-            found[int(self.ids[place])] = _ranges(bounds, verdicts.may_match[part])
+        for position in np.flatnonzero((counts > 0) & (counts < np.diff(zones))).tolist():
+            part = slice(zones[position], zones[position + 1])
+            bounds = verdicts.boundaries[part.start : part.stop + 1] - self.first_rows[position]
+            found[int(self.ids[position])] = _ranges(bounds, verdicts.may_match[part])
         return frozenset(self.ids[counts == 0].tolist()), found
 
 
-def _ranges(bounds: Numbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
+def _ranges(bounds: ZoneNumbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
     """Return the rows of the chosen zones; adjacent zones become one range."""
     edges = np.diff(np.concatenate([[0], chosen.view(np.int8), [0]]))
     starts, stops = bounds[np.flatnonzero(edges == 1)], bounds[np.flatnonzero(edges == -1)]
     return RowRanges(starts, stops, np.zeros(starts.size, np.bool_))
 
 
-def _find(siblings: Sequence[Field], path: Path) -> Field | None:
+def _find(siblings: Sequence[Field], path: FieldPath) -> Field | None:
     """Return the stored field of a path if its zones are usable; those of JSON are not, since filters compare text."""
     found = next((sibling for sibling in siblings if sibling.name == path[0]), None)
     if found is None or (len(path) > 1 and found.logical_type != "struct"):
@@ -193,13 +193,13 @@ def _statistics(
         if loaded is None:
             continue
         zones = loaded.of(table, index)
-        places = np.searchsorted(layout.ids, zones.fragment_ids)
-        places[places == layout.ids.size] = 0
-        known = np.flatnonzero((layout.ids[places] == zones.fragment_ids) & left[places])
+        positions = np.searchsorted(layout.ids, zones.fragment_ids)
+        positions[positions == layout.ids.size] = 0
+        known = np.flatnonzero((layout.ids[positions] == zones.fragment_ids) & left[positions])
         if known.size:
             parts.append(zones.take(known))
             used.append(index)
-            left[places[known]] = False
+            left[positions[known]] = False
     return (_laid_out(Zones.concatenate(parts).in_order(), layout, left) if parts else None), used
 
 
@@ -208,11 +208,11 @@ def _laid_out(zones: Zones, layout: _Layout, unknown: npt.NDArray[np.bool_]) -> 
 
     Rows between zones were deleted before the zones were made. They become rows of the preceding zone.
     """
-    places = np.searchsorted(layout.ids, zones.fragment_ids)
-    starts = layout.first_rows[places] + zones.starts
+    positions = np.searchsorted(layout.ids, zones.fragment_ids)
+    starts = layout.first_rows[positions] + zones.starts
     is_first = np.ones(len(zones), np.bool_)
-    is_first[1:] = places[1:] != places[:-1]
-    starts[is_first] = layout.first_rows[places[is_first]]
+    is_first[1:] = positions[1:] != positions[:-1]
+    starts[is_first] = layout.first_rows[positions[is_first]]
     starts = np.concatenate([starts, layout.first_rows[:-1][unknown]])
     order = np.argsort(starts)
     num_rows = np.diff(starts[order], append=layout.num_rows)

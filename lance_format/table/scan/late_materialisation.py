@@ -28,7 +28,7 @@ from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import OpenFragment, Rows, Window, clip
+from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip
 from lance_format.table.scan.tasks import FragmentRanges
 
 _FIRST_GROUP_ROWS = 32 * 1024
@@ -84,12 +84,12 @@ class Stages:
             all(projection.source.field(field.name) == field for field in outputs.fields),
         )
 
-    def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> Rows:
+    def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> ScannedRows:
         """Return the rows of a batch that pass the filter and the window, with the columns `kept`; see `select`."""
         (mask,) = self.masks([(batch, rows)])
         return self.select(batch, rows, mask, kept, window)
 
-    def masks(self, tested: Sequence[Rows]) -> list[pa.BooleanArray]:
+    def masks(self, tested: Sequence[ScannedRows]) -> list[pa.BooleanArray]:
         """Return for every row of some batches whether the filter is true, computed at once if possible."""
         batches = [self.projection.tested(batch, rows) for batch, rows in tested]
         found = [self.projection.mask(batch) for batch in _concatenated(batches)]
@@ -100,7 +100,7 @@ class Stages:
 
     def select(
         self, batch: pa.RecordBatch, rows: LiveRows, mask: pa.BooleanArray, kept: Schema, window: Window
-    ) -> Rows:
+    ) -> ScannedRows:
         """Return the rows of a batch where a mask is true and that pass the window.
 
         Parameters
@@ -216,7 +216,7 @@ class Seen:
 
 def materialise(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace
-) -> Iterator[Rows]:
+) -> Iterator[ScannedRows]:
     """Yield the rows of ranges that pass the filter and the window, with all columns that outputs need.
 
     Parameters
@@ -265,12 +265,12 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
 
 def materialise_together(
     stages: Stages, group: Sequence[tuple[OpenFragment, RowRanges]], window: Window, pace: Pace
-) -> Iterator[Rows]:
+) -> Iterator[ScannedRows]:
     """Materialise several small fragments at once, ignoring the certainty of ranges; see `materialise`."""
     seen = Seen()
     at_once = pace.at_once and stages.are_whole
     read = stages.projection.source if at_once else stages.projection.filter_source
-    pending: list[tuple[OpenFragment, Rows]] = []
+    pending: list[tuple[OpenFragment, ScannedRows]] = []
     size_bytes = 0
     for fragment, ranges in group:
         if window.is_over:
@@ -289,12 +289,12 @@ def materialise_together(
 
 def _test(
     stages: Stages,
-    tested: Sequence[tuple[OpenFragment, Rows]],
+    tested: Sequence[tuple[OpenFragment, ScannedRows]],
     at_once: bool,
     window: Window,
     pace: Pace,
     seen: Seen,
-) -> Iterator[Rows]:
+) -> Iterator[ScannedRows]:
     """Return the rows of some batches that pass the filter and the window, with all columns that outputs need."""
     kept = stages.projection.output_source if at_once else stages.kept
     masks = stages.masks([found for _, found in tested])
@@ -318,7 +318,7 @@ def _test(
 
 def _at_once(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
-) -> Iterator[Rows]:
+) -> Iterator[ScannedRows]:
     """Read all columns, and drop the rows that fail."""
     outputs = stages.projection.output_source
     for batch, rows in fragment.read(stages.projection.source, ranges, batch_size=pace.tested_rows):
@@ -336,9 +336,9 @@ def _at_once(
 
 def _in_two_stages(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
-) -> Iterator[Rows]:
+) -> Iterator[ScannedRows]:
     """Read the columns of the filter, and the others for the passing rows."""
-    group: list[Rows] = []
+    group: list[ScannedRows] = []
     size_bytes = 0
     for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
         passed = stages.passing(batch, rows, stages.kept, window)
@@ -357,8 +357,8 @@ def _in_two_stages(
 
 
 def _complete(
-    stages: Stages, fragment: OpenFragment, group: Sequence[Rows], batch_size: int
-) -> Generator[Rows, None, int]:
+    stages: Stages, fragment: OpenFragment, group: Sequence[ScannedRows], batch_size: int
+) -> Generator[ScannedRows, None, int]:
     """Read the other columns of a group, and cut it into batches; return the bytes of these columns."""
     if not group:
         return 0

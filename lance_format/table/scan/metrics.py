@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lance_format.object_store import ReadCounter
 from lance_format.table.scan.index_pruning import PrunedFragments
 from lance_format.table.scan.late_materialisation import Pace, Stages
-from lance_format.table.scan.scanned_fragment import Rows
+from lance_format.table.scan.scanned_fragment import ScannedRows
 
 _LOGGER = logging.getLogger("lance_format.scan")
 
@@ -113,7 +113,7 @@ class ScanMeter:
     rows_returned: int = 0
     started: float = field(default_factory=time.perf_counter)
 
-    def metered(self, rows: Iterator[Rows], num_fragments: int = 1) -> Iterator[Rows]:
+    def metered(self, rows: Iterator[ScannedRows], num_fragments: int = 1) -> Iterator[ScannedRows]:
         """Count the rows of fragments that are returned."""
         self.fragments_scanned += num_fragments
         for batch, live in rows:

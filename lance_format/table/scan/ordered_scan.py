@@ -16,7 +16,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.fragments.row_columns import ROW_OFFSET
 from lance_format.table.scan.options import ColumnOrdering, ScanOptions
 from lance_format.table.scan.scanner import LanceScanner, plan_output
-from lance_format.table.scan.take import find_places, take_found
+from lance_format.table.scan.take import locate_row_numbers, take_found
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.versions.table_version import TableVersion
 
@@ -82,9 +82,9 @@ class OrderedScanner(LanceScanner):
         self._metrics = self._keys.metrics
         order = np.lexsort([_ranks(keys[ordering.column_name], ordering) for ordering in reversed(self._orderings)])
         stop = None if self._options.limit is None else offset + self._options.limit
-        places = keys[ROW_OFFSET].to_numpy()[order[offset:stop]]
-        found = find_places(self._table, places)
-        for start in range(0, places.size, self._batch_size):
+        positions = keys[ROW_OFFSET].to_numpy()[order[offset:stop]]
+        found = locate_row_numbers(self._table, positions)
+        for start in range(0, positions.size, self._batch_size):
             batch = (numbers[start : start + self._batch_size] for numbers in found)
             rows = take_found(self._table, self._rows, *batch)
             yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()

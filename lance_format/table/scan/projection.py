@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.expressions import BoundExpression, Expression, as_expression, evaluate, filter_mask
-from lance_format.expressions.nodes import Column, Path
+from lance_format.expressions.nodes import Column, FieldPath
 from lance_format.extension_types import retype
 from lance_format.file import is_packed, prune
 from lance_format.file.columns.json_columns import to_text, with_text
@@ -65,7 +65,7 @@ class Output:
         return expression.path[0] if isinstance(expression, Column) and len(expression.path) == 1 else None
 
     @property
-    def paths(self) -> frozenset[Path]:
+    def paths(self) -> frozenset[FieldPath]:
         """The columns, and fields below them, to read."""
         return frozenset(self.value.columns if self.part is None else _leaves(self.part))
 
@@ -216,7 +216,7 @@ def plan_projection(
     )
 
 
-def _row_columns(paths: Iterable[Path], stored: Schema) -> tuple[str, ...]:
+def _row_columns(paths: Iterable[FieldPath], stored: Schema) -> tuple[str, ...]:
     used = {path[0] for path in paths}
     return tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names)
 
@@ -280,7 +280,7 @@ def _is_struct(field: Field) -> bool:
     return field.logical_type == "struct" and bool(field.children) and not is_packed(field)
 
 
-def _leaves(field: Field, above: Path = ()) -> Iterator[Path]:
+def _leaves(field: Field, above: FieldPath = ()) -> Iterator[FieldPath]:
     path = (*above, field.name)
     if not _is_struct(field):
         yield path

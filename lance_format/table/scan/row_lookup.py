@@ -68,12 +68,12 @@ class RowLookup:
 
     Parameters
     ----------
-    addresses, places, fragment_ids : tuple of _Intervals
+    addresses, positions, fragment_ids : tuple of _Intervals
         Intervals of addresses, of offsets in the table, and of fragments. A row must be in all of them.
     """
 
     addresses: tuple[_Intervals, ...] = ()
-    places: tuple[_Intervals, ...] = ()
+    positions: tuple[_Intervals, ...] = ()
     fragment_ids: tuple[_Intervals, ...] = ()
 
     @classmethod
@@ -114,13 +114,13 @@ class RowLookup:
             kept &= intervals.meet(first, first | np.uint64(2**_ADDRESS_BITS - 1))
         return [fragments[index] for index in np.flatnonzero(kept).tolist()]
 
-    def rows(self, scan: FragmentReader, place: int) -> RowRanges:
+    def rows(self, scan: FragmentReader, position: int) -> RowRanges:
         """Return the matching rows of a fragment.
 
         Parameters
         ----------
         scan : FragmentReader
-        place : int
+        position : int
             Number of rows of the table before the fragment.
         """
         num_rows = scan.physical_rows()
@@ -129,12 +129,12 @@ class RowLookup:
             first = scan.fragment.id << _ADDRESS_BITS
             mine = intervals.within(first, first + num_rows - 1)
             found = found.intersect(_ranges(mine.lows - np.uint64(first), mine.highs - np.uint64(first)))
-        num_live = scan.num_rows() if self.places else 0
-        for intervals in self.places:
+        num_live = scan.num_rows() if self.positions else 0
+        for intervals in self.positions:
             if not num_live:
                 return RowRanges.of([])
-            mine = intervals.within(place, place + num_live - 1)
-            lows, highs = ((bounds - np.uint64(place)).astype(np.int64) for bounds in (mine.lows, mine.highs))
+            mine = intervals.within(position, position + num_live - 1)
+            lows, highs = ((bounds - np.uint64(position)).astype(np.int64) for bounds in (mine.lows, mine.highs))
             deleted = scan.deleted_rows()
             found = found.intersect(_ranges(to_physical(lows, deleted), to_physical(highs, deleted)))
         return found

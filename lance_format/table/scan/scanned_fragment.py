@@ -18,7 +18,7 @@ from lance_format.table.scan.row_ranges import RowRanges
 _FEW_ROWS = 1024
 """Ranges of a larger fragment that are shorter on average are read together, like single rows."""
 
-Rows = tuple[pa.RecordBatch, LiveRows]
+ScannedRows = tuple[pa.RecordBatch, LiveRows]
 
 
 @dataclass(slots=True)
@@ -63,15 +63,15 @@ class OpenFragment:
     ----------
     scan : FragmentReader
     files : FragmentFiles
-    place : int
+    position : int
         Number of live rows before the fragment.
     """
 
     scan: FragmentReader
     files: FragmentFiles
-    place: int
+    position: int
 
-    def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[Rows]:
+    def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[ScannedRows]:
         """Read some columns of the live rows of ranges, in batches of at most `batch_size` rows; see `take`."""
         if ranges.num_rows < _FEW_ROWS * len(ranges) and not ranges.is_all_of(self.scan.physical_rows()):
             rows = ranges.rows()
@@ -82,7 +82,7 @@ class OpenFragment:
             for batch, offsets in self.scan.read_range(self.files, schema, start, stop, batch_size=batch_size):
                 yield batch, self._live(offsets)
 
-    def take(self, schema: Schema, rows: LiveRows, *, batch_size: int) -> Iterator[Rows]:
+    def take(self, schema: Schema, rows: LiveRows, *, batch_size: int) -> Iterator[ScannedRows]:
         """Read some columns of rows.
 
         Parameters
@@ -99,7 +99,7 @@ class OpenFragment:
             first += batch.num_rows
 
     def _live(self, offsets: RowOffsets) -> LiveRows:
-        return LiveRows(self.scan, offsets, self.place + to_live(offsets, self.scan.deleted_rows()))
+        return LiveRows(self.scan, offsets, self.position + to_live(offsets, self.scan.deleted_rows()))
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:

@@ -29,7 +29,7 @@ from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import OpenFragment, Rows, Window, clip
+from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip
 from lance_format.table.scan.statistics_pruning import prune, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.table_version import TableVersion
@@ -183,7 +183,7 @@ class LanceScanner:
         for _, rows in self.matching():
             yield rows
 
-    def matching(self) -> Iterator[Rows]:
+    def matching(self) -> Iterator[ScannedRows]:
         """Read the rows that pass the filter and the window, with all columns that outputs need."""
         num_rows = int(self._fragments.columns.physical_rows.sum())
         window = Window(self._options.offset, self._options.limit)
@@ -242,7 +242,7 @@ class LanceScanner:
         for batch, _ in self.matching_in(task):
             yield self._projection.apply(batch)
 
-    def matching_in(self, task: ScanTask) -> Iterator[Rows]:
+    def matching_in(self, task: ScanTask) -> Iterator[ScannedRows]:
         """Read the matching rows of a task; see `matching`."""
         window = Window(0, None if self._projection.filter is None else self._options.limit)
         pace = Pace.start(self._batch_size, window, self._projection.filter)
@@ -272,7 +272,7 @@ class LanceScanner:
             yield scan, RowRanges.of(pairs).intersect(self._selected(scan))
 
     def _selected(self, scan: FragmentReader) -> RowRanges:
-        return self._lookup.rows(scan, self._places.get(scan.fragment.id, 0))
+        return self._lookup.rows(scan, self._positions.get(scan.fragment.id, 0))
 
     @cached_property
     def _pruned(self) -> PrunedFragments:
@@ -294,7 +294,7 @@ class LanceScanner:
             if len(wanted):
                 yield scan, wanted
 
-    def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+    def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[ScannedRows]:
         """Read ranges of physical rows, and report the metrics at the end."""
         try:
             yield from self._read_fragments(fragments, window, meter)
@@ -302,7 +302,9 @@ class LanceScanner:
             self._metrics = meter.metrics()
             report(self._table.uri, self._table.manifest.version, self._metrics, self._options.scan_stats_callback)
 
-    def _read_fragments(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+    def _read_fragments(
+        self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
+    ) -> Iterator[ScannedRows]:
         projection = self._projection
         if projection.filter is not None:
             yield from self._read_filtered(fragments, window, meter)
@@ -315,7 +317,9 @@ class LanceScanner:
                 for batch, rows in meter.metered(found):
                     yield projection.complete(batch, rows), rows
 
-    def _read_filtered(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[Rows]:
+    def _read_filtered(
+        self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
+    ) -> Iterator[ScannedRows]:
         projection, pace = self._projection, meter.pace
         for group in small_together(fragments, pace):
             with contextlib.ExitStack() as stack:
@@ -335,10 +339,10 @@ class LanceScanner:
                 return
 
     def _opened(self, scan: FragmentReader, files: FragmentFiles) -> OpenFragment:
-        return OpenFragment(scan, files, self._places.get(scan.fragment.id, 0))
+        return OpenFragment(scan, files, self._positions.get(scan.fragment.id, 0))
 
     @cached_property
-    def _places(self) -> dict[int, int]:
+    def _positions(self) -> dict[int, int]:
         """Return the number of rows before each fragment; empty if no output needs it."""
         if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
             return {}

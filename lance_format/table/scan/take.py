@@ -22,12 +22,12 @@ from lance_format.table.row_ids.index import RowIdIndex
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.versions.table_version import TableVersion
 
-Indices: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array
+RowSelection: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array
 
 
-def take_places(
+def take_row_numbers(
     table: TableVersion,
-    places: Indices,
+    row_numbers: RowSelection,
     columns: Columns | None,
     fragments: Sequence[FragmentMetadata] | None = None,
     *,
@@ -39,7 +39,7 @@ def take_places(
     Parameters
     ----------
     table : TableVersion
-    places : sequence of int, or integer array of numpy or Arrow
+    row_numbers : sequence of int, or integer array of numpy or Arrow
         Offsets among the live rows, from 0, in any order. They may repeat.
     columns : sequence of str, or mapping of str to str, optional
         See `LanceDataset.scanner`.
@@ -53,7 +53,7 @@ def take_places(
     Returns
     -------
     pa.Table
-        The rows in the order of `places`.
+        The rows in the order of `row_numbers`.
 
     Raises
     ------
@@ -62,22 +62,22 @@ def take_places(
     """
     extra = [ROW_ADDRESS] if with_row_address else []
     projection = plan_projection(_schema_of(table, blob_handling), columns, extra=extra)
-    fragment_ids, offsets, wanted = find_places(table, places, fragments)
+    fragment_ids, offsets, wanted = locate_row_numbers(table, row_numbers, fragments)
     return take_found(table, projection, fragment_ids, offsets, wanted)
 
 
-def find_places(
-    table: TableVersion, places: Indices, fragments: Sequence[FragmentMetadata] | None = None
+def locate_row_numbers(
+    table: TableVersion, row_numbers: RowSelection, fragments: Sequence[FragmentMetadata] | None = None
 ) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
     """Locate rows by their offset.
 
     Parameters
     ----------
     table : TableVersion
-    places : sequence of int, or integer array of numpy or Arrow
-        See `take_places`.
+    row_numbers : sequence of int, or integer array of numpy or Arrow
+        See `take_row_numbers`.
     fragments : sequence of FragmentMetadata, optional
-        See `take_places`.
+        See `take_row_numbers`.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def find_places(
     """
     counted = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
     ends = np.concatenate([[0], np.cumsum(table.num_rows(counted))])
-    wanted = as_row_numbers(places, int(ends[-1]))
+    wanted = as_row_numbers(row_numbers, int(ends[-1]))
     owners = np.searchsorted(ends, wanted, side="right") - 1
     offsets = np.empty_like(wanted)
     for number in distinct(owners):
@@ -97,7 +97,7 @@ def find_places(
 
 
 def take_row_ids(
-    table: TableVersion, row_ids: Indices, columns: Columns | None, *, blob_handling: str | None = None
+    table: TableVersion, row_ids: RowSelection, columns: Columns | None, *, blob_handling: str | None = None
 ) -> pa.Table:
     """Read rows by their ids.
 
@@ -119,8 +119,8 @@ def take_row_ids(
     projection = plan_projection(_schema_of(table, blob_handling), columns)
     fragment_ids, offsets = find_row_ids(table, as_row_ids(row_ids))
     there = fragment_ids >= 0
-    places = np.zeros(int(there.sum()), np.int64)
-    return take_found(table, projection, fragment_ids[there], offsets[there], places)
+    row_numbers = np.zeros(int(there.sum()), np.int64)
+    return take_found(table, projection, fragment_ids[there], offsets[there], row_numbers)
 
 
 def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
@@ -165,7 +165,7 @@ def _schema_of(table: TableVersion, blob_handling: str | None) -> Schema:
     return read_schema(table.manifest.schema, BlobHandling.parse(blob_handling))
 
 
-def as_row_numbers(indices: Indices, num_rows: int) -> npt.NDArray[np.int64]:
+def as_row_numbers(indices: RowSelection, num_rows: int) -> npt.NDArray[np.int64]:
     """Check that offsets of rows are below `num_rows`, and return them as an array.
 
     Raises
@@ -181,7 +181,7 @@ def as_row_numbers(indices: Indices, num_rows: int) -> npt.NDArray[np.int64]:
     return found.astype(np.int64)
 
 
-def as_row_ids(row_ids: Indices) -> npt.NDArray[np.uint64]:
+def as_row_ids(row_ids: RowSelection) -> npt.NDArray[np.uint64]:
     """Return ids of rows as an array.
 
     Raises
@@ -195,7 +195,7 @@ def as_row_ids(row_ids: Indices) -> npt.NDArray[np.uint64]:
     return found.astype(np.uint64)
 
 
-def _as_integers(numbers: Indices) -> npt.NDArray[Any]:
+def _as_integers(numbers: RowSelection) -> npt.NDArray[Any]:
     try:
         found: npt.NDArray[Any] = np.asarray(numbers)
         if found.dtype.kind == "f" and all(isinstance(number, int) for number in numbers):
@@ -212,7 +212,7 @@ def _as_integers(numbers: Indices) -> npt.NDArray[Any]:
 
 
 def take_found(
-    table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets, places: RowOffsets
+    table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets, row_numbers: RowOffsets
 ) -> pa.Table:
     """Read rows fragment by fragment, and return them in the given order.
 
@@ -220,8 +220,8 @@ def take_found(
     ----------
     table : TableVersion
     projection : Projection
-    fragment_ids, offsets, places : int64[num_rows]
-        Locations of the rows; see `find_places`.
+    fragment_ids, offsets, row_numbers : int64[num_rows]
+        Locations of the rows; see `locate_row_numbers`.
     """
     if not fragment_ids.size:
         return projection.to_table(iter([]))
@@ -232,7 +232,7 @@ def take_found(
         if fragment is None:
             raise InvalidInputError(f"there is no fragment {fragment_ids[group[0]]}")
         scan = table.scan(fragment, projection.source)
-        rows = LiveRows(scan, offsets[group], places[group])
+        rows = LiveRows(scan, offsets[group], row_numbers[group])
         batches.append(projection.apply(projection.complete(scan.take_physical(offsets[group]), rows)))
     taken = projection.to_table(iter(batches))
     if (order[:-1] < order[1:]).all() or not taken.num_columns:

@@ -12,14 +12,19 @@ from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.scan.take import Indices, as_row_ids, find_addresses, find_places, find_row_ids
+from lance_format.table.scan.take import RowSelection, as_row_ids, find_addresses, find_row_ids, locate_row_numbers
 from lance_format.table.versions.table_version import TableVersion
 
 _SELECTORS = ("ids", "addresses", "indices")
 
 
 def take_blobs(
-    table: TableVersion, column: str, *, ids: Indices | None, addresses: Indices | None, indices: Indices | None
+    table: TableVersion,
+    column: str,
+    *,
+    ids: RowSelection | None,
+    addresses: RowSelection | None,
+    indices: RowSelection | None,
 ) -> list[BlobFile | None]:
     """Open blobs; see `LanceDataset.take_blobs`."""
     return _open_blobs(table, column, *_find_rows(table, column, ids, addresses, indices))
@@ -32,23 +37,28 @@ def _open_blobs(
     found: list[BlobFile | None] = [None] * fragment_ids.size
     for fragment, group in _by_fragment(table, fragment_ids, offsets):
         blobs = table.scan(fragment, schema).take_blobs(offsets[group])
-        for place, blob in zip(group, blobs, strict=True):
-            found[place] = blob
+        for position, blob in zip(group, blobs, strict=True):
+            found[position] = blob
     return found
 
 
 def read_blobs(
-    table: TableVersion, column: str, *, ids: Indices | None, addresses: Indices | None, indices: Indices | None
+    table: TableVersion,
+    column: str,
+    *,
+    ids: RowSelection | None,
+    addresses: RowSelection | None,
+    indices: RowSelection | None,
 ) -> list[tuple[int, bytes | None]]:
     """Read blobs; see `LanceDataset.read_blobs`."""
     fragment_ids, offsets = _find_rows(table, column, ids, addresses, indices)
     schema = read_schema(table.manifest.schema.select([column]), BlobHandling.ALL_BINARY)
     found: list[bytes | None] = [None] * fragment_ids.size
     for fragment, group in _by_fragment(table, fragment_ids, offsets):
-        distinct, places = np.unique(offsets[group], return_inverse=True)
-        values = table.scan(fragment, schema).take_physical(distinct).column(0).take(pa.array(places)).to_pylist()
-        for place, value in zip(group.tolist(), values, strict=True):
-            found[place] = value
+        distinct, positions = np.unique(offsets[group], return_inverse=True)
+        values = table.scan(fragment, schema).take_physical(distinct).column(0).take(pa.array(positions)).to_pylist()
+        for position, value in zip(group.tolist(), values, strict=True):
+            found[position] = value
     return list(zip(_addresses(fragment_ids, offsets), found, strict=True))
 
 
@@ -62,20 +72,20 @@ def read_blob_ranges(
         if offset < 0 or length < 0 or offset + length >= 2**64:
             raise InvalidInputError(f"request {number} is for {length} bytes at byte {offset}, which no blob can have")
     rows = np.array([row for row, _, _ in requests], np.uint64)
-    distinct, places = np.unique(rows, return_inverse=True)
+    distinct, positions = np.unique(rows, return_inverse=True)
     chosen = dict.fromkeys(_SELECTORS) | {selector: distinct}
     fragment_ids, offsets = _find_rows(table, column, **chosen)
     found: list[bytes | None] = [None] * rows.size
     wanted: list[list[int]] = [[] for _ in range(distinct.size)]
-    for request, place in enumerate(places.tolist()):
-        wanted[place].append(request)
+    for request, position in enumerate(positions.tolist()):
+        wanted[position].append(request)
     for blob, group in zip(_open_blobs(table, column, fragment_ids, offsets), wanted, strict=True):
         if blob is not None:
             with blob:
                 ranges = blob.read_ranges([(requests[request][1], requests[request][2]) for request in group])
             for request, value in zip(group, ranges, strict=True):
                 found[request] = value
-    addresses = _addresses(fragment_ids[places], offsets[places])
+    addresses = _addresses(fragment_ids[positions], offsets[positions])
     return list(zip(range(rows.size), addresses, found, strict=True))
 
 
@@ -96,7 +106,11 @@ def _by_fragment(
 
 
 def _find_rows(
-    table: TableVersion, column: str, ids: Indices | None, addresses: Indices | None, indices: Indices | None
+    table: TableVersion,
+    column: str,
+    ids: RowSelection | None,
+    addresses: RowSelection | None,
+    indices: RowSelection | None,
 ) -> tuple[RowOffsets, RowOffsets]:
     """Locate rows of a blob column: fragment ids and offsets."""
     given = sum(numbers is not None for numbers in (ids, addresses, indices))
@@ -108,11 +122,11 @@ def _find_rows(
 
 
 def _find(
-    table: TableVersion, ids: Indices | None, addresses: Indices | None, indices: Indices | None
+    table: TableVersion, ids: RowSelection | None, addresses: RowSelection | None, indices: RowSelection | None
 ) -> tuple[RowOffsets, RowOffsets]:
     """Locate rows: fragment ids and offsets."""
     if indices is not None:
-        fragment_ids, offsets, _ = find_places(table, indices)
+        fragment_ids, offsets, _ = locate_row_numbers(table, indices)
         return fragment_ids, offsets
     if addresses is not None:
         wanted = as_row_ids(addresses)

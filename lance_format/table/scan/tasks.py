@@ -106,14 +106,14 @@ def plan_tasks(
 
 
 def divide_fragments(
-    table: TableVersion, places: Sequence[int], schema: Schema, split_size_bytes: int | None
+    table: TableVersion, positions: Sequence[int], schema: Schema, split_size_bytes: int | None
 ) -> list[tuple[int, ...]]:
     """Divide work on whole fragments.
 
     Parameters
     ----------
     table : TableVersion
-    places : sequence of int
+    positions : sequence of int
         Positions of the fragments in the list of the version. Ids are not unique in some early tables.
     schema : Schema
         The columns that are read.
@@ -131,20 +131,20 @@ def divide_fragments(
         If the size is invalid.
     """
     if split_size_bytes is None:
-        return [tuple(places)] if places else []
+        return [tuple(positions)] if positions else []
     if isinstance(split_size_bytes, bool) or not isinstance(split_size_bytes, int) or split_size_bytes < 1:
         raise InvalidInputError(f"split_size_bytes is {split_size_bytes!r}; a whole number from 1 on is needed")
-    if not places:
+    if not positions:
         return []
-    scans = [table.scan(table.manifest.fragments[place], schema) for place in places]
+    scans = [table.scan(table.manifest.fragments[position], schema) for position in positions]
     costs = _estimate([(scan, RowRanges.whole(scan.physical_rows())) for scan in scans], schema, split_size_bytes)
     groups = _groups(costs, math.ceil(float(costs.sum()) / split_size_bytes))
-    return [tuple(places[index] for index in group) for group in groups]
+    return [tuple(positions[index] for index in group) for group in groups]
 
 
 def divided_by(split_size_bytes: int) -> Callable[[TableVersion, Sequence[int], Schema], list[tuple[int, ...]]]:
     """Return `divide_fragments` for tasks of a size."""
-    return lambda table, places, schema: divide_fragments(table, places, schema, split_size_bytes)
+    return lambda table, positions, schema: divide_fragments(table, positions, schema, split_size_bytes)
 
 
 def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:
@@ -261,13 +261,13 @@ class _Kind:
         """Make a kind from the files of its first fragment."""
         first = ranges[0][0]
         wanted = first.open().parts(schema)
-        places = [place for place, file in enumerate(first.fragment.files) if file in wanted]
+        positions = [position for position, file in enumerate(first.fragment.files) if file in wanted]
         held = {node.id for parts in wanted.values() for part in parts for node in part.field.walk()}
         stored = {node for file in wanted for node in file.fields if node >= 0}
         rows = np.array([found.num_rows for _, found in ranges], np.float64)
         shares = rows / np.array([max(scan.physical_rows(), 1) for scan, _ in ranges])
-        sizes = np.array([_stated_size(scan.fragment, places) for scan, _ in ranges])
-        return cls(ranges, rows, sizes * shares if places else np.full(rows.size, 1.0), not held >= stored)
+        sizes = np.array([_stated_size(scan.fragment, positions) for scan, _ in ranges])
+        return cls(ranges, rows, sizes * shares if positions else np.full(rows.size, 1.0), not held >= stored)
 
     def sampled(self, schema: Schema) -> _Sizes:
         """Estimate the bytes of the columns by the largest of the fragments."""
@@ -279,9 +279,9 @@ class _Kind:
         return np.where(self.sizes > 0, self.sizes * min(per_byte, 1), self.rows * per_row)
 
 
-def _stated_size(fragment: FragmentMetadata, places: Sequence[int]) -> float:
+def _stated_size(fragment: FragmentMetadata, positions: Sequence[int]) -> float:
     """Return the size of some files of a fragment; 0 if that of one is unknown."""
-    sizes = [fragment.files[place].file_size_bytes for place in places]
+    sizes = [fragment.files[position].file_size_bytes for position in positions]
     return float(sum(sizes)) if all(sizes) else 0.0
 
 

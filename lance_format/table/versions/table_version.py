@@ -101,8 +101,8 @@ class TableVersion:
         """
         counted = self.manifest.fragments if fragments is None else FragmentList.of(fragments)
         num_rows = counted.columns.num_rows
-        for place in np.flatnonzero(num_rows < 0).tolist():
-            num_rows[place] = self.scan(counted[place], Schema(())).num_rows()
+        for position in np.flatnonzero(num_rows < 0).tolist():
+            num_rows[position] = self.scan(counted[position], Schema(())).num_rows()
         return num_rows
 
     def commit(

@@ -65,7 +65,7 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
         Picklable if the function for the columns is, or if there is none.
     added : Schema
         The new columns with field ids.
-    places : tuple of int
+    positions : tuple of int
         Positions of the fragments in the list of the version.
     batch_size : int
         Maximum number of rows to compute at once.
@@ -76,7 +76,7 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
     uuid: str
     source: ColumnSource
     added: Schema
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     batch_size: int = BATCH_ROWS
 
     def run(self, table: TableVersion) -> WidenedFragments:
@@ -84,8 +84,8 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
         draft = Draft(table, self.uuid)
         listed = table.manifest.fragments
         made = {
-            place: add_data_file(draft, listed[place], self.source, self.added, self.batch_size)
-            for place in self.places
+            position: add_data_file(draft, listed[position], self.source, self.added, self.batch_size)
+            for position in self.positions
         }
         self.source.finish()
         return WidenedFragments(self.number, self.uuid, made)
@@ -115,8 +115,8 @@ class AddColumnsPlan(ChangePlan[WidenedFragments, None]):
 
     def operation(self, draft: Draft, results: Sequence[WidenedFragments]) -> Merge:
         """Add the new files to the existing ones."""
-        made = {place: fragment for result in results for place, fragment in result.fragments.items()}
-        fragments = tuple(made.get(place, old) for place, old in enumerate(draft.table.manifest.fragments))
+        made = {position: fragment for result in results for position, fragment in result.fragments.items()}
+        fragments = tuple(made.get(position, old) for position, old in enumerate(draft.table.manifest.fragments))
         return Merge(fragments, self.schema, preserves_nullability=self.nullable)
 
     def outcome(self, results: Sequence[WidenedFragments]) -> None:

@@ -101,14 +101,14 @@ class Checkpoint:
                 f"CREATE TABLE IF NOT EXISTS {_TABLE} (part BLOB, place INTEGER, batch BLOB, PRIMARY KEY (part, place))"
             )
 
-    def find(self, part: bytes, place: int) -> pa.RecordBatch | None:
+    def find(self, part: bytes, position: int) -> pa.RecordBatch | None:
         """Return a result, or None if there is none.
 
         Parameters
         ----------
         part : bytes
             Key of the inputs of a fragment.
-        place : int
+        position : int
             Index of the batch in the fragment.
 
         Raises
@@ -118,7 +118,7 @@ class Checkpoint:
         """
         with self._connect() as connection:
             row = connection.execute(
-                f"SELECT batch FROM {_TABLE} WHERE part = ? AND place = ?", (part, place)
+                f"SELECT batch FROM {_TABLE} WHERE part = ? AND place = ?", (part, position)
             ).fetchone()
         if row is None:
             return None
@@ -126,16 +126,16 @@ class Checkpoint:
             with pa.ipc.open_stream(row[0]) as stream:
                 return stream.read_next_batch()
         except (pa.ArrowException, StopIteration, TypeError) as error:
-            raise CorruptFileError(f"result {place} cannot be read: {error}", path=self._path) from error
+            raise CorruptFileError(f"result {position} cannot be read: {error}", path=self._path) from error
 
-    def keep(self, part: bytes, place: int, batch: pa.RecordBatch) -> None:
+    def keep(self, part: bytes, position: int, batch: pa.RecordBatch) -> None:
         """Keep a result; see `find`."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
         with self._connect() as connection:
             connection.execute(
-                f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?, ?)", (part, place, memoryview(sink.getvalue()))
+                f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?, ?)", (part, position, memoryview(sink.getvalue()))
             )
 
     def remove(self) -> None:

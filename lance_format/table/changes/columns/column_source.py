@@ -217,14 +217,14 @@ def _identify(scan: FragmentReader, source: ColumnSource, schema: Schema, batch_
     return hashlib.sha256(repr((scan.fragment.to_json(), columns, batch_size)).encode()).digest()
 
 
-def _compute_once(source: ColumnSource, batch: pa.RecordBatch, part: bytes, place: int) -> pa.RecordBatch:
+def _compute_once(source: ColumnSource, batch: pa.RecordBatch, part: bytes, position: int) -> pa.RecordBatch:
     if source.checkpoint is None:
         return _compute(source, batch)
-    known = source.checkpoint.find(part, place)
+    known = source.checkpoint.find(part, position)
     if known is not None and known.num_rows == batch.num_rows:
         return known
     made = _compute(source, batch)
-    source.checkpoint.keep(part, place, made)
+    source.checkpoint.keep(part, position, made)
     return made
 
 
@@ -251,8 +251,8 @@ def compute_columns(
     row = 0
     last: pa.RecordBatch | None = None
     part = b"" if source.checkpoint is None else _identify(scan, source, schema, batch_size)
-    for place, (batch, offsets) in enumerate(source.read(scan, scan.num_rows(), batch_size)):
-        made = _compute_once(source, batch, part, place)
+    for position, (batch, offsets) in enumerate(source.read(scan, scan.num_rows(), batch_size)):
+        made = _compute_once(source, batch, part, position)
         if made.schema.names != arrow.names:
             raise SchemaMismatchError(
                 "Output schema of function does not match the expected schema: it returned the columns"
@@ -266,10 +266,10 @@ def compute_columns(
             yield _filled(last, np.zeros(1, np.int64), min(batch_size, scan.physical_rows() - start))
 
 
-def _filled(made: pa.RecordBatch, places: RowOffsets, num_rows: int) -> pa.RecordBatch:
+def _filled(made: pa.RecordBatch, positions: RowOffsets, num_rows: int) -> pa.RecordBatch:
     """Put rows at their offsets, and copies of them into the gaps between."""
-    if places.size == num_rows:
+    if positions.size == num_rows:
         return made
     is_live = np.zeros(num_rows, np.int64)
-    is_live[places] = 1
+    is_live[positions] = 1
     return made.take(pa.array(np.maximum(np.cumsum(is_live) - 1, 0)))

@@ -113,8 +113,8 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
         numbers = keys.find(pa.Table.from_batches([batch]))
         rows = np.full(numbers.size, -1, np.int64)
         rows[numbers >= 0] = last_row[numbers[numbers >= 0]]
-        places = pa.array(rows, mask=rows < 0)
-        arrays = [column.take(places).combine_chunks() for column in values.columns]
+        positions = pa.array(rows, mask=rows < 0)
+        arrays = [column.take(positions).combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=makes)
 
     batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # the index of keys is hashed again for every batch

@@ -12,11 +12,11 @@ from lance_format.table.transaction.operations import UpdateConfig
 from lance_format.table.transaction.operations.update_config import MapUpdate
 from lance_format.table.versions.table_version import TableVersion
 
-Values = Mapping[str, str | None]
+MetadataEntries = Mapping[str, str | None]
 """What to set; None removes a key."""
 
 
-def update_config(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
+def update_config(table: TableVersion, values: MetadataEntries, *, replace: bool = False) -> TableVersion:
     """Change entries of the configuration, and commit them.
 
     Parameters
@@ -30,12 +30,12 @@ def update_config(table: TableVersion, values: Values, *, replace: bool = False)
     return table.commit(UpdateConfig(config=as_update(values, replace)))
 
 
-def update_table_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
+def update_table_metadata(table: TableVersion, values: MetadataEntries, *, replace: bool = False) -> TableVersion:
     """Change entries of the table's metadata, and commit them; see `update_config`."""
     return table.commit(UpdateConfig(table_metadata=as_update(values, replace)))
 
 
-def update_schema_metadata(table: TableVersion, values: Values, *, replace: bool = False) -> TableVersion:
+def update_schema_metadata(table: TableVersion, values: MetadataEntries, *, replace: bool = False) -> TableVersion:
     """Change entries of the schema's metadata, and commit them; see `update_config`.
 
     Raises
@@ -46,7 +46,9 @@ def update_schema_metadata(table: TableVersion, values: Values, *, replace: bool
     return table.commit(UpdateConfig(schema_metadata=check_schema_metadata(as_update(values, replace))))
 
 
-def update_field_metadata(table: TableVersion, values: Mapping[str, Values], *, replace: bool = False) -> TableVersion:
+def update_field_metadata(
+    table: TableVersion, values: Mapping[str, MetadataEntries], *, replace: bool = False
+) -> TableVersion:
     """Change entries of the metadata of fields, and commit them.
 
     Parameters

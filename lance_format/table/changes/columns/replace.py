@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
@@ -16,10 +15,9 @@ from lance_format.table.changes.columns.add import add_data_file
 from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.file_entries import TOMBSTONE
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.versions.table_version import Draft
 from lance_format.version import FileVersion
-
-Rows = npt.NDArray[np.int64]
 
 
 def replace_values(
@@ -27,7 +25,7 @@ def replace_values(
     fragment: FragmentMetadata,
     columns: Schema,
     values: pa.Table,
-    rows: Rows,
+    rows: RowOffsets,
     partial: Mapping[str, pa.StructType] | None = None,
     file_version: FileVersion | None = None,
 ) -> FragmentMetadata:
@@ -53,22 +51,22 @@ def replace_values(
     FragmentMetadata
         The fragment with one more data file, the last one, and without data files that hold no column anymore.
     """
-    place = 0
+    position = 0
 
     def replace(batch: pa.RecordBatch) -> pa.RecordBatch:
-        nonlocal place
-        wanted = rows[place : place + batch.num_rows]
-        place += batch.num_rows
+        nonlocal position
+        wanted = rows[position : position + batch.num_rows]
+        position += batch.num_rows
         found = wanted >= 0
         news = values.take(pa.array(wanted[found]))
         if partial:
             news = overlay(batch.filter(pa.array(found)), news, partial)
-        places = np.arange(batch.num_rows)
-        places[found] = batch.num_rows + np.arange(news.num_rows)
+        positions = np.arange(batch.num_rows)
+        positions[found] = batch.num_rows + np.arange(news.num_rows)
         joined = pa.concat_tables([pa.Table.from_batches([batch]).cast(values.schema), news.cast(values.schema)])
         joined = joined.combine_chunks()
         return pa.RecordBatch.from_arrays(
-            [column.take(pa.array(places)).combine_chunks() for column in joined.columns], schema=values.schema
+            [column.take(pa.array(positions)).combine_chunks() for column in joined.columns], schema=values.schema
         )
 
     source = ColumnSource(columns, values.schema, replace)
@@ -81,6 +79,6 @@ def replace_values(
     return dataclasses.replace(made, files=(*(file for file in files if not file.is_dead), new))
 
 
-def serialize_offsets(offsets: Rows) -> bytes:
+def serialize_offsets(offsets: RowOffsets) -> bytes:
     """Return offsets of rows in the files of a fragment, `int64[n]`, as a portable Roaring bitmap."""
     return to_bitmap(offsets).serialize()

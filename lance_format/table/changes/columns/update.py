@@ -12,8 +12,9 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.table.batches.fitting import conform_table, plan_update
 from lance_format.table.batches.key_index import index_keys
-from lance_format.table.changes.columns.replace import Rows, replace_values, serialize_offsets
+from lance_format.table.changes.columns.replace import replace_values, serialize_offsets
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
@@ -81,7 +82,7 @@ def _fit_values(schema: Schema, data: pa.Table, right_on: str) -> tuple[Schema, 
     return replaced, conform_table(values, replaced)
 
 
-def _match(table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str) -> Rows:
+def _match(table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left_on: str, right_on: str) -> RowOffsets:
     """For each live row of the fragment, return the index of the row of the data with its key, or -1."""
     kind = pa.uint64() if left_on in (ROW_ID, ROW_ADDRESS) else table.manifest.schema.field(left_on).to_arrow_type()
     found = data.schema.field(right_on)

@@ -13,10 +13,11 @@ import numpy as np
 from lance_format.blob_fields import has_blobs
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
-from lance_format.table.changes.columns.replace import Rows, replace_values, serialize_offsets
+from lance_format.table.changes.columns.replace import replace_values, serialize_offsets
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched
 from lance_format.table.changes.merge.matching import FragmentUpdate, Matches, MergeSource
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.transaction.operations import Update
 from lance_format.table.versions.table_version import Draft, TableVersion
 
@@ -106,7 +107,7 @@ def _columns(table: TableVersion, merging: Merging, source: MergeSource) -> Sche
     return table.manifest.schema.select([name for name in source.table.schema.names if name not in merging.on])
 
 
-def _source_rows(update: FragmentUpdate) -> Rows:
+def _source_rows(update: FragmentUpdate) -> RowOffsets:
     """For each live row of a fragment, return the index of the source row that replaces it, or -1."""
     rows, replaced_by = update.all()
     found = np.full(update.scan.physical_rows(), -1, np.int64)

@@ -22,7 +22,8 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, filter_mask
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.fitting import Partial, conform_table, plan_append, plan_update
-from lance_format.table.batches.key_index import KeyIndex, Numbers, RowsByKey, group_rows, index_keys, null_keys
+from lance_format.table.batches.integer_index import Int64Array
+from lance_format.table.batches.key_index import KeyIndex, RowsByKey, group_rows, index_keys, null_keys
 from lance_format.table.batches.partial_structs import find_partial, with_given_fields
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched
 from lance_format.table.changes.rows.key_absence import describe_key
@@ -61,7 +62,7 @@ class MergeSource:
 
     table: pa.Table
     keys: KeyIndex
-    numbers: Numbers
+    numbers: Int64Array
     by_key: RowsByKey
     partial: Mapping[str, pa.StructType] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ class MergeSource:
         """Approximate number of rows to look up at once: every lookup hashes the index again."""
         return max(_SEARCHED_PER_ROW * self.numbers.size, _MIN_SEARCHED_ROWS)
 
-    def find(self, rows: pa.Table) -> Numbers:
+    def find(self, rows: pa.Table) -> Int64Array:
         """Return which keys of the source other rows have; -1 for none."""
         numbers = self.keys.find(rows)
         if any(rows.column(name).null_count for name in self.keys.names):
@@ -165,16 +166,16 @@ class FragmentUpdate:
 
     scan: FragmentReader
     rows: list[LiveRows] = field(default_factory=list)
-    source_rows: list[Numbers] = field(default_factory=list)
+    source_rows: list[Int64Array] = field(default_factory=list)
 
     def __len__(self) -> int:
         return sum(rows.size for rows in self.source_rows)
 
-    def all(self) -> tuple[LiveRows, Numbers]:
+    def all(self) -> tuple[LiveRows, Int64Array]:
         """Return the rows, ascending, and those of the source beside them."""
         offsets = np.concatenate([rows.offsets for rows in self.rows])
-        places = np.concatenate([rows.places for rows in self.rows])
-        return LiveRows(self.scan, offsets, places), np.concatenate(self.source_rows)
+        positions = np.concatenate([rows.positions for rows in self.rows])
+        return LiveRows(self.scan, offsets, positions), np.concatenate(self.source_rows)
 
 
 @dataclass(slots=True)
@@ -198,7 +199,7 @@ class Matches:
     updates: dict[int, FragmentUpdate] = field(default_factory=dict)
     reads: ScanMetrics | None = None
 
-    def add(self, rows: LiveRows, replaced_by: Numbers, is_deleted: npt.NDArray[np.bool_]) -> None:
+    def add(self, rows: LiveRows, replaced_by: Int64Array, is_deleted: npt.NDArray[np.bool_]) -> None:
         """Add rows of a fragment.
 
         Parameters
@@ -275,8 +276,8 @@ def _gathered(
 
 
 def _act_on_matched(
-    merging: Merging, condition: BoundExpression | None, source: MergeSource, target: pa.Table, numbers: Numbers
-) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    merging: Merging, condition: BoundExpression | None, source: MergeSource, target: pa.Table, numbers: Int64Array
+) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
     """For each target row, return the index of the source row that replaces it, or -1, and whether it is deleted.
 
     Parameters
@@ -301,17 +302,17 @@ def _act_on_matched(
             return replaced_by, is_matched
         replaced_by[is_matched] = source.by_key.only(numbers[is_matched])
         return replaced_by, is_deleted
-    for places, rows in source.by_key.pairs(numbers, _MAX_PAIRS):
-        kept = filter_mask(condition, _beside(condition, source.table, rows, target, places))
+    for positions, rows in source.by_key.pairs(numbers, _MAX_PAIRS):
+        kept = filter_mask(condition, _beside(condition, source.table, rows, target, positions))
         mask = kept.to_numpy(zero_copy_only=False)
-        places, rows = places[mask], rows[mask]
-        repeated = np.flatnonzero(places[1:] == places[:-1])
+        positions, rows = positions[mask], rows[mask]
+        repeated = np.flatnonzero(positions[1:] == positions[:-1])
         if repeated.size:
-            raise _ambiguous(target.select(merging.on), int(places[repeated[0]]))
+            raise _ambiguous(target.select(merging.on), int(positions[repeated[0]]))
         if merging.matched is WhenMatched.UPDATE:
-            replaced_by[places] = rows
+            replaced_by[positions] = rows
         else:
-            is_deleted[places] = True
+            is_deleted[positions] = True
     return replaced_by, is_deleted
 
 
@@ -367,7 +368,7 @@ def _bind_condition(schema: Schema, source: pa.Schema, condition: str | None) ->
 
 
 def _beside(
-    condition: BoundExpression, source: pa.Table, source_rows: Numbers, target: pa.Table, target_rows: Numbers
+    condition: BoundExpression, source: pa.Table, source_rows: Int64Array, target: pa.Table, target_rows: Int64Array
 ) -> pa.RecordBatch:
     """Return pairs of rows with the columns of a condition."""
     sides = {}

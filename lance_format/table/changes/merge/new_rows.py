@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
-from lance_format.table.batches.key_index import Numbers
+from lance_format.table.batches.integer_index import Int64Array
 from lance_format.table.batches.partial_structs import overlay
 from lance_format.table.changes.merge.matching import FragmentUpdate, MergeSource
 from lance_format.table.changes.rows.replaced_rows import MovedRows
@@ -46,7 +46,7 @@ def replaced_rows(
             yield from _assemble(schema, values, kept)
 
 
-def inserted_rows(table: TableVersion, source: MergeSource, inserted: Numbers) -> Iterator[pa.RecordBatch]:
+def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array) -> Iterator[pa.RecordBatch]:
     """Yield source rows, by index, as rows of the table; columns that the source lacks are null."""
     for row in range(0, inserted.size, _BATCH_ROWS):
         values = source.table.take(pa.array(inserted[row : row + _BATCH_ROWS]))

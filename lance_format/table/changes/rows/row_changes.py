@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.scan.scanned_fragment import Rows
+from lance_format.table.scan.scanned_fragment import ScannedRows
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask
 
@@ -49,6 +49,6 @@ def divide(scanner: LanceScanner, split_size_bytes: int | None) -> Sequence[Scan
     return [None] if split_size_bytes is None else scanner.plan_tasks(split_size_bytes)
 
 
-def rows_of(scanner: LanceScanner, part: ScanTask | None) -> Iterator[Rows]:
+def rows_of(scanner: LanceScanner, part: ScanTask | None) -> Iterator[ScannedRows]:
     """Read the rows of a part that pass the filter of a scan."""
     return scanner.matching() if part is None else scanner.matching_in(part)

@@ -30,7 +30,7 @@ from lance_format.table.transaction.inserted_keys import InsertedKeys
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
-"""Of rows: the fragment's id in the upper 32 bits, the place in the fragment, deleted rows counted, in the lower."""
+"""Of rows: the fragment's id in the upper 32 bits, the physical offset in the lower."""
 _HEADER = struct.Struct("<QQ")
 
 
@@ -164,13 +164,13 @@ class RowDeltaWriter:
         if not rows.num_rows:
             return
         ids, made = np.empty(addresses.size, np.uint64), np.ones(addresses.size, np.uint64)
-        for fragment_id, places, offsets in self._by_fragment(addresses):
+        for fragment_id, positions, offsets in self._by_fragment(addresses):
             scan = self._remove(fragment_id, offsets)
             row_ids, created_at = row_ids_of(scan), created_at_of(scan)
             if row_ids is not None:
-                ids[places] = row_ids.take(offsets)
+                ids[positions] = row_ids.take(offsets)
             if created_at is not None:
-                made[places] = created_at.take(offsets)
+                made[positions] = created_at.take(offsets)
         if self._table.manifest.stable_row_ids:
             self._moved.add_named(RowIdSequence.from_array(ids), RowVersionSequence.from_array(made))
         self._replaced.write_batch(rows)
@@ -228,14 +228,14 @@ class RowDeltaWriter:
         )
 
     def _by_fragment(self, addresses: Addresses) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Yield the fragments that rows are in: their ids, places among the addresses, and places in the fragment."""
+        """Yield the fragments that rows are in: their ids, the positions of their addresses, and the physical offsets."""
         fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
         offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
         order = np.argsort(fragment_ids, kind="stable")
         starts = np.flatnonzero(np.diff(fragment_ids[order], prepend=-1))
-        for places in np.split(order, starts[1:]):
-            if places.size:
-                yield int(fragment_ids[places[0]]), places, offsets[places]
+        for positions in np.split(order, starts[1:]):
+            if positions.size:
+                yield int(fragment_ids[positions[0]]), positions, offsets[positions]
 
     def _remove(self, fragment_id: int, offsets: npt.NDArray[np.int64]) -> FragmentReader:
         """Note rows of a fragment as removed."""

@@ -13,7 +13,7 @@ from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import JSON, Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, bind, evaluate
-from lance_format.expressions.nodes import Cast, Column, Path
+from lance_format.expressions.nodes import Cast, Column, FieldPath
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
 from lance_format.table.scan.options import ScanOptions
@@ -200,7 +200,7 @@ def _bind_json(schema: Schema, name: str, value: BoundExpression) -> BoundExpres
     )
 
 
-def _is_json(fields: Sequence[Field], path: Path) -> bool:
+def _is_json(fields: Sequence[Field], path: FieldPath) -> bool:
     found = next((field for field in fields if field.name == path[0]), None)
     if found is None or len(path) == 1:
         return found is not None and found.logical_type == JSON
