@@ -77,8 +77,12 @@ class EncodingDefaults:
         """Return the options of a column, given by its name, or that of a parent."""
         merged: dict[bytes, bytes] = {}
         for depth in range(len(path)):
-            overlay(merged, _as_metadata(self.columns.get(".".join(path[: depth + 1]), {})))
+            overlay(merged, self.given(".".join(path[: depth + 1])))
         return merged
+
+    def given(self, column: str) -> dict[bytes, bytes]:
+        """Return the options that are given for exactly one column, by its name."""
+        return _as_metadata(self.columns.get(column, {}))
 
 
 def overlay(options: dict[bytes, bytes], closer: Mapping[bytes, bytes]) -> None:

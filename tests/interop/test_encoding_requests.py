@@ -10,6 +10,7 @@ import lance.blob
 import lance.file
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_format
@@ -18,6 +19,9 @@ from lance_format.file import LanceFileWriter
 
 _NUMBERS = pa.array(np.arange(4000) % 50)
 _TEXTS = pa.array([f"bird {number % 900}" * 4 for number in range(4000)])
+_FLAGS = pa.array(np.arange(4000) % 3 == 0)
+_SHORTS = pa.array(np.arange(4000, dtype=np.int16))
+_POINTS = pa.StructArray.from_arrays([_NUMBERS, pc.divide(_NUMBERS, 7.0)], ["x", "y"])
 _VECTORS = pa.array([[float(number % 7)] * 80 for number in range(4000)], pa.list_(pa.float64(), 80))
 
 
@@ -39,6 +43,32 @@ _WITHOUT_EFFECT = {
     "no mode": (_table(_NUMBERS, bss="maybe"), "option 'lance-encoding:bss' is 'maybe'"),
     "no number": (_table(_NUMBERS, rle_threshold="half"), "option 'lance-encoding:rle-threshold' is 'half'"),
     "blanks": (_table(_TEXTS, compression="zstd", compression_level=" 3"), "compression-level' is ' 3'"),
+    "chunks of numbers": (
+        _table(_NUMBERS, minichunk_size="1024"),
+        "minichunk-size' would have no effect on values of 32",
+    ),
+    "a dictionary of flags": (_table(_FLAGS, dict_divisor="5"), "dict-divisor' would have no effect on booleans"),
+    "runs of vectors": (
+        _table(_VECTORS, rle_threshold="0.1"),
+        "rle-threshold' would have no effect on fixed-size lists",
+    ),
+    "split bytes of 16 bits": (_table(_SHORTS, bss="on"), "bss' would have no effect on values of 16 bits"),
+    "a layout of a dictionary": (
+        _table(_TEXTS.dictionary_encode(), structural_encoding="fullzip"),
+        "structural-encoding' would have no effect on dictionaries",
+    ),
+    "zstd for nothing": (
+        _table(pa.nulls(4000), compression="zstd"),
+        "compression' would have no effect on values without",
+    ),
+    "packed numbers": (
+        _table(_NUMBERS, packed="yes"),
+        "packed' would have no effect; remove it: only structs are packed",
+    ),
+    "chunks of a packed struct": (
+        _table(_POINTS, packed="true", minichunk_size="1024"),
+        "minichunk-size' would have no effect on packed structs",
+    ),
     "full-zip": (
         _table(_VECTORS, compression="zstd", structural_encoding="fullzip"),
         "column 'c': full-zip pages store values of a fixed width as they are",
@@ -78,6 +108,30 @@ def test_what_has_no_effect(name: str, tmp_path: Path) -> None:
         assert found.schema.field("c").metadata == data.schema.field("c").metadata
 
 
+_NULL_ITEMS = pa.array([[1.0, None, 2.0, 3.0] * 4] * 4000, pa.list_(pa.float64(), 16))
+_LARGE = pa.array([bytes(20_000) + np.random.default_rng(n).bytes(20_000) for n in range(40)], pa.binary(40_000))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [(_NULL_ITEMS, "vectors with null items cannot be"), (_LARGE, "values too large for a chunk of file format 2.1")],
+)
+def test_what_the_format_cannot_compress_is_named_once(array: pa.Array, message: str, tmp_path: Path) -> None:
+    data = _table(array, compression="zstd")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with LanceFileWriter(tmp_path / "f.lance", data.schema, version="2.1", max_page_bytes=100_000) as writer:
+            for batch in data.to_batches(max_chunksize=10):
+                writer.write_batch(batch)
+    assert [str(warning.message) for warning in caught] == [
+        f"column 'c': {message}{'' if 'cannot' in message else ' cannot be'} compressed by zstd or lz4;"
+        " they are stored as they are"
+    ]
+    assert lance.file.LanceFileReader(str(tmp_path / "f.lance")).read_all().to_table() == data
+    # It is no request for this column.
+    lance_format.write_dataset(pa.table([array], ["c"]), tmp_path / "t", encoding={"compression": "zstd"})
+
+
 @pytest.mark.parametrize("scheme", ["none", "zstd", "lz4", "fsst", "ZSTD", "Lz4", " zstd", "gzip", ""])
 @pytest.mark.parametrize("key", ["compression", "dict_values_compression"])
 def test_names_of_schemes_are_those_of_pylance(key: str, scheme: str, tmp_path: Path) -> None:
@@ -110,12 +164,12 @@ def test_what_is_asked_of_all_columns_holds_where_it_can(tmp_path: Path) -> None
     data = pa.table([_TEXTS, blobs], schema)
     lance_format.write_dataset(data, tmp_path / "t", encoding={"compression": "zstd"})
     for named in ({"encoding": {"general": "zstd"}}, {"column_encoding": {"b": {"compression": "zstd"}}}):
-        with pytest.raises(InvalidInputError, match=r"no encoding option 'general'|'b': blobs are stored as they are"):
+        with pytest.raises(InvalidInputError, match=r"no encoding option 'general'|'b': .* on blobs"):
             lance_format.write_dataset(data, tmp_path / "u", **named)
     marked = schema.set(
         1, schema.field(1).with_metadata({"lance-encoding:blob": "1", "lance-encoding:compression": "lz4"})
     )
-    with pytest.raises(InvalidInputError, match="'b': blobs are stored as they are"):
+    with pytest.raises(InvalidInputError, match=r"'b': option .*compression' would have no effect on blobs; remove it"):
         lance_format.write_dataset(data.cast(marked), tmp_path / "u")
 
 

@@ -16,6 +16,7 @@ from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError
 from lance_format.file.columns.leaves import BLOB_SHAPE, PACKED_SHAPE
 from lance_format.file.columns.nesting import Leaf, has_fixed_width, leaves_of
+from lance_format.file.writing.option_effects import useless_mark, useless_options
 
 
 def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
@@ -30,10 +31,14 @@ def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
     merged = defaults.of(path)
     CompressionOptions.parse(merged, leaf.name)
     named = defaults.named(path)
+    names = [".".join(path[:depth]) for depth in range(1, len(path) + 1)]
+    for part, name in zip(leaf.path, names, strict=True):
+        for error in useless_options(part, name, defaults.given(name)).values():
+            raise error
     _check_effect(leaf, named)
     problems: list[InvalidInputError] = []
-    for part in leaf.path:
-        followed, wrong = understood(part.metadata, leaf.name)
+    for part, name in zip(leaf.path, names, strict=True):
+        followed, wrong = _followed(part, name, leaf.name)
         problems += wrong
         for options in (merged, named):
             overlay(options, followed)
@@ -46,6 +51,14 @@ def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
     return CompressionOptions.parse(merged, leaf.name)
 
 
+def asks_for_general(leaf: Leaf, defaults: EncodingDefaults) -> bool:
+    """Return whether zstd or LZ4 is requested for a leaf or a parent by name, not only for all columns."""
+    asked = defaults.named([part.name for part in leaf.path])
+    for part in leaf.path:
+        overlay(asked, understood(part.metadata, leaf.name)[0])
+    return CompressionOptions.parse(asked, leaf.name).general_scheme is not None
+
+
 def check_requests(fields: Iterable[Field]) -> None:
     """Refuse new columns whose metadata asks for what cannot be done.
 
@@ -56,12 +69,21 @@ def check_requests(fields: Iterable[Field]) -> None:
     """
     for leaf in (leaf for field in fields for leaf in leaves_of(describe(field))):
         merged: dict[bytes, bytes] = {}
-        for part in leaf.path:
-            followed, wrong = understood(part.metadata, leaf.name)
+        for depth, part in enumerate(leaf.path, 1):
+            followed, wrong = _followed(part, ".".join(above.name for above in leaf.path[:depth]), leaf.name)
             if wrong:
                 raise wrong[0]
             overlay(merged, followed)
         _check_effect(leaf, merged)
+
+
+def _followed(part: Field, name: str, leaf_name: str) -> tuple[dict[bytes, bytes], list[InvalidInputError]]:
+    """Return the options in the metadata of a field that can affect its columns, and an error for each other one."""
+    options, unknown = understood(part.metadata, leaf_name)
+    useless = useless_options(part, name, options)
+    mark = useless_mark(part, name)
+    wrong = [*unknown, *useless.values(), *(() if mark is None else (mark,))]
+    return {key: value for key, value in options.items() if key not in useless}, wrong
 
 
 def _check_effect(leaf: Leaf, asked: dict[bytes, bytes]) -> None:

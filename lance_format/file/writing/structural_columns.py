@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_format.compression.defaults import EncodingDefaults
-from lance_format.compression.options import CompressionOptions
+from lance_format.compression.options import CompressionOptions, StructuralEncoding
+from lance_format.compression.strategy import chunks_shrink
+from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock, ValueBlock
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file.columns.nesting import Leaf, leaves_of, shred
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
-from lance_format.file.writing.encoding_requests import options_of
+from lance_format.file.writing.encoding_requests import asks_for_general, options_of
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooManyLevelsError
+from lance_format.structural.page import EncodedPage
 from lance_format.structural.rep_def import LevelPair
 from lance_format.structural.strategy import encode_page
 from lance_format.version import FileVersion
@@ -28,6 +32,7 @@ class _LeafWriter:
     leaf: Leaf
     options: CompressionOptions
     column: WrittenColumn
+    warns_of_plain: bool = False
     num_rows: int = 0
 
 
@@ -45,7 +50,10 @@ class StructuralWriting:
 
     def __init__(self, top: Field, defaults: EncodingDefaults, version: FileVersion, write_buffer: WriteBuffer) -> None:
         self._leaves = [
-            _LeafWriter(leaf, options_of(leaf, defaults), WrittenColumn(leaf.field.id)) for leaf in leaves_of(top)
+            _LeafWriter(
+                leaf, options_of(leaf, defaults), WrittenColumn(leaf.field.id), asks_for_general(leaf, defaults)
+            )
+            for leaf in leaves_of(top)
         ]
         self._version = version
         self._write_buffer = write_buffer
@@ -72,9 +80,33 @@ class StructuralWriting:
             self._write_page(leaf, array.slice(0, len(array) // 2))
             self._write_page(leaf, array.slice(len(array) // 2))
             return
+        _warn_of_plain(leaf, values, page, self._version)
         buffers = tuple(self._write_buffer(buffer.data) for buffer in page.buffers)
         leaf.column.add(buffers, page.layout, page.num_rows, priority=leaf.num_rows)
         leaf.num_rows += len(array)
+
+
+def _warn_of_plain(leaf: _LeafWriter, values: ValueBlock | None, page: EncodedPage, version: FileVersion) -> None:
+    """Warn once if the format lets a page only store values as they are, though zstd or LZ4 is requested.
+
+    General compression covers one buffer of a chunk; vectors with null items have several. Full-zip pages, which values
+    need that are too large for chunks, store values of a fixed width as they are.
+    """
+    if leaf.options.structural_encoding is StructuralEncoding.FULL_ZIP:
+        return
+    if not leaf.warns_of_plain or not isinstance(values, FixedWidthBlock | FixedSizeListBlock):
+        return
+    if isinstance(values, FixedSizeListBlock) and len(values.shape.parts) > 1:
+        why = "vectors with null items"
+    elif page.layout.WhichOneof("layout") == "full_zip_layout" and chunks_shrink(values, leaf.options):
+        why = f"values too large for a chunk of file format {version}"
+    else:
+        return
+    leaf.warns_of_plain = False
+    warnings.warn(
+        f"column {leaf.leaf.name!r}: {why} cannot be compressed by zstd or lz4; they are stored as they are",
+        stacklevel=2,
+    )
 
 
 def _check_nullability(leaf: Leaf, levels: LevelPair, stack: LayerStack) -> None:

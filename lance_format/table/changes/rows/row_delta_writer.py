@@ -228,7 +228,7 @@ class RowDeltaWriter:
         )
 
     def _by_fragment(self, addresses: Addresses) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Yield the fragments that rows are in: their ids, the positions of their addresses, and the physical offsets."""
+        """Yield the fragments that rows are in: ids, positions of addresses, and physical offsets."""
         fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
         offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
         order = np.argsort(fragment_ids, kind="stable")
