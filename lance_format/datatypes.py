@@ -150,7 +150,13 @@ class Field:
             raise CorruptFileError(f"malformed logical type {self.logical_type[:100]!r}: {error}") from error
 
     def to_storage(self) -> pa.Field:
-        """Return the Arrow field with metadata, and with storage types in place of extension types."""
+        """Return the Arrow field with metadata, and with storage types in place of extension types.
+
+        Raises
+        ------
+        CorruptFileError
+            If a field of type null must not be null.
+        """
         arrow_type = self.to_arrow_type()
         if pa.types.is_null(arrow_type) and not self.nullable:
             raise CorruptFileError(f"field {self.name!r} has no type but null, and may not be null")
@@ -387,7 +393,13 @@ def _check_unique_names(fields: Iterable[Field], parent: str) -> None:
 
 
 def check_depth(field: pa.Field) -> None:
-    """Refuse types that are nested deeper than Arrow can pass between libraries."""
+    """Refuse types that are nested deeper than Arrow can pass between libraries.
+
+    Raises
+    ------
+    NotSupportedError
+        If a type is nested too deeply.
+    """
     level, depth = [field.type], 0
     while level:
         if depth > _MAX_NESTING:

@@ -29,6 +29,11 @@ def list_directory(path: Path) -> tuple[list[str], list[str]] | None:
     ----------
     path : Path
         The directory of the namespace.
+
+    Raises
+    ------
+    StorageError
+        If the directory cannot be listed.
     """
     try:
         names = sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
@@ -46,7 +51,13 @@ def _is_namespace(name: str) -> bool:
 
 
 def create_directory(path: Path) -> None:
-    """Create a namespace. It is no error if someone else has just done so."""
+    """Create a namespace. It is no error if someone else has just done so.
+
+    Raises
+    ------
+    StorageError
+        If the directory cannot be created.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -108,7 +119,13 @@ def is_dropped(path: Path) -> bool:
 
 
 def mark_dropped(path: Path) -> None:
-    """Take a table out of the listings, and leave its files where they are."""
+    """Take a table out of the listings, and leave its files where they are.
+
+    Raises
+    ------
+    StorageError
+        If the mark cannot be written.
+    """
     try:
         (path / _DROPPED).touch()
     except OSError as error:
@@ -116,7 +133,13 @@ def mark_dropped(path: Path) -> None:
 
 
 def rename_table(path: Path, to: Path) -> None:
-    """Give a table another name, or another namespace."""
+    """Give a table another name, or another namespace.
+
+    Raises
+    ------
+    StorageError
+        If the directory cannot be moved.
+    """
     try:
         path.rename(to)
     except OSError as error:

@@ -46,7 +46,13 @@ class DeltaWriter(DataSourceArrowWriter):
         self._delta = dataset.plan_row_delta(list(form.changed), description=description, uuid=form.uuid)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> DeltaMessage:
-        """Write one partition; on any failure its files are deleted before the error goes on to Spark."""
+        """Write one partition; on any failure its files are deleted before the error goes on to Spark.
+
+        Raises
+        ------
+        CommitError
+            If no Spark task calls it.
+        """
         context = TaskContext.get()
         if context is None:
             raise CommitError("a partition can be written by a Spark task only")

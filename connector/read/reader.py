@@ -111,7 +111,13 @@ class LanceReader(DataSourceReader):
         return {name: value for name, value in self.__dict__.items() if name not in ("_dataset", "tasks")}
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Read one task, in batches of exactly the schema that Spark expects."""
+        """Read one task, in batches of exactly the schema that Spark expects.
+
+        Raises
+        ------
+        CommitConflictError
+            If the table was replaced while it was read.
+        """
         if not isinstance(partition, ScanPartition):
             return
         if _WORKER_LOGS in os.environ:

@@ -212,11 +212,23 @@ class LanceDataSource(DataSource):
         )
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
-        """Refuse to be read as a stream."""
+        """Refuse to be read as a stream.
+
+        Raises
+        ------
+        NotSupportedError
+            Always.
+        """
         raise NotSupportedError("Lance tables cannot be read as streams yet; read them in batches, by spark.read")
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
-        """Refuse to be written by a stream."""
+        """Refuse to be written by a stream.
+
+        Raises
+        ------
+        NotSupportedError
+            Always.
+        """
         raise NotSupportedError(
             "Lance tables cannot be written by streams yet; write each batch by df.write, in writeStream.foreachBatch"
         )

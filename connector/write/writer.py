@@ -140,7 +140,13 @@ class LanceWriter(DataSourceArrowWriter):
         )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
-        """Write one partition; delete its files before an error reaches Spark."""
+        """Write one partition; delete its files before an error reaches Spark.
+
+        Raises
+        ------
+        CommitError
+            If no Spark task calls it.
+        """
         context = TaskContext.get()
         if context is None:
             raise CommitError("a partition can be written by a Spark task only")

@@ -49,7 +49,13 @@ class ListPage:
         self._ends = Request(page, page.num_rows, WORDS).parse(lists.offsets)
 
     def plan(self, ranges: RowRanges) -> Planned[Extents]:
-        """Plan the reading of the item ranges of at least one list within the page."""
+        """Plan the reading of the item ranges of at least one list within the page.
+
+        Raises
+        ------
+        CorruptFileError
+            If lists end after the items of the page.
+        """
         extents = yield from plan_extents(self._ends, self._amount, ranges, wide=True)
         if extents.items.count and int(extents.items.ends[-1]) > self._num_items:
             raise CorruptFileError(f"lists end at item {extents.items.ends[-1]} of a page of {self._num_items}")

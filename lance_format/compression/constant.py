@@ -43,7 +43,13 @@ class ConstantDecompressor:
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> ConstantDecompressor:
-    """Build the decompressor that an encoding of a block describes."""
+    """Build the decompressor that an encoding of a block describes.
+
+    Raises
+    ------
+    CorruptFileError
+        If the constant is empty or too large.
+    """
     value = encoding.constant.value
     if not 0 < len(value) <= _MAX_VALUE_BYTES:
         raise CorruptFileError(f"the constant of a block has {len(value)} bytes; expected 1 to {_MAX_VALUE_BYTES}")

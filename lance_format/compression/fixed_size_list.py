@@ -92,7 +92,13 @@ class FixedSizeListPerValueDecompressor:
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListDecompressor:
-    """Build the decompressor that an encoding of mini-block values describes."""
+    """Build the decompressor that an encoding of mini-block values describes.
+
+    Raises
+    ------
+    NotSupportedError
+        If the lists hold nulls alone.
+    """
     shape = parse_shape(encoding)
     if not shape.bits_per_item:
         raise NotSupportedError(

@@ -93,7 +93,13 @@ def join_rows(fields: Sequence[FixedWidthBlock]) -> FixedWidthBlock:
 
 
 def compress(block: PackedStructBlock) -> CompressedChunks:
-    """Cut rows, which have a fixed width, into chunks."""
+    """Cut rows, which have a fixed width, into chunks.
+
+    Raises
+    ------
+    TypeError
+        If the rows have no fixed width.
+    """
     if not isinstance(block.rows, FixedWidthBlock):
         raise TypeError("rows of any length are full-zip values")
     return replace(flat.compress(block.rows), encoding=block.codec.encoding)

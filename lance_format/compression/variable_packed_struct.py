@@ -104,7 +104,13 @@ def parse_fields(
     encoding: encodings_pb2.CompressiveEncoding,
     parse_values: Callable[[encodings_pb2.CompressiveEncoding], PerValueDecompressor],
 ) -> VariablePackedStructDecompressor:
-    """Build the decompressor that an encoding describes; `parse_values` builds those of its fields."""
+    """Build the decompressor that an encoding describes; `parse_values` builds those of its fields.
+
+    Raises
+    ------
+    CorruptFileError
+        If the number of fields, or the width of one, is impossible.
+    """
     messages = encoding.variable_packed_struct.fields
     if not 0 < len(messages) <= _MAX_FIELDS:
         raise CorruptFileError(f"a packed struct has {len(messages)} fields; expected 1 to {_MAX_FIELDS}")

@@ -62,7 +62,13 @@ _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 
 
 def type_of(node: Any) -> pa.DataType:
-    """Return the Arrow type of a SQL type."""
+    """Return the Arrow type of a SQL type.
+
+    Raises
+    ------
+    UnsupportedError
+        If the type is not supported.
+    """
     name = node.this.name
     try:
         parameters = [int(parameter.name) for parameter in node.expressions]
@@ -89,7 +95,13 @@ _MICROSECONDS = {
 
 
 def interval_of(node: Any) -> Expression:
-    """Return an interval as a duration."""
+    """Return an interval as a duration.
+
+    Raises
+    ------
+    UnsupportedError
+        If it has other units than weeks and smaller ones, or is too long.
+    """
     unit = str(node.args["unit"].name if node.args.get("unit") else "").upper().removesuffix("S")
     value = node.this.name if isinstance(node.this, exp.Literal) else ""
     if unit not in _MICROSECONDS or not re.fullmatch(r"[+-]?\d+(\.\d+)?", value):

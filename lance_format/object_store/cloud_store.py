@@ -105,7 +105,15 @@ class CloudStore:
         return self._repeat("read", path, request)
 
     def fetch(self, path: str, wanted: Any) -> tuple[bytes, int]:
-        """Read a range of an object, as obstore describes it; return its bytes and the size of the object."""
+        """Read a range of an object, as obstore describes it; return its bytes and the size of the object.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            If there is no object.
+        StorageError
+            If the object ends before the range, or the storage fails.
+        """
 
         def request() -> tuple[bytes, int]:
             found = self._obstore.get(self._client, self.key(path), options={"range": wanted})
@@ -219,7 +227,13 @@ class CloudStore:
         self._conditional_puts.check(path)
 
     def key(self, path: str) -> str:
-        """Return the key of a path, which has to be in the bucket."""
+        """Return the key of a path.
+
+        Raises
+        ------
+        StorageError
+            If it is not in the bucket.
+        """
         if path == self._prefix:
             return ""
         if not path.startswith(f"{self._prefix}/"):

@@ -88,6 +88,11 @@ def select_rows(
         The entries of each chunk.
     chunks : int64[num_chunks]
         Which chunks of the page they are, ascending.
+
+    Raises
+    ------
+    CorruptFileError
+        If the page has no repetition levels, or lacks rows.
     """
     if levels.repetition is None:
         raise CorruptFileError("a page of lists has no repetition levels")

@@ -197,7 +197,13 @@ class Cursor:
         self.available = 0
 
     def push(self, arrays: list[pa.Array], stop: int) -> None:
-        """Take the rows up to `stop`, which have been decoded."""
+        """Take the rows up to `stop`, which have been decoded.
+
+        Raises
+        ------
+        CorruptFileError
+            If there are more or fewer rows.
+        """
         if sum(map(len, arrays)) != stop - self.next_row:
             raise CorruptFileError(f"a page does not hold its {stop - self.next_row} rows")
         self._arrays += arrays

@@ -345,7 +345,15 @@ def _columns_of(file: EmbeddedFile, names: Container[str]) -> dict[str, pa.Array
 
 
 def statistics_of(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt.NDArray[np.int64]) -> ZoneStatistics:
-    """Return the embedded file's statistics of a column; missing fields, and those of another type, are unknown."""
+    """Return the embedded file's statistics of a column; missing fields, and those of another type, are unknown.
+
+    Parameters
+    ----------
+    struct : pa.StructArray
+    arrow_type : pa.DataType
+        The type of the column.
+    num_rows : int64[num_zones]
+    """
     fields = dict(zip((field.name for field in struct.type), struct.flatten(), strict=True))
     nulls = fields.get(NULL_COUNT)
     if nulls is None or nulls.type != pa.int64():

@@ -55,7 +55,15 @@ def _struct(zones: LeafZones) -> pa.StructArray:
 
 
 def cut_keys(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_type: pa.DataType) -> tuple[Keys, Keys]:
-    """Return bounds as keys: of strings and byte strings those that are not too long to be stored."""
+    """Return bounds as keys: of strings and byte strings those that are not too long to be stored.
+
+    Parameters
+    ----------
+    lower, upper : sequence of key or None
+        A bound of each zone.
+    arrow_type : pa.DataType
+        The type of the column.
+    """
     has_text = pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
     if not has_text and not pa.types.is_binary(arrow_type) and not pa.types.is_large_binary(arrow_type):
         return list(lower), list(upper)

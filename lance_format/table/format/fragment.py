@@ -144,6 +144,11 @@ def check_known_fields(message: Message) -> None:
 
     Protobuf treats a field of another wire type as unknown: without this check a damaged tag would silently drop a data
     file.
+
+    Raises
+    ------
+    CorruptFileError
+        If a known field has another wire type.
     """
     strays = UnknownFieldSet(message)
     for stray in (strays[index] for index in range(len(strays))):

@@ -293,6 +293,11 @@ def add_data_file(
     batch_size : int
     file_version : FileVersion, optional
         Of the data file; that of the table if not given.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If the new columns do not fit one data file.
     """
     scan = draft.table.scan(fragment, source.reads)
     with scan.open() as opened:

@@ -47,7 +47,15 @@ def replaced_rows(
 
 
 def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array) -> Iterator[pa.RecordBatch]:
-    """Yield source rows, by index, as rows of the table; columns that the source lacks are null."""
+    """Yield source rows, by index, as rows of the table; columns that the source lacks are null.
+
+    Parameters
+    ----------
+    table : TableVersion
+    source : MergeSource
+    inserted : int64[num_rows]
+        The source rows.
+    """
     for row in range(0, inserted.size, _BATCH_ROWS):
         values = source.table.take(pa.array(inserted[row : row + _BATCH_ROWS]))
         yield from _assemble(table.manifest.schema, values, None)
