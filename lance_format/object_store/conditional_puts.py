@@ -15,7 +15,7 @@ class ConditionalStore(Protocol):
     """What the proof needs of a store."""
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Create or replace an object."""
+        """Create or replace an object; see `ObjectStore.put`."""
 
     def create(self, path: str, data: bytes) -> None:
         """Create an object by a conditional put."""

@@ -12,7 +12,7 @@ import pytest
 
 import lance_format
 from lance_format.blob_fields import as_bytes, describe
-from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.file import ColumnProjection, FileReader, FileWriter, LanceFileReader, LanceFileWriter
@@ -32,6 +32,8 @@ _V2 = Schema.from_arrow(pa.schema([_EXTENSION])).fields[0]
 
 class _Bytes:
     """A `RangeReader` that remembers what was asked of it."""
+
+    request_shape = FILE_REQUESTS
 
     path = "bytes"
 

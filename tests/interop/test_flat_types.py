@@ -11,6 +11,7 @@ import pytest
 
 from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array
+from tests.encoding_options import fitting
 
 _SIZES = (1, 10, 1025, 5000)
 _MANY = 1_200_000
@@ -32,7 +33,9 @@ _WIDTHS = [
 
 def _table(*arrays: pa.Array) -> pa.Table:
     """Return a table of columns, which a file stores side by side and encodes each on its own."""
-    fields = [pa.field(f"c{place}", array.type, metadata=_PLAIN) for place, array in enumerate(arrays)]
+    fields = [
+        pa.field(f"c{place}", array.type, metadata=fitting(array.type, _PLAIN)) for place, array in enumerate(arrays)
+    ]
     return pa.table(list(arrays), schema=pa.schema(fields))
 
 

@@ -14,6 +14,7 @@ import lance_format
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.arrays import same_values
+from tests.encoding_options import fitting
 from tests.nested_arrays import RandomValues, random_type
 
 _POINT = pa.struct([("x", pa.int32()), ("name", pa.string())])
@@ -151,7 +152,7 @@ def test_layouts_that_are_asked_for(seed: int, layout: str, version: str, tmp_pa
     arrow_type = rng.choice([leaf, leaf, pa.list_(leaf), pa.struct([("x", leaf)]), pa.list_(pa.list_(leaf))])
     values = RandomValues(rng, rng.choice([0, 0.1, 0.5]), 0.2, 5, null_structs=version != "2.0")
     metadata = {"lance-encoding:structural-encoding": layout, "lance-encoding:dict-divisor": "1000000"}
-    schema = pa.schema([pa.field("c", arrow_type, metadata=metadata)])
+    schema = pa.schema([pa.field("c", arrow_type, metadata=fitting(arrow_type, metadata))])
     table = pa.table([values.array(arrow_type, rng.choice([1, 10, 500]))], schema=schema)
     _check_both(table, version, tmp_path / "l.lance", rng)
 
