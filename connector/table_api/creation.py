@@ -140,6 +140,11 @@ class LanceTableBuilder(Generic[T]):
         Parameters
         ----------
         key, value : str
+
+        Raises
+        ------
+        InvalidInputError
+            If the key is one of the storage's options.
         """
         if key.lower().startswith(_STORAGE):
             raise InvalidInputError(f"{key!r} would be kept in the table, where others read it: use option")
@@ -151,20 +156,37 @@ class LanceTableBuilder(Generic[T]):
         Parameters
         ----------
         key, value : str
+
+        Raises
+        ------
+        InvalidInputError
+            If the key is no option of the storage.
         """
         if not key.lower().startswith(_STORAGE):
             raise InvalidInputError(f"{key!r} is no option of the storage, which begin with {_STORAGE!r}: see property")
         return dataclasses.replace(self, _options={**self._options, key: str(value)})
 
     def partitionedBy(self, *cols: str) -> NoReturn:
-        """Refuse partitions, which Lance tables do not have."""
+        """Refuse partitions, which Lance tables do not have.
+
+        Raises
+        ------
+        NotSupportedError
+            Always.
+        """
         raise NotSupportedError(
             f"partitionedBy{cols!r}: Lance tables have no partitions; write sorted rows, so that zone maps let queries"
             " skip parts of the table"
         )
 
     def clusterBy(self, *cols: str) -> NoReturn:
-        """Refuse clustering, which Lance tables do not keep."""
+        """Refuse clustering, which Lance tables do not keep.
+
+        Raises
+        ------
+        NotSupportedError
+            Always.
+        """
         raise NotSupportedError(
             f"clusterBy{cols!r}: Lance tables do not keep clusters; write sorted rows, so that zone maps let queries"
             " skip parts of the table"

@@ -26,7 +26,16 @@ def delete_rows(target: Target, condition: Value | None) -> RowChangeResult:
 
 
 def update_rows(target: Target, condition: Value | None, assignments: Values) -> RowChangeResult:
-    """Assign values to columns of the rows for which a condition is true; of all rows if there is none."""
+    """Assign values to columns of the rows for which a condition is true; of all rows if there is none.
+
+    Parameters
+    ----------
+    target : Target
+    condition : Value, optional
+        By default all rows are updated.
+    assignments : Values
+        The new values by column.
+    """
 
     def plan(snapshot: Snapshot) -> Delta:
         columns = table_columns(snapshot)

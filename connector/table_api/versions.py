@@ -77,6 +77,11 @@ class TableVersions:
         DataFrame
             `version`, `timestamp`, `operation`, `operationParameters`, `readVersion`, `operationMetrics` (the numbers
             of rows that a delete, update or merge has changed) and `userMetadata` (the message of the commit).
+
+        Raises
+        ------
+        InvalidInputError
+            If the limit is less than 1.
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise InvalidInputError(f"limit is {limit!r}; a whole number from 1 is needed")

@@ -67,7 +67,7 @@ class ColumnMetadata:
         Those that its pages share; all within the file.
     is_blob : bool
         Whether it says of itself that its values are descriptions of blobs. From 2.1 on pages say that.
-    zone_index : ZoneIndexPlace, optional
+    zone_index : ZoneIndexEntry, optional
         Where statistics of its zones are; see `zone_index`.
     """
 
@@ -193,7 +193,7 @@ def serialize_column(
         The first row of each page.
     is_blob : bool
         Whether the values are blob descriptions.
-    zone_index : ZoneIndexPlace, optional
+    zone_index : ZoneIndexEntry, optional
     buffers : sequence of ByteRange
         Those of the column itself.
     """
