@@ -12,10 +12,11 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lance_format import jsonb
-from lance_format.datatypes import JSON, Field, Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS, map_leaf_types, retype, storage_of, with_item
 from lance_format.file.columns.leaves import bitmap, offsets_of, validity_of
+from lance_format.logical_types import JSON
 
 _NAME = EXTENSION_KEYS[0]
 _TEXT_NAME = "arrow.json"

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lance_format.blob_fields import format_of, has_blobs, has_same_extension, holds_bytes
-from lance_format.datatypes import JSON, Field, Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import SchemaMismatchError
 from lance_format.extension_types import storage_of, with_item
 from lance_format.file import as_given
 from lance_format.file.columns.json_columns import to_jsonb
+from lance_format.logical_types import JSON
 
 _TEXT_NAMES = ("string", "large_string")
 

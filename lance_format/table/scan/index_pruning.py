@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.datatypes import JSON, Field
+from lance_format.datatypes import Field
 from lance_format.expressions import BoundExpression, FieldPath
 from lance_format.expressions.pruning import ZoneVerdicts, classify
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.logical_types import JSON
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.zone_map import ZoneNumbers, Zones, has_bounds

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_format.blob_fields import BlobHandling, read_schema
-from lance_format.datatypes import JSON, Field, Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, bind, evaluate
 from lance_format.expressions.nodes import Cast, Column, FieldPath
+from lance_format.logical_types import JSON
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
 from lance_format.table.scan.options import ScanOptions
