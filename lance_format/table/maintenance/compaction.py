@@ -1,7 +1,7 @@
 """Compaction: combines small fragments, and removes deleted rows and dropped columns from the files.
 
 It has three steps, which may run on different machines: a plan, which is a value; tasks, each of which writes some
-adjacent fragments anew; and one commit. Rows stay in their order within a task. What is rewritten at all follows the
+adjacent fragments again; and one commit. Rows stay in their order within a task. What is rewritten at all follows the
 reference: neighbours that are smaller than the target, and fragments of which too many rows are deleted.
 """
 

@@ -48,7 +48,7 @@ class DeletedFiles:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFilesTask(ChangeTask[DeletedFiles]):
-    """Deletes some of the files that nothing needs, except those that versions name which were made meanwhile.
+    """Task that deletes some unneeded files, except those that newer versions name.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class CreateIndex(FragmentDefaults):
         message.create_index.removed_indices.extend(index.message for index in self.removed_indices)
 
     def apply(self, current: Manifest) -> Manifest:
-        """See `Operation`; of a column that was dropped meanwhile there is no index."""
+        """See `Operation`; no index is made of a column that another writer dropped."""
         field_ids = {field.id for field in current.schema.walk()}
         new = [index for index in self.new_indices if index.is_system or field_ids.issuperset(index.fields)]
         gone = {index.uuid for index in (*self.removed_indices, *self.new_indices)}
