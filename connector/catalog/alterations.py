@@ -23,9 +23,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from connector.catalog.properties import check_changeable
+from connector.jobs.running import run
 from connector.types.field_metadata import KEY, KEY_POSITION
 from connector.types.schemas import to_stored_schema
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
@@ -139,7 +141,8 @@ def _alter_columns(dataset: LanceDataset, changes: Changes) -> None:
             alteration["data_type"] = _parse_column(value).type
         else:
             alteration[kind] = value
-    dataset.alter_columns(*alterations.values())
+    plan = dataset.plan_alter_columns(*alterations.values())
+    run(SparkSession.getActiveSession(), dataset, plan, description=f"alter columns {', '.join(alterations)}")
 
 
 def _alter_comments(dataset: LanceDataset, changes: Changes) -> None:

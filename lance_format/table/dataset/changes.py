@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_format.arguments import checked_methods
 from lance_format.table.batches.given_data import to_table
 from lance_format.table.changes.columns.add import AddColumnsPlan, add_columns, plan_add_columns
-from lance_format.table.changes.columns.alter import alter_columns, drop_columns
+from lance_format.table.changes.columns.alter import AlterColumnsPlan, alter_columns, drop_columns, plan_alter_columns
 from lance_format.table.changes.columns.column_source import NewColumns
 from lance_format.table.changes.columns.join import merge_columns
 from lance_format.table.changes.columns.metadata import (
@@ -290,6 +290,26 @@ pa.RecordBatch
             `nullable` or `data_type`. Nulls can be forbidden if the column has none.
         """
         self._move(lambda table: alter_columns(table, alterations))
+
+    def plan_alter_columns(
+        self, *alterations: Mapping[str, Any], split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES
+    ) -> AlterColumnsPlan:
+        """Plan to change columns by tasks that run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        *alterations : mapping
+            See `alter_columns`.
+        split_size_bytes : int
+            Approximate number of bytes that a task reads. Fragments are not divided. There are no tasks if no column
+            gets another type.
+
+        Returns
+        -------
+        AlterColumnsPlan
+            A plan for the version that this object shows.
+        """
+        return plan_alter_columns(self._table, alterations, split_size_bytes)
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Merge data into the table by key: update or delete matched rows, insert the others.

@@ -117,6 +117,10 @@ CHANGES = {
         lambda table: table.plan_add_columns(length, **SPLIT),
         lambda table: table.add_columns(length),
     ),
+    "columns of other types": Change(
+        lambda table: table.plan_alter_columns({"path": "id", "data_type": pa.float64()}, **SPLIT),
+        lambda table: table.alter_columns({"path": "id", "data_type": pa.float64()}),
+    ),
     "merge": Change(
         lambda table: upsert(table).plan(data("name"), **SPLIT),
         lambda table: upsert(table).execute(data("name")),

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,14 +20,16 @@ from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMism
 from lance_format.expressions.nodes import Column, IsNull
 from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.file.columns.json_columns import has_json
-from lance_format.table.changes.columns.add import add_data_file
+from lance_format.table.changes.columns.add import AddColumnsTask, WidenedFragments
 from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.column_names import check_portable
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import without_dropped_files
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.tasks import divide_fragments
 from lance_format.table.transaction.operations import Merge, Project
+from lance_format.table.versions.planned_change import ChangePlan, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 _KEYS = {"path", "name", "nullable", "data_type"}
@@ -57,7 +60,81 @@ def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
 
 
 def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]]) -> TableVersion:
-    """Change columns and commit them.
+    """Change columns and commit them; see `plan_alter_columns`."""
+    return run_change(table, plan_alter_columns(table, alterations))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CastColumns:
+    """Function from stored columns to columns of other types. Can be pickled.
+
+    Parameters
+    ----------
+    reads, makes : Schema
+        The same columns, before and after.
+    """
+
+    reads: Schema
+    makes: Schema
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Cast the values.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If one does not fit the new type.
+        """
+        columns = zip(batch.columns, self.reads.fields, self.makes.fields, strict=True)
+        arrays = [_cast_values(array, before, after) for array, before, after in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.makes.to_storage())
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumnsPlan(ChangePlan[WidenedFragments, None]):
+    """Planned change of columns. Made by `plan_alter_columns`.
+
+    Parameters
+    ----------
+    read_version : int
+    uuid : str
+    schema : Schema
+        Of the table with the changed columns.
+    preserves_nullability : bool
+        Whether no column is made to hold no nulls.
+    rewrites : bool
+        Whether values get another type.
+    tasks : tuple of AddColumnsTask
+        Which write these values; none if there are no rows, or the schema alone changes.
+    """
+
+    read_version: int
+    uuid: str
+    schema: Schema
+    preserves_nullability: bool
+    rewrites: bool
+    tasks: tuple[AddColumnsTask, ...]
+
+    def operation(self, draft: Draft, results: Sequence[WidenedFragments]) -> Merge | Project:
+        """Replace the files of the columns that have other types."""
+        if not self.rewrites:
+            return Project(self.schema, preserves_nullability=self.preserves_nullability)
+        made = {place: fragment for result in results for place, fragment in result.fragments.items()}
+        left = {node.id for node in self.schema.walk()}
+        fragments = tuple(
+            without_dropped_files(made.get(place, old), left)
+            for place, old in enumerate(draft.table.manifest.fragments)
+        )
+        return Merge(fragments, self.schema, preserves_nullability=self.preserves_nullability)
+
+    def outcome(self, results: Sequence[WidenedFragments]) -> None:
+        """Return nothing: all rows have the changed columns."""
+
+
+def plan_alter_columns(
+    table: TableVersion, alterations: Sequence[Mapping[str, Any]], split_size_bytes: int | None = None
+) -> AlterColumnsPlan:
+    """Plan to change columns.
 
     Parameters
     ----------
@@ -65,6 +142,8 @@ def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]])
     alterations : sequence of mapping
         Each with the `path` of a column (its name, or a dotted path of a field below structs), and its new `name`,
         `nullable` or `data_type`.
+    split_size_bytes : int, optional
+        Approximate number of bytes that a task reads. Fragments are not divided. By default there is one task.
 
     Raises
     ------
@@ -94,9 +173,15 @@ def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]])
             check_portable([changed])
         schema = Schema(_replaced(schema.fields, changed), schema.metadata)
     _check_names(schema.fields)
+    version, identity = table.manifest.version, str(uuid.uuid4())
     if not casts:
-        return table.commit(Project(schema, preserves_nullability=not tightened))
-    return _cast(table, schema, casts, preserves_nullability=not tightened)
+        return AlterColumnsPlan(version, identity, schema, not tightened, False, ())
+    retyped, source, makes = _plan_casts(table, schema, casts)
+    groups = divide_fragments(table, range(len(table.manifest.fragments)), source.reads, split_size_bytes)
+    tasks = tuple(
+        AddColumnsTask(version, number, identity, source, makes, group) for number, group in enumerate(groups)
+    )
+    return AlterColumnsPlan(version, identity, retyped, not tightened, True, tasks)
 
 
 def _check(alteration: Mapping[str, Any], schema: Schema) -> tuple[Field, ...]:
@@ -165,31 +250,18 @@ def _without(siblings: Sequence[Field], dropped: set[int]) -> tuple[Field, ...]:
     return tuple(kept)
 
 
-def _cast(
-    table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType], *, preserves_nullability: bool
-) -> TableVersion:
-    """Rewrite the columns that change their types, under new field ids."""
+def _plan_casts(
+    table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType]
+) -> tuple[Schema, ColumnSource, Schema]:
+    """Return the schema with other types, under new field ids; the source of their values, and what it makes."""
     ids = itertools.count(table.manifest.next_field_id)
     fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
     stored = {node.id for node in table.manifest.schema.walk()}
     fresh = {node.id for field in fields for node in field.walk()} - stored
     reads = Schema(_narrowed(table.manifest.schema.fields, set(casts)))
     makes = Schema(_narrowed(fields, fresh))
-
-    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = zip(batch.columns, reads.fields, makes.fields, strict=True)
-        arrays = [_cast_values(array, before, after) for array, before, after in columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=makes.to_storage())
-
-    source = ColumnSource(reads, makes.to_storage(), compute)
-    with Draft(table, str(uuid.uuid4())) as draft:
-        left = {node.id for field in fields for node in field.walk()}
-        fragments = tuple(
-            without_dropped_files(add_data_file(draft, fragment, source, makes), left)
-            for fragment in table.manifest.fragments
-        )
-        operation = Merge(fragments, Schema(fields, schema.metadata), preserves_nullability=preserves_nullability)
-        return draft.commit(operation)
+    source = ColumnSource(reads, makes.to_storage(), CastColumns(reads, makes))
+    return Schema(fields, schema.metadata), source, makes
 
 
 def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int]) -> Field:

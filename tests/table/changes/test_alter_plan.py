@@ -1,0 +1,62 @@
+"""Changes of columns as plans: tasks cast the values of some fragments, anywhere, and one commit makes the version."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import LanceDataset, LanceOperation, SchemaMismatchError
+from tests.table.leftovers import leftovers
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LanceDataset:
+    structs = pa.array([{"x": number, "y": "text"} if number % 3 else None for number in range(40)])
+    data = pa.table({"id": pa.array(range(40), pa.int32()), "s": structs, "t": [str(number) for number in range(40)]})
+    return lance_format.write_dataset(data, str(tmp_path / "t"), max_rows_per_file=10)
+
+
+def test_tasks_cast_fragments(table: LanceDataset) -> None:
+    before = table.to_table()
+    plan = table.plan_alter_columns(
+        {"path": "id", "data_type": pa.int64(), "name": "number"},
+        {"path": "s.x", "data_type": pa.string()},
+        split_size_bytes=1,
+    )
+    assert len(plan.tasks) == 4
+    tasks = [pickle.loads(pickle.dumps(task)) for task in plan.tasks]
+    plan.commit(table, [pickle.loads(pickle.dumps(task.execute(table))) for task in reversed(tasks)])
+    assert table.version == 2
+    assert isinstance(table.read_transaction(2).operation, LanceOperation.Merge)
+    assert table.to_table()["number"].to_pylist() == before["id"].to_pylist()
+    wanted = [None if row is None else {"x": str(row["x"]), "y": "text"} for row in before["s"].to_pylist()]
+    assert table.to_table()["s"].to_pylist() == wanted
+    assert lance.dataset(table.uri).to_table().equals(table.to_table())
+    lance.dataset(table.uri).validate()
+
+
+def test_a_change_of_the_schema_alone_has_no_tasks(table: LanceDataset) -> None:
+    plan = table.plan_alter_columns({"path": "t", "name": "text", "nullable": False})
+    assert plan.tasks == ()
+    plan.commit(table, [])
+    assert isinstance(table.read_transaction(2).operation, LanceOperation.Project)
+    assert table.schema.field("text").nullable is False
+
+
+def test_a_value_that_does_not_fit_leaves_no_file(table: LanceDataset) -> None:
+    table.insert(pa.table({"id": pa.array([40], pa.int32()), "t": ["many"]}))
+    plan = table.plan_alter_columns({"path": "t", "data_type": pa.int64()}, split_size_bytes=1)
+    made = plan.tasks[0].execute(table)
+    with pytest.raises(SchemaMismatchError, match="column 't' cannot be made int64"):
+        plan.tasks[-1].execute(table)
+    plan.abort(table, [made])
+    assert not leftovers(Path(table.uri))
+    with pytest.raises(SchemaMismatchError, match="column 't' cannot be made int64"):
+        table.alter_columns({"path": "t", "data_type": pa.int64()})
+    assert not leftovers(Path(table.uri))
+    assert table.version == 2
