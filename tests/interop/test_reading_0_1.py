@@ -49,12 +49,12 @@ def _assert_same(found: pa.Table, expected: pa.Table) -> None:
 def test_flat_types(arrow_type: pa.DataType, tmp_path: Path) -> None:
     rng = random.Random(0)
     for num_rows in (1, 10, 300):
-        for rows_per_group in (1, 7, 100, 1024):
-            columns = {
-                f"{nulls}, {style}": make_array(arrow_type, num_rows, nulls, style)
-                for nulls in NULLS
-                for style in STYLES[1:]
-            }
+        columns = {
+            f"{nulls}, {style}": make_array(arrow_type, num_rows, nulls, style)
+            for nulls in NULLS
+            for style in STYLES[1:]
+        }
+        for rows_per_group in sorted({1, min(7, num_rows), num_rows}):
             _check(pa.table(columns), tmp_path / "t", rng, rows_per_group)
 
 

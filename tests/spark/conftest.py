@@ -23,6 +23,7 @@ from connector.planner import install
 from connector.source.data_source import LanceDataSource
 
 ROOT = Path(__file__).parents[2]
+PREPARED = Path(__file__).parent / "prepared"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PLANNER = "spark.lance.planner.enabled"
 _NUMBERS = itertools.count()
@@ -33,7 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Some editable installs keep packages off sys.path, which is where Spark looks for data sources.
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    path = [str(PREPARED), str(ROOT), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")

@@ -1,0 +1,17 @@
+"""Prepares the processes in which Spark plans reads and writes of Python data sources, if it is on their path.
+
+Spark forks one from `pyspark.daemon` for each thing that it asks a data source, and each imports the data source and
+what that needs, which takes longer than the answer. Here the daemon imports it before it forks.
+"""
+
+import contextlib
+import gc
+import importlib
+import sys
+
+if "pyspark.daemon" in sys.orig_argv:
+    for module in ("connector.source.data_source", "connector.read.reader", "connector.write.writer", "pandas"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
