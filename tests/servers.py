@@ -32,7 +32,7 @@ import pytest
 
 from tests.proxies import Proxy
 
-_START_SECONDS = 60
+_START_SECONDS = 300
 _AZURE_ACCOUNT = "devstoreaccount1"
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 

@@ -36,6 +36,7 @@ class _Bytes:
     request_shape = FILE_REQUESTS
 
     path = "bytes"
+    request_shape = FILE_REQUESTS
 
     def __init__(self, data: bytes) -> None:
         self.data = data

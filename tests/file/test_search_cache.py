@@ -164,5 +164,5 @@ assert cache.get(("a",)) == "a"
 
 
 def test_a_forked_process_does_not_wait_for_threads_that_it_lacks() -> None:
-    done = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr

@@ -189,7 +189,7 @@ def test_a_process_forked_while_others_read(path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ import random
 import resource
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,9 @@ from tests.fuzz.damage import (
 )
 
 CASE_SECONDS = 10.0
-START_SECONDS = 120.0
+"""Of CPU time."""
+SILENT_SECONDS = 600.0
+"""How long a child may say nothing, busy or not, on a machine that does much else."""
 ROOM_BYTES = 1 << 30
 """What a case may have beyond the memory of a process that has read every sample."""
 
@@ -328,6 +331,7 @@ def work(cases: Cases, first: int, count: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for number in range(first, first + count):
         os.write(1, f"case {number}\n".encode())
+        signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)  # Its signal ends the process.
         try:
             what, was_read = cases.run(number)
             line = f"{'read' if was_read else 'refused'}: {what.partition(';')[0]}"
@@ -385,14 +389,12 @@ def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
-        seconds = START_SECONDS
-        while selector.select(seconds):
+        while selector.select(SILENT_SECONDS):
             piece = os.read(child.stdout.fileno(), 1 << 16)
             if not piece:
                 return
             *lines, rest = (rest + piece).split(b"\n")
             yield from (line.decode(errors="replace") for line in lines)
-            seconds = CASE_SECONDS
 
 
 def main() -> None:

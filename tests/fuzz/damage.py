@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import FILE_REQUESTS, ByteRange
 from lance_format.file.container.footer import FileMetadata, TailReader, read_metadata, read_version, serialize_end
 from lance_format.proto import array_encodings_pb2, encodings_pb2, file_pb2
 
@@ -104,6 +104,8 @@ class Container:
 
 class MemoryReader:
     """A `RangeReader` over bytes."""
+
+    request_shape = FILE_REQUESTS
 
     def __init__(self, data: bytes) -> None:
         self._data = data

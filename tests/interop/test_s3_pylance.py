@@ -91,7 +91,7 @@ def test_processes_of_both_append_at_once(s3_server: ObjectServer, uri: str) -> 
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    assert [(process.communicate(timeout=300)[1], process.returncode) for process in processes] == [("", 0)] * 4
+    assert [(process.communicate(timeout=600)[1], process.returncode) for process in processes] == [("", 0)] * 4
     expected = sorted([0, *(number * 1000 + turn for number in range(1, 5) for turn in range(count))])
     ours = lance_format.dataset(uri, storage_options=s3_server.options)
     assert sorted(ours.to_table()["a"].to_pylist()) == expected

@@ -290,7 +290,7 @@ def test_a_forked_child_is_told_instead_of_waiting_forever(s3_server: ObjectServ
     for uses in (False, True):
         argument = json.dumps([root, s3_server.options, uses])
         command = [sys.executable, "-W", "ignore", "-c", program, argument]
-        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
         if uses:
             assert output.startswith("2\nthis process was forked from one that had used an object store")
         else:

@@ -20,7 +20,7 @@ def test_the_demo_runs_on_a_cluster(tmp_path: Path) -> None:
         [*command, "--path", str(tmp_path), *settings],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         cwd=tmp_path,
         env=environment,
     )
@@ -34,7 +34,7 @@ def test_the_demo_runs_on_a_cluster(tmp_path: Path) -> None:
 def test_the_demo_says_so_where_java_is_missing(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(tmp_path)}
     command = [sys.executable, str(ROOT / "examples" / "flights.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 1
     assert (
         done.stderr.strip()

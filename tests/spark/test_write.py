@@ -87,8 +87,8 @@ def test_nulls_in_a_column_that_the_table_declares_not_nullable(spark: SparkSess
 
 
 def settled(path: str, expected: set[str]) -> set[str]:
-    """List the files once they are the expected ones; after some seconds, whatever they are."""
-    deadline = time.monotonic() + 10
+    """List the files once they are the expected ones; after minutes, whatever they are."""
+    deadline = time.monotonic() + 120
     while files(path) != expected and time.monotonic() < deadline:
         time.sleep(0.1)
     return files(path)

@@ -115,7 +115,7 @@ def test_a_fault_that_stays_is_one_error_in_bounded_time(proxy: Proxy, options: 
     with proxy.failing(always(SLOW_DOWN)), pytest.raises(StorageError, match=f"cannot list {uri}/_versions: .*503"):
         lance_format.dataset(uri, storage_options=limited)
     assert len(proxy.requests) == 3
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 120
 
 
 @pytest.mark.parametrize("fault", BREAKS)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-_MAX_SECONDS = 100
+_MAX_SECONDS = 500
 
 
 def appends(library: Any, path: str, worker: int, count: int) -> None:

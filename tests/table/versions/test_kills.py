@@ -46,7 +46,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(tmp_path: Path, name:
     lance_format.dataset(base).delete("a % 10 = 5")
     old = state(base)
     command = [sys.executable, "-m", "tests.table.versions.kill_worker", name, str(base), str(tmp_path)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
     num_copies = int(done.stdout)
     new = state(tmp_path / str(num_copies - 1))
     assert new[0] == old[0] + 1
@@ -69,7 +69,7 @@ def killed(base: Path, tmp_path: Path, name: str) -> Iterator[None]:
     table.create_branch("b").delete("a = 1")
     lance_format.write_dataset(rows(30, 31), f"{base}/tree/b", mode="append")
     command = [sys.executable, "-m", "tests.table.versions.kill_worker", name, str(base), str(tmp_path)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
     num_copies = int(done.stdout)
     assert num_copies > FEWEST_CALLS
     for number in range(num_copies):

@@ -214,7 +214,7 @@ def test_a_process_that_is_stopped_loses_nothing(path: Path) -> None:
         append_row(lance_format, str(path))
     clean(path)
     writer.send_signal(signal.SIGCONT)
-    assert writer.wait(timeout=120) == 0
+    assert writer.wait(timeout=600) == 0
     assert versions(path) == [1, 4, 5]
     assert check(path).config() == {"k": "v"}
 

@@ -130,7 +130,7 @@ def test_of_several_creations_one_wins(tmp_path: Path) -> None:
         "except lance_format.DatasetExistsError:\n    sys.exit(3)\n"
     )
     workers = [subprocess.Popen([sys.executable, "-c", script, path, str(number)]) for number in range(4)]
-    results = [worker.wait(timeout=60) for worker in workers]
+    results = [worker.wait(timeout=600) for worker in workers]
     assert sorted(results) == [0, 3, 3, 3]
     assert lance_format.dataset(path).to_table()["a"].to_pylist() == [results.index(0)]
     assert len(list(Path(path, "data").iterdir())) == len(list(Path(path, "_transactions").iterdir())) == 1
@@ -153,7 +153,7 @@ def test_no_merge_is_lost_and_no_key_inserted_twice(tmp_path: Path, stable: bool
         for work in works
     ]
     for worker in workers:
-        _, errors = worker.communicate(timeout=180)
+        _, errors = worker.communicate(timeout=600)
         assert worker.returncode == 0, errors
 
     table = lance_format.dataset(path)
@@ -190,7 +190,7 @@ def test_cleanup_takes_nothing_that_is_needed(tmp_path: Path) -> None:
         for number, role in enumerate(roles, 1)
     ]
     for worker, role in zip(workers, roles, strict=True):
-        output, errors = worker.communicate(timeout=120)
+        output, errors = worker.communicate(timeout=600)
         assert worker.returncode == 0, f"{role}: {errors}"
         assert int(output) > 0, role
     table = lance_format.dataset(path)
