@@ -141,6 +141,9 @@ def test_damaged_tables(version: str, tmp_path: Path) -> None:
         with pytest.raises(CorruptFileError, match=r"column 'b': a blob of 1099511627776 bytes|a blob of 10995116277"):
             read()
     assert damaged.take([0], blob_handling="all_binary")["b"].to_pylist() == [b"x" * 77]
+    (blob,) = damaged.take_blobs("b", indices=[0])
+    assert blob is not None
+    assert blob.read() == b"x" * 77
 
 
 def _projection(reader: FileReader) -> list[ColumnProjection]:

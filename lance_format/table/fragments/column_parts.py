@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from lance_format.blob_fields import format_of
 from lance_format.datatypes import UNASSIGNED, Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, retype
@@ -185,8 +186,8 @@ def _held(field: Field, ids: frozenset[int]) -> Field | None:
     children = tuple(held for child in field.children if (held := _held(child, ids)) is not None)
     if children:
         return field if children == field.children else dataclasses.replace(field, children=children)
-    if field.children and not is_packed(field):
-        return None  # In 2.0 and 0.1 structs and lists have ids of their own, which hold no values.
+    if field.children and not is_packed(field) and format_of(field) is None:
+        return None  # In 2.0 and 0.1 structs and lists have ids of their own, which hold no values; blobs do.
     return field if field.id in ids else None
 
 
