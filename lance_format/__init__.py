@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blobs.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
+    from lance_format.table.changes.columns.backfill import BackfilledFragments, ColumnBackfill
     from lance_format.table.changes.columns.batch_udf import BatchUDF, batch_udf
     from lance_format.table.changes.rows.row_delta import RowDelta
     from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from lance_format.table.format.fragment import FragmentMetadata
     from lance_format.table.fragments.progress import FragmentWriteProgress
     from lance_format.table.indices.index_config import IndexConfig
+    from lance_format.table.maintenance.row_rewrite import RowRewrite
     from lance_format.table.scan.column_bounds import ColumnBounds
     from lance_format.table.scan.metrics import ScanMetrics
     from lance_format.table.scan.options import ColumnOrdering
@@ -73,6 +75,8 @@ __all__ = [
     "BlobFile",
     "ChangePlan",
     "ChangeTask",
+    "BackfilledFragments",
+    "ColumnBackfill",
     "CleanupCandidateFile",
     "CleanupExplanation",
     "CleanupStats",
@@ -109,6 +113,7 @@ __all__ = [
     "RepeatedRowError",
     "RowDelta",
     "RowDeltaChanges",
+    "RowRewrite",
     "SchemaMismatchError",
     "StorageError",
     "TableWrite",
@@ -130,6 +135,8 @@ __all__ = [
 _LAZY = {
     "BatchUDF": "lance_format.table.changes.columns.batch_udf",
     "BlobFile": "lance_format.file.blobs.blob_file",
+    "BackfilledFragments": "lance_format.table.changes.columns.backfill",
+    "ColumnBackfill": "lance_format.table.changes.columns.backfill",
     "ChangePlan": "lance_format.table.versions.planned_change",
     "ChangeTask": "lance_format.table.versions.planned_change",
     "CleanupCandidateFile": "lance_format.table.versions.cleanup_policy",
@@ -152,6 +159,7 @@ _LAZY = {
     "LanceScanner": "lance_format.table.scan.scanner",
     "RowDelta": "lance_format.table.changes.rows.row_delta",
     "RowDeltaChanges": "lance_format.table.changes.rows.row_delta_writer",
+    "RowRewrite": "lance_format.table.maintenance.row_rewrite",
     "ScanMetrics": "lance_format.table.scan.metrics",
     "ScanTask": "lance_format.table.scan.tasks",
     "ScannerBuilder": "lance_format.table.dataset.scanner_builder",

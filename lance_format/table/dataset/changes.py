@@ -13,6 +13,7 @@ from lance_format.arguments import checked_methods
 from lance_format.table.batches.given_data import to_table
 from lance_format.table.changes.columns.add import AddColumnsPlan, add_columns, plan_add_columns
 from lance_format.table.changes.columns.alter import AlterColumnsPlan, alter_columns, drop_columns, plan_alter_columns
+from lance_format.table.changes.columns.backfill import ColumnBackfill, plan_column_backfill
 from lance_format.table.changes.columns.column_source import NewColumns
 from lance_format.table.changes.columns.join import merge_columns
 from lance_format.table.changes.columns.metadata import (
@@ -275,6 +276,23 @@ pa.RecordBatch
             batch_size=batch_size,
             split_size_bytes=split_size_bytes,
         )
+
+    def plan_column_backfill(self, columns: pa.Schema, *, uuid: str | None = None) -> ColumnBackfill:
+        """Plan to add columns whose values the caller has by the addresses of rows.
+
+        Parameters
+        ----------
+        columns : pa.Schema
+            The new columns. Rows that get no values are null.
+        uuid : str, optional
+            The uuid of the plan, by default a new one. Plans of one uuid, version and schema are the same plan.
+
+        Returns
+        -------
+        ColumnBackfill
+            A plan whose tasks are writers; see `lance_format.table.changes.columns.backfill`.
+        """
+        return plan_column_backfill(self._table, columns, uuid)
 
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Drop columns, or fields below structs (`a.b`); their values stay in the files until these are rewritten."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+from collections.abc import Iterator
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -43,6 +44,30 @@ class DatasetHistory(OpenTable):
             with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
                 found.append(summarize(history.load(version)))
         return found
+
+    def version_log(self, limit: int | None = None) -> Iterator[tuple[dict[str, Any], Transaction | None]]:
+        """Yield this version and earlier ones of its branch, latest first, with their transactions.
+
+        Versions that were cleaned up are omitted.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Maximum number of versions.
+
+        Yields
+        ------
+        dict
+            The description of the version; see `versions`.
+        Transaction or None
+            The transaction that made the version, or None if it is missing or unreadable.
+        """
+        history = self._table.history()
+        numbers = sorted((number for number in history.names if number <= self.version), reverse=True)
+        for version in numbers[:limit]:
+            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
+                manifest, transaction = history.load_both(version)
+                yield summarize(manifest), transaction
 
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions without reading them, each as a dict of `version`."""

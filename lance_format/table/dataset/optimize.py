@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from lance_format.arguments import checked_methods
 from lance_format.table.changes.columns.metadata import update_config
 from lance_format.table.changes.write.settings import AUTO_CLEANUP_KEYS, auto_cleanup_entries
+from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE
 from lance_format.table.indices.building import IndexPlan, optimize_indices, plan_optimize_indices
 from lance_format.table.maintenance.compaction import (
     CompactionMetrics,
@@ -18,6 +19,7 @@ from lance_format.table.maintenance.compaction import (
     plan_compaction,
 )
 from lance_format.table.maintenance.compaction_options import CompactionKeywords, CompactionOptions
+from lance_format.table.maintenance.row_rewrite import RowRewrite, plan_row_rewrite
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
 
@@ -84,6 +86,31 @@ class DatasetOptimizer:
             Zeros if no fragment is worth rewriting; there is no new version then.
         """
         return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, options)))
+
+    def plan_row_rewrite(
+        self,
+        fragment_ids: Sequence[int] | None = None,
+        *,
+        max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
+        uuid: str | None = None,
+    ) -> RowRewrite:
+        """Plan to rewrite fragments with their rows in another order, which the caller finds.
+
+        Parameters
+        ----------
+        fragment_ids : sequence of int, optional
+            The fragments, by default all.
+        max_bytes_per_file : int
+            A data file is closed when it reaches this size.
+        uuid : str, optional
+            The uuid of the plan, by default a new one. Plans of one uuid, version and fragments are the same plan.
+
+        Returns
+        -------
+        RowRewrite
+            A plan whose tasks are writers; see `lance_format.table.maintenance.row_rewrite`.
+        """
+        return plan_row_rewrite(self._dataset._table, fragment_ids, max_bytes_per_file, uuid)
 
     def optimize_indices(
         self,

@@ -20,6 +20,25 @@ def with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentRe
         RowVersionSequence.concatenate(versions_of(scan).delete(scan.deleted_rows()) for scan in scans)
         for versions_of in (_made, _changed)
     )
+    return named_as(written, all_ids, all_made, all_changed)
+
+
+def named_as(
+    written: Sequence[FragmentMetadata],
+    ids: RowIdSequence,
+    created_at: RowVersionSequence,
+    last_updated_at: RowVersionSequence,
+) -> list[FragmentMetadata]:
+    """Give the rows of new fragments ids and versions.
+
+    Parameters
+    ----------
+    written : sequence of FragmentMetadata
+    ids : RowIdSequence
+        Of all rows, in the order of the fragments.
+    created_at, last_updated_at : RowVersionSequence
+        The same.
+    """
     named = []
     row = 0
     for fragment in written:
@@ -27,9 +46,9 @@ def with_lineage(written: Sequence[FragmentMetadata], scans: Sequence[FragmentRe
         named.append(
             dataclasses.replace(
                 fragment,
-                row_id_meta=serialize_row_ids(all_ids.slice(row, stop)),
-                created_at_version_meta=serialize_row_versions(all_made.slice(row, stop)),
-                last_updated_at_version_meta=serialize_row_versions(all_changed.slice(row, stop)),
+                row_id_meta=serialize_row_ids(ids.slice(row, stop)),
+                created_at_version_meta=serialize_row_versions(created_at.slice(row, stop)),
+                last_updated_at_version_meta=serialize_row_versions(last_updated_at.slice(row, stop)),
             )
         )
         row = stop

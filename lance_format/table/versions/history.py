@@ -92,6 +92,22 @@ class History:
         file_name, inline = parse_transaction_of(content, path=path, version=version)
         return self._load_transaction(version, file_name, inline)
 
+    def load_both(self, version: int) -> tuple[Manifest, Transaction | None]:
+        """Load the manifest of a version, and the transaction that made it, or None if it is missing or unreadable.
+
+        Raises
+        ------
+        DatasetNotFoundError, VersionNotFoundError, CorruptFileError
+            See `load`.
+        """
+        content, path = self._read(version)
+        manifest = parse_manifest(content, path=path, version=version)
+        try:
+            file_name, inline = parse_transaction_of(content, path=path, version=version)
+            return manifest, self._load_transaction(version, file_name, inline)
+        except CorruptFileError:
+            return manifest, None
+
     def _read(self, version: int) -> tuple[bytes, str]:
         """Return the content and the path of the manifest of a version."""
         if not self.names:

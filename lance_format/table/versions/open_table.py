@@ -36,6 +36,16 @@ class OpenTable:
         return self._uri
 
     @property
+    def absolute_uri(self) -> str:
+        """The absolute path or URI of the table, or of its branch, for other processes."""
+        return self._table.uri
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """The options that the table was opened with. They may hold secrets."""
+        return dict(self._table.storage_options)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns and their types."""
         return with_text(self._table.manifest.schema).to_arrow()

@@ -162,7 +162,7 @@ def plan_add_columns(
         )
     batch_size = batch_size or BATCH_ROWS
     source = plan_source(table, new, read_columns, output_schema, batch_size)
-    added, merged = _merged_schema(table, source)
+    added, merged = merge_schemas(table, source.makes, is_null=source.compute is None)
     check_requests(added.fields)
     version, identity = table.manifest.version, str(uuid.uuid4())
     groups: list[tuple[int, ...]] = []
@@ -241,7 +241,7 @@ def merge_fragment_columns(
         raise InvalidInputError("A checkpoint file cannot be used for a fragment by itself: add_columns takes it")
     batch_size = batch_size or BATCH_ROWS
     source = plan_source(table, new, read_columns, output_schema, batch_size)
-    added, merged = _merged_schema(table, source)
+    added, merged = merge_schemas(table, source.makes, is_null=source.compute is None)
     if source.compute is None:
         return fragment, merged
     with Draft(table, str(uuid.uuid4())) as draft:
@@ -250,12 +250,26 @@ def merge_fragment_columns(
         return made, merged
 
 
-def _merged_schema(table: TableVersion, source: ColumnSource) -> tuple[Schema, Schema]:
-    """Return the new columns with field ids, and the new schema of the table."""
+def merge_schemas(table: TableVersion, makes: pa.Schema, *, is_null: bool = False) -> tuple[Schema, Schema]:
+    """Return the new columns with field ids, and the new schema of the table.
+
+    Parameters
+    ----------
+    table : TableVersion
+    makes : pa.Schema
+        The new columns.
+    is_null : bool
+        Whether they have no values: fields of structs may be new then, too.
+
+    Raises
+    ------
+    InvalidInputError
+        If a column exists already, or there is none.
+    """
     schema = table.manifest.schema
-    makes = source.makes.remove_metadata()
+    makes = makes.remove_metadata()
     taken = [name for name in makes.names if name in schema.names]
-    if taken and source.compute is None:  # Nothing is written: fields of structs may be added as well.
+    if taken and is_null:  # Nothing is written: fields of structs may be added as well.
         added = Schema(plan_new_columns(table.manifest, makes, table.manifest.file_version))
         check_portable(added.fields)
         merged = schema.with_fields(added.fields)

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 from google.protobuf.message import DecodeError
 
-from lance_format.errors import InvalidInputError, RepeatedRowError
+from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
-from lance_format.row_numbers import to_bitmap
+from lance_format.table.changes.rows.claimed_rows import Addresses, ClaimedRows
 from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
 from lance_format.table.changes.rows.row_changes import RowChanges
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
-from lance_format.table.fragments.reader import FragmentReader
-from lance_format.table.fragments.row_columns import created_at_of, row_ids_of
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence
 from lance_format.table.row_ids.row_version_sequence import RowVersionSequence
 from lance_format.table.transaction.inserted_keys import InsertedKeys
 from lance_format.table.versions.table_version import TableVersion
 
-Addresses = npt.NDArray[np.uint64]
-"""Of rows: the fragment's id in the upper 32 bits, the physical offset in the lower."""
 _HEADER = struct.Struct("<QQ")
 
 
@@ -113,10 +106,9 @@ class RowDeltaWriter:
         self._table = table
         self._uuid = uuid
         self._number = number
-        self._removed = RowSet()
+        self._claimed = ClaimedRows(table)
         self._moved = MovedRows()
         self._num_updated = 0
-        self._scans: dict[int, tuple[FragmentReader, pyroaring.BitMap]] = {}
         self._replaced = self._open()
         self._inserted = self._open()
         self._names = primary_key(table.manifest.schema)
@@ -137,8 +129,7 @@ class RowDeltaWriter:
         RepeatedRowError
             If it was changed before.
         """
-        for fragment_id, _, offsets in self._by_fragment(addresses):
-            self._remove(fragment_id, offsets)
+        self._claimed.claim(addresses)
 
     def update(self, addresses: Addresses, rows: pa.RecordBatch) -> None:
         """Replace rows.
@@ -163,16 +154,10 @@ class RowDeltaWriter:
             raise InvalidInputError(f"there are {addresses.size} addresses of {rows.num_rows} rows to update")
         if not rows.num_rows:
             return
-        ids, made = np.empty(addresses.size, np.uint64), np.ones(addresses.size, np.uint64)
-        for fragment_id, positions, offsets in self._by_fragment(addresses):
-            scan = self._remove(fragment_id, offsets)
-            row_ids, created_at = row_ids_of(scan), created_at_of(scan)
-            if row_ids is not None:
-                ids[positions] = row_ids.take(offsets)
-            if created_at is not None:
-                made[positions] = created_at.take(offsets)
+        lineage = self._claimed.claim(addresses)
         if self._table.manifest.stable_row_ids:
-            self._moved.add_named(RowIdSequence.from_array(ids), RowVersionSequence.from_array(made))
+            made = RowVersionSequence.from_array(lineage.created_at)
+            self._moved.add_named(RowIdSequence.from_array(lineage.ids), made)
         self._replaced.write_batch(rows)
         self._num_updated += rows.num_rows
 
@@ -202,7 +187,7 @@ class RowDeltaWriter:
         inserted = self._inserted.finish()
         keys = self._keys.keys() if self._keys is not None and inserted else None
         written = (*replaced, *inserted)
-        return RowDeltaChanges(self._number, self._uuid, self._removed, written, self._num_updated, keys)
+        return RowDeltaChanges(self._number, self._uuid, self._claimed.rows, written, self._num_updated, keys)
 
     def discard(self) -> None:
         """Delete the files, as far as the storage lets us."""
@@ -226,42 +211,3 @@ class RowDeltaWriter:
             DataFileOptions(manifest.file_version),
             job=self._uuid,
         )
-
-    def _by_fragment(self, addresses: Addresses) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Yield the fragments that rows are in: ids, positions of addresses, and physical offsets."""
-        fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
-        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        order = np.argsort(fragment_ids, kind="stable")
-        starts = np.flatnonzero(np.diff(fragment_ids[order], prepend=-1))
-        for positions in np.split(order, starts[1:]):
-            if positions.size:
-                yield int(fragment_ids[positions[0]]), positions, offsets[positions]
-
-    def _remove(self, fragment_id: int, offsets: npt.NDArray[np.int64]) -> FragmentReader:
-        """Note rows of a fragment as removed."""
-        scan, deleted = self._scan(fragment_id)
-        last, physical_rows = int(offsets.max()), scan.physical_rows()
-        where = f"fragment {fragment_id} of {self._table.root}"
-        if last >= physical_rows:
-            raise InvalidInputError(f"there is no row {last} in {where}, which has {physical_rows}")
-        rows = to_bitmap(offsets)
-        if rows.intersect(deleted):
-            raise InvalidInputError(f"row {(rows & deleted)[0]} of {where} is deleted already")
-        if self._removed.add_offsets(fragment_id, rows) != offsets.size:
-            raise RepeatedRowError(
-                f"a row of {where} is changed twice, so that it is not clear what becomes of it; change each row once"
-            )
-        return scan
-
-    def _scan(self, fragment_id: int) -> tuple[FragmentReader, pyroaring.BitMap]:
-        """Return a fragment and its deleted rows; both are looked up once."""
-        if fragment_id not in self._scans:
-            manifest = self._table.manifest
-            fragment = manifest.fragment(fragment_id)
-            if fragment is None:
-                raise InvalidInputError(
-                    f"version {manifest.version} of {self._table.root} has no fragment {fragment_id}"
-                )
-            scan = self._table.scan(fragment, manifest.schema.select([]))
-            self._scans[fragment_id] = scan, to_bitmap(scan.deleted_rows())
-        return self._scans[fragment_id]
