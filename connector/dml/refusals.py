@@ -19,6 +19,7 @@ _PARTIAL = {
     "columns": "hides columns, whose values rows that are written again would lose",
     "filter": "hides rows, which a change may not spare",
     "metadata_columns": "shows columns that cannot be written",
+    "metadata_table": "shows what is known of the table, and not its rows",
 }
 
 

@@ -49,6 +49,7 @@ _MAX_BATCH_ROWS = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 _CHOICES = {STRUCTURAL_ENCODING: ("miniblock", "fullzip"), ENCODING: (BLOB,), PACKED: ("true",)}
 _BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
+METADATA_TABLES = ("history", "files", "fragments", "indices", "tags", "branches", "refs", "transactions")
 _MAX_VECTOR_SIZE = 2**31 - 1
 _COLUMN_MARK = re.compile(r"(?<=.)\.(?:lance|arrow)\.")
 _DIGITS = re.compile(r"[0-9]{1,19}")
@@ -96,6 +97,8 @@ class LanceOptions:
         Storage options of single columns.
     blob_handling : str
         Whether blob columns are read as bytes or as structs with their locations.
+    metadata_table : str, optional
+        The metadata table to read instead of the rows.
     storage : mapping of str to str
         Options of the object store, in the names of pylance. They may hold secrets.
     """
@@ -118,6 +121,7 @@ class LanceOptions:
     allow_unportable_names: bool = False
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
+    metadata_table: str | None = None
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -312,6 +316,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "split_size_bytes": _parse_count(_MAX_INT64),
     "batch_size": _parse_count(_MAX_BATCH_ROWS),
     "blob_handling": _parse_choice(_BLOB_HANDLINGS),
+    "metadata_table": _parse_choice(METADATA_TABLES),
     "file_format_version": _parse_text,
     "max_row_per_file": _parse_count(_MAX_ROWS_PER_FILE),
     "max_bytes_per_file": _parse_count(_MAX_INT64),

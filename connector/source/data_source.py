@@ -18,6 +18,7 @@ option                    for   value
 `split_size_bytes`        read  how much of the table's files a task reads, about; 134217728 by default
 `batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
 `blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
+`metadata_table`          read  what is known of the table, instead of its rows: `history`, `files`, `fragments` …
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
 `max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
 `max_bytes_per_file`      write the size from which on a task starts another data file
@@ -81,6 +82,7 @@ from connector.dml.delta_form import DeltaForm
 from connector.dml.delta_writer import DeltaWriter
 from connector.dml.driver_delete import delete_rows
 from connector.dml.refusals import check_change
+from connector.metadata.reading import MetadataReader, describe_metadata, open_described, refuse_writing, schema_of
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
@@ -133,7 +135,7 @@ class LanceDataSource(DataSource):
         given = self._given
         if ASK in given:
             return in_schema(answer(type(self), given[ASK], given, given.get(SCHEMA)))
-        dataset = open_snapshot(self._parsed_options)
+        dataset = self._open()
         self._snapshot = (dataset.uri, dataset.version)
         return self._infer_schema(dataset)
 
@@ -146,7 +148,9 @@ class LanceDataSource(DataSource):
             The columns that Spark sees; inferred if not given.
         """
         options, snapshot = self._parsed_options, Pushed.parse(self.options).snapshot
-        dataset = open_snapshot(options) if snapshot is None else open_at(options, *snapshot)
+        dataset = self._open() if snapshot is None else open_at(options, *snapshot)
+        if options.metadata_table is not None:
+            return describe_metadata(options, dataset)
         seen = self._infer_schema(dataset) if schema is None else schema
         found = describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
@@ -188,10 +192,16 @@ class LanceDataSource(DataSource):
         """Plan a read of the columns of `schema`."""
         pushed = Pushed.parse(self.options)
         uri, version = self._seen(pushed)
-        return create_reader(dataclasses.replace(self._parsed_options, path=uri, version=version), schema, pushed)
+        options = dataclasses.replace(self._parsed_options, path=uri, version=version)
+        return (
+            create_reader(options, schema, pushed)
+            if options.metadata_table is None
+            else MetadataReader(options, schema)
+        )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; whatever can be refused is refused here, before a task runs."""
+        refuse_writing(self._parsed_options)
         if DELTA in self._given:
             form = DeltaForm.parse(self._given[DELTA])
             return DeltaWriter(self._parsed_options, form, self._seen(Pushed.parse(self.options)))
@@ -238,17 +248,25 @@ class LanceDataSource(DataSource):
         if self._snapshot is None:
             self._snapshot = pushed.snapshot
         if self._snapshot is None:
-            dataset = open_snapshot(self._parsed_options)
+            dataset = self._open()
             self._snapshot = (dataset.uri, dataset.version)
         return self._snapshot
 
+    def _open(self) -> LanceDataset:
+        options = self._parsed_options
+        return open_snapshot(options) if options.metadata_table is None else open_described(options)
+
     def _misfit(self, dataset: LanceDataset, schema: StructType) -> str | None:
         options = self._parsed_options
+        if options.metadata_table is not None:
+            return None
         stored = dataset.read_schema(options.blob_handling)
         return find_misfit(stored, schema, options.path)
 
     def _infer_schema(self, dataset: LanceDataset) -> StructType:
         options = self._parsed_options
+        if options.metadata_table is not None:
+            return schema_of(options)
         stored = dataset.read_schema(options.blob_handling)
         _check_columns(options, stored.names)
         if options.columns is not None:

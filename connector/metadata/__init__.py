@@ -1,0 +1,1 @@
+"""Metadata tables: what is known of a table, as rows."""
