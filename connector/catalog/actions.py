@@ -16,6 +16,8 @@ action         takes                        does
 `rename`       `to`                         renames a table
 `alter`        `changes`, `evolution`       alters a table; see `connector.catalog.alterations`
 `truncate`                                  deletes all rows
+`procedures`                                `procedures` as declared; see `connector.procedures.registry`
+`call`         `procedure`, `arguments`     runs a procedure; returns `schema` and `rows`
 ============== ============================ ==========================================================================
 """
 
@@ -42,9 +44,11 @@ from connector.catalog.directories import (
     rename_table,
 )
 from connector.catalog.properties import describe_properties, split_properties
+from connector.metadata.reading import refuse_writing
 from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
+from connector.procedures.registry import call, declare
 from connector.protocol import ACTION, DETAILS
 from connector.types.schemas import to_stored_schema
 from lance_format import LanceDataset
@@ -133,8 +137,17 @@ def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, An
 
 def _truncate(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
     options = LanceOptions.parse(given)
+    refuse_writing(options)
     open_at(options, branch_uri(options)).truncate_table()
     return {}
+
+
+def _procedures(_given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
+    return {"procedures": declare()}
+
+
+def _call(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    return call(LanceOptions.parse(given), details["procedure"], details["arguments"])
 
 
 _ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[str, Any]]] = {
@@ -148,4 +161,6 @@ _ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[s
     "rename": _rename,
     "alter": _alter,
     "truncate": _truncate,
+    "procedures": _procedures,
+    "call": _call,
 }

@@ -16,7 +16,7 @@ _OF_PYTHON = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.
 
 
 class JobFailedError(LanceError, RuntimeError):
-    """A Spark job that failed for another reason than an error of the library. The table is unchanged."""
+    """A Spark job that failed for another reason than an error of the library. Its change was not committed."""
 
 
 def find_library_error(error: Exception) -> LanceError | None:
@@ -52,4 +52,4 @@ def explain(error: Exception, description: str) -> LanceError:
     text = str(error)
     reasons = _OF_PYTHON.findall(text)
     reason = reasons[-1] if reasons else text.strip().partition("\n")[0]
-    return JobFailedError(f"the job {description!r} failed, and nothing was changed: {reason.strip()}")
+    return JobFailedError(f"the job {description!r} failed, and its change was not committed: {reason.strip()}")

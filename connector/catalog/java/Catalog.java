@@ -1,6 +1,7 @@
 package lance;
 
 import java.io.File;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
@@ -8,6 +9,7 @@ import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.fs.Path;
@@ -16,9 +18,13 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -27,17 +33,22 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
 
 /**
  * A catalog of the Lance tables in a directory: what is in it, and where, is looked up whenever it is asked for. A table
  * without a namespace whose name has a slash is the one at that path. Python does the work: see connector.catalog.
  */
-public class Catalog implements StagingTableCatalog, SupportsNamespaces {
+public class Catalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   private static final String ROOT = "root";
   private static final String BRANCH = "branch_";
+  private static final String PROCEDURES = "system";
+  private static final Set METADATA = new HashSet(Arrays.asList(new String[] {"history", "files", "fragments", "indices",
+      "tags", "branches", "refs", "transactions"}));
   private static final Set OF_SPARK = new HashSet(Arrays.asList(new String[] {TableCatalog.PROP_PROVIDER,
       TableCatalog.PROP_LOCATION, TableCatalog.PROP_OWNER, TableCatalog.PROP_EXTERNAL,
       TableCatalog.PROP_IS_MANAGED_LOCATION}));
@@ -93,25 +104,41 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
   }
 
   private Map options(Identifier table) {
-    Identifier main = main(table);
-    Map options = options(path(main));
-    if (main != table) options.put("branch", table.name().substring(BRANCH.length()));
+    Identifier owner = owner(table);
+    if (owner == table) return options(path(table));
+    Map options = isBranch(table) ? options(path(owner)) : options(owner);
+    if (isBranch(table)) options.put("branch", table.name().substring(BRANCH.length()));
+    else options.put("metadata_table", metadataTable(table));
     return options;
   }
 
-  /** The table that a name is a branch of, as `t.branch_b` is of t unless t is a namespace; else what is given. */
-  private Identifier main(Identifier table) {
+  private static boolean isBranch(Identifier table) { return table.name().startsWith(BRANCH); }
+  private static String metadataTable(Identifier table) { return table.name().toLowerCase(Locale.ROOT); }
+
+  /**
+   * The table that a name is a branch or a metadata table of, as `t.branch_b` and `t.files` are of t unless t is a
+   * namespace; else what is given.
+   */
+  private Identifier owner(Identifier table) {
     String[] namespace = table.namespace();
-    if (!table.name().startsWith(BRANCH) || namespace.length == 0) return table;
+    boolean isPart = isBranch(table) || METADATA.contains(metadataTable(table));
+    if (!isPart || namespace.length == 0) return table;
     int last = namespace.length - 1;
-    Identifier main = Identifier.of((String[]) Arrays.copyOf(namespace, last), namespace[last]);
-    return isPath(main) || !namespaceExists(namespace) ? main : table;
+    Identifier owner = Identifier.of((String[]) Arrays.copyOf(namespace, last), namespace[last]);
+    if (isPath(owner) || !isBranch(table) && owner(owner) != owner) return owner;
+    return namespaceExists(namespace) ? table : owner;
+  }
+
+  /** The table itself that a name is of, and not a branch or a metadata table. */
+  private Identifier main(Identifier table) {
+    Identifier owner = owner(table);
+    return owner == table ? table : main(owner);
   }
 
   private void refuseBranch(String what, Identifier table) {
-    if (main(table) == table) return;
-    throw new UnsupportedOperationException(what + " is for tables, and " + shown(table) + " names a branch; nothing was"
-        + " changed");
+    if (owner(table) == table) return;
+    throw new UnsupportedOperationException(what + " is for tables, and " + shown(table) + " names a "
+        + (isBranch(table) ? "branch" : "metadata table") + "; nothing was changed");
   }
 
   private static Map options(String path) {
@@ -321,6 +348,59 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces {
           + name + " for the table to move to; a new name is written without the catalog");
     }
     act("rename", options(from), details("to", path(to)), null);
+  }
+
+  // Procedures
+
+  private List procedures() {
+    return (List) act("procedures", Collections.emptyMap(), Collections.emptyMap(), null).get("procedures");
+  }
+
+  public UnboundProcedure loadProcedure(Identifier procedure) {
+    List all = procedures();
+    List names = new ArrayList();
+    for (int i = 0; i < all.size(); i++) {
+      Map declared = (Map) all.get(i);
+      boolean isNamed = procedure.name().equalsIgnoreCase((String) declared.get("name"));
+      if (isNamed && isProcedures(procedure.namespace())) return new CatalogProcedure(this, declared);
+      names.add(declared.get("name"));
+    }
+    return new UnknownProcedure(procedure.name(), "There is no procedure " + shown(procedure) + "; those of " + name + "."
+        + PROCEDURES + " are " + String.join(", ", names));
+  }
+
+  public Identifier[] listProcedures(String[] namespace) {
+    List all = isProcedures(namespace) ? procedures() : Collections.emptyList();
+    Identifier[] names = new Identifier[all.size()];
+    for (int i = 0; i < names.length; i++) names[i] = Identifier.of(namespace, (String) ((Map) all.get(i)).get("name"));
+    return names;
+  }
+
+  private static boolean isProcedures(String[] namespace) {
+    return namespace.length == 1 && namespace[0].equalsIgnoreCase(PROCEDURES);
+  }
+
+  /** Runs a procedure on a table, whose name may begin with that of this catalog. */
+  Map call(String table, Map details) {
+    Identifier named = identifier(table);
+    if (!tableExists(named)) Platform.throwException(new NoSuchTableException(named));
+    if (owner(named) != named && !isBranch(named)) refuseBranch("A procedure", named);
+    Map found = act("call", options(named), details, null);
+    Caches.refresh(path(main(named)));
+    return found;
+  }
+
+  private Identifier identifier(String table) {
+    List parts = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
+        CatalystSqlParser$.MODULE$.parseMultipartIdentifier(table)));
+    if (parts.size() > 1 && ((String) parts.get(0)).equalsIgnoreCase(name)) {
+      parts.remove(0);
+    } else if (parts.size() == 1 && ((String) parts.get(0)).indexOf('/') < 0) {
+      CatalogManager manager = ((SparkSession) SparkSession.active()).sessionState().catalogManager();
+      if (manager.currentCatalog().name().equals(name)) parts.addAll(0, Arrays.asList(manager.currentNamespace()));
+    }
+    int last = parts.size() - 1;
+    return Identifier.of((String[]) parts.subList(0, last).toArray(new String[0]), (String) parts.get(last));
   }
 
   // Namespaces

@@ -1,0 +1,1 @@
+"""Procedures of catalogs, `CALL lance.system.<procedure>(…)`: a row of `registry` each, and a function."""

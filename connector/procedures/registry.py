@@ -1,0 +1,204 @@
+"""The procedures by name, and what a catalog asks about them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DoubleType,
+    LongType,
+    StringType,
+    TimestampType,
+)
+
+from connector.options.options import LanceOptions
+from connector.procedures.adding import add_columns
+from connector.procedures.declaring import Parameter, Procedure, Target
+from connector.procedures.indexing import create_index, drop_index, refresh_index
+from connector.procedures.optimizing import optimize
+from connector.procedures.vacuuming import vacuum
+from connector.procedures.versions import (
+    create_branch,
+    create_tag,
+    delete_branch,
+    delete_tag,
+    history,
+    restore,
+    update_tag,
+)
+from lance_format import InvalidInputError
+
+_TEXT, _LONG, _REAL, _FLAG = StringType(), LongType(), DoubleType(), BooleanType()
+_TIME, _INTERVAL = TimestampType(), DayTimeIntervalType()
+_TABLE = Parameter("table", _TEXT, "the table, a branch as t.branch_b, or a path in backticks", None)
+
+
+def _required(name: str, data_type: DataType, comment: str) -> Parameter:
+    return Parameter(name, data_type, comment, None)
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "optimize": Procedure(
+        optimize,
+        "Combine small fragments and remove deleted rows from the files.",
+        (
+            Parameter("where", _TEXT, "compact only fragments that may have rows for which this condition is true"),
+            Parameter("order_by", ArrayType(_TEXT), "sort the rows by these columns, each as 'name' or 'name DESC'"),
+            Parameter("zorder_by", ArrayType(_TEXT), "sort the rows by all of these columns alike"),
+            Parameter("target_rows_per_fragment", _LONG, "combine fragments with fewer rows; 1048576 by default"),
+            Parameter("max_rows_per_group", _LONG, "ignored"),
+            Parameter("max_bytes_per_file", _LONG, "maximum size of a new data file"),
+            Parameter(
+                "materialize_deletions", _FLAG, "rewrite fragments for their deleted rows alone; true by default"
+            ),
+            Parameter("materialize_deletions_threshold", _REAL, "minimum fraction of deleted rows; 0.1 by default"),
+            Parameter("num_threads", _LONG, "ignored"),
+            Parameter("batch_size", _LONG, "maximum number of rows to read at once; 8192 by default"),
+            Parameter("defer_index_remap", _FLAG, "refused if true: indices are never remapped"),
+            Parameter("max_source_fragments", _LONG, "maximum number of fragments to compact"),
+        ),
+    ),
+    "vacuum": Procedure(
+        vacuum,
+        "Remove old versions, and the files that only they need.",
+        (
+            Parameter(
+                "older_than", _INTERVAL, "minimum age of the versions; INTERVAL 14 DAYS without other conditions"
+            ),
+            Parameter("retain_versions", _LONG, "number of latest versions to keep"),
+            Parameter("before_version", _LONG, "remove only versions before this one"),
+            Parameter("delete_unverified", _FLAG, "delete files that no version names at any age", "false"),
+            Parameter("error_if_tagged_old_versions", _FLAG, "fail if one of the versions has a tag", "true"),
+            Parameter("delete_rate_limit", _LONG, "maximum number of files to delete per second"),
+            Parameter("dry_run", _FLAG, "list the files, and remove nothing", "false"),
+        ),
+    ),
+    "create_index": Procedure(
+        create_index,
+        "Create an index of a column.",
+        (
+            _required("column", _TEXT, "the column, or the dotted path of a field below structs"),
+            Parameter("index_type", _TEXT, "ZONEMAP", "'ZONEMAP'"),
+            Parameter("name", _TEXT, "the column with _idx by default"),
+            Parameter("replace", _FLAG, "replace an index of that name", "true"),
+            Parameter("rows_per_zone", _LONG, "8192 by default"),
+        ),
+    ),
+    "refresh_index": Procedure(
+        refresh_index,
+        "Let indices cover fragments that were added or rewritten since.",
+        (
+            Parameter("name", _TEXT, "the index, by default all"),
+            Parameter("num_indices_to_merge", _LONG, "number of latest parts to merge with the new one; 1 by default"),
+            Parameter("retrain", _FLAG, "rebuild the indices for all fragments", "false"),
+        ),
+    ),
+    "drop_index": Procedure(drop_index, "Drop an index.", (_required("name", _TEXT, "the index"),)),
+    "add_columns": Procedure(
+        add_columns,
+        "Add columns from a view or table whose rows name rows of the table.",
+        (
+            _required("source", _TEXT, "the view or table: its key, and the new columns"),
+            Parameter("key", _TEXT, "_rowaddr or _rowid; the first of these that the source has by default"),
+            Parameter("columns", ArrayType(_TEXT), "the columns to add; all others by default"),
+        ),
+    ),
+    "restore": Procedure(
+        restore,
+        "Make an old version the latest one, as a new version.",
+        (
+            Parameter("version", _LONG, "the version to restore"),
+            Parameter("tag", _TEXT, "the tag of the version to restore"),
+            Parameter("timestamp", _TIME, "restore the latest version at this time"),
+        ),
+    ),
+    "history": Procedure(
+        history, "List versions, latest first.", (Parameter("limit", _LONG, "maximum number of versions"),)
+    ),
+    "create_tag": Procedure(
+        create_tag,
+        "Name a version.",
+        (_required("name", _TEXT, "the tag"), Parameter("version", _LONG, "the latest by default")),
+    ),
+    "update_tag": Procedure(
+        update_tag,
+        "Let a tag name another version.",
+        (_required("name", _TEXT, "the tag"), Parameter("version", _LONG, "the latest by default")),
+    ),
+    "delete_tag": Procedure(delete_tag, "Delete a tag.", (_required("name", _TEXT, "the tag"),)),
+    "create_branch": Procedure(
+        create_branch,
+        "Create a branch.",
+        (
+            _required("name", _TEXT, "the branch"),
+            Parameter("version", _LONG, "the version to start from; the latest by default"),
+            Parameter("tag", _TEXT, "the tag to start from"),
+        ),
+    ),
+    "delete_branch": Procedure(
+        delete_branch, "Delete a branch with its versions and files.", (_required("name", _TEXT, "the branch"),)
+    ),
+}
+"""In the order in which messages list them."""
+
+
+def declare() -> list[dict[str, Any]]:
+    """Declare the procedures as JSON has them: `name`, `comment`, and `parameters`, whose types are those of Spark."""
+    return [
+        {
+            "name": name,
+            "comment": procedure.comment,
+            "parameters": [
+                {"name": each.name, "type": each.data_type.json(), "comment": each.comment, "default": each.default}
+                for each in (_TABLE, *procedure.parameters)
+            ],
+        }
+        for name, procedure in PROCEDURES.items()
+    ]
+
+
+def call(options: LanceOptions, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a procedure, and return its result as JSON has it.
+
+    Parameters
+    ----------
+    options : LanceOptions
+        They name the table.
+    name : str
+        Of the procedure.
+    arguments : mapping
+        The arguments as JSON has them: times and intervals are microseconds.
+
+    Returns
+    -------
+    dict
+        `schema`, as JSON of Spark, and `rows`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a required argument is missing.
+    LanceError
+        If the procedure fails.
+    """
+    procedure = PROCEDURES[name]
+    missing = [each.name for each in procedure.parameters if each.default is None and arguments.get(each.name) is None]
+    if missing:
+        raise InvalidInputError(f"the argument {missing[0]!r} of {name} is NULL: a value is needed")
+    result = procedure.call(Target(SparkSession.getActiveSession(), options), arguments)
+    rows = [[_external(value) for value in row] for row in result.rows]
+    return {"schema": result.schema.json(), "rows": rows}
+
+
+def _external(value: Any) -> Any:
+    if isinstance(value, datetime.datetime):
+        since = value.astimezone(datetime.UTC) - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return since // datetime.timedelta(microseconds=1)
+    return value

@@ -1,0 +1,53 @@
+"""`vacuum`: old versions are removed in the driver, their files by tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import Any
+
+from pyspark.sql.types import BooleanType, LongType, StringType
+
+from connector.jobs.running import run
+from connector.procedures.declaring import Result, Target, columns
+from lance_format import CleanupStats, LanceDataset
+
+_COUNTS = tuple(field.name for field in dataclasses.fields(CleanupStats))
+SCHEMA = columns(**dict.fromkeys(_COUNTS, LongType()))
+DRY_SCHEMA = columns(path=StringType(), kind=StringType(), bytes=LongType(), unverified=BooleanType())
+_MAX_FILES = 1_000_000
+
+
+def vacuum(
+    target: Target,
+    *,
+    older_than: datetime.timedelta | None,
+    retain_versions: int | None,
+    before_version: int | None,
+    delete_unverified: bool | None,
+    error_if_tagged_old_versions: bool | None,
+    delete_rate_limit: int | None,
+    dry_run: bool | None,
+) -> Result:
+    """Remove old versions and the files that only they need; see `LanceDataset.cleanup_old_versions`."""
+    dataset = target.open()
+    conditions: dict[str, Any] = {
+        "older_than": older_than,
+        "retain_versions": retain_versions,
+        "delete_unverified": bool(delete_unverified),
+        "error_if_tagged_old_versions": error_if_tagged_old_versions is not False,
+        "delete_rate_limit": delete_rate_limit,
+        "versions": None if before_version is None else _before(dataset, before_version),
+    }
+    if dry_run:
+        found = dataset.explain_cleanup_old_versions(**conditions, include_files=True, max_files=_MAX_FILES)
+        rows = [(each.path, each.kind, each.size_bytes, each.unverified) for each in found.candidate_files]
+        return Result(DRY_SCHEMA, rows)
+    plan = dataset.begin_cleanup(**conditions)
+    num_files = sum(len(task.files) for task in plan.tasks)
+    stats = run(target.spark, dataset, plan, description=f"delete {num_files} old files")
+    return Result(SCHEMA, [[getattr(stats, name) for name in _COUNTS]])
+
+
+def _before(dataset: LanceDataset, version: int) -> list[int]:
+    return [each["version"] for each in dataset.version_refs() if each["version"] < version]

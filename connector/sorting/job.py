@@ -1,0 +1,120 @@
+"""The Spark job of a sorted rewrite."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from connector.jobs.failures import explain
+from connector.jobs.labels import labelled
+from connector.jobs.storage import write_storage
+from connector.sorting.order import RowOrder
+from connector.sorting.source import KEY, NAME, Request, SortedRewriteSource
+from lance_format import LanceDataset, NotSupportedError, storage_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
+_MAX_ROWS_PER_TASK = 1 << 20
+
+
+def rewrite_sorted(
+    spark: SparkSession,
+    dataset: LanceDataset,
+    fragment_ids: Sequence[int],
+    order: RowOrder,
+    *,
+    target_rows_per_fragment: int | None = None,
+    max_bytes_per_file: int | None = None,
+) -> Any:
+    """Replace fragments by others that have the same rows in an order, and move the dataset to that version.
+
+    Spark divides the rows into ranges of the order, and each task writes one range. Rows keep their ids.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    dataset : LanceDataset
+        The version to rewrite.
+    fragment_ids : sequence of int
+    order : RowOrder
+    target_rows_per_fragment : int, optional
+        Approximate number of rows of a new fragment; 1048576 by default.
+    max_bytes_per_file : int, optional
+
+    Returns
+    -------
+    CompactionMetrics
+
+    Raises
+    ------
+    NotSupportedError
+        If Spark cannot hold the values of a column as they are.
+    RetryableCommitConflictError
+        If another writer changed the same fragments.
+    """
+    _check_exact(dataset)
+    request = Request(
+        dataset.absolute_uri,
+        dataset.version,
+        str(uuid.uuid4()),
+        tuple(sorted(fragment_ids)),
+        max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE,
+        order.zorder,
+        dataset.storage_options,
+    )
+    options = {"request": request.to_json(), **write_storage(request.storage)}
+    plan = request.plan(dataset)
+    wanted = set(fragment_ids)
+    num_rows = sum(each.count_rows() for each in dataset.get_fragments() if each.fragment_id in wanted)
+    num_tasks = max(1, round(num_rows / (target_rows_per_fragment or _MAX_ROWS_PER_TASK)))
+    description = f"sort fragments {min(wanted)}-{max(wanted)}"
+    spark.dataSource.register(SortedRewriteSource)
+    rows = spark.read.format(NAME).options(**options).load()
+    keys = _keys(order)
+    divided = rows.repartition(1) if num_tasks == 1 else rows.repartitionByRange(num_tasks, *keys)
+    writer = divided.sortWithinPartitions(*keys).write.format(NAME).options(**options)
+    try:
+        with labelled(spark, description, f"lance-{request.uuid}"):
+            writer.mode("append").save()
+    except Exception as error:
+        raise explain(error, description) from error
+    return plan.find_outcome(dataset)
+
+
+def _keys(order: RowOrder) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    if order.zorder:
+        return [f.col(KEY).asc()]
+    found = []
+    for term in order.terms:
+        column = f.col(f"c{term.place}")
+        if term.is_descending:
+            found.append(column.desc_nulls_first() if term.nulls_first else column.desc_nulls_last())
+        else:
+            found.append(column.asc_nulls_first() if term.nulls_first else column.asc_nulls_last())
+    return found
+
+
+def _check_exact(dataset: LanceDataset) -> None:
+    """Refuse a table with values that Spark would round."""
+    for field in storage_schema(dataset.read_schema("all_binary")):
+        if _is_rounded(field.type):
+            raise NotSupportedError(
+                f"column {field.name!r} is of the type {field.type}, which Spark rounds: its rows cannot be sorted;"
+                " optimize the table without order_by and zorder_by"
+            )
+
+
+def _is_rounded(column_type: pa.DataType) -> bool:
+    if pa.types.is_date64(column_type):
+        return True
+    if pa.types.is_timestamp(column_type) or pa.types.is_duration(column_type) or pa.types.is_time64(column_type):
+        return bool(column_type.unit == "ns")
+    children = [column_type.field(place).type for place in range(column_type.num_fields)]
+    return any(_is_rounded(child) for child in children)

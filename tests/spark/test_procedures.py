@@ -1,0 +1,219 @@
+"""`CALL catalog.system.<procedure>(…)`."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import lance_format
+from connector.procedures.registry import PROCEDURES
+from lance_format import LanceDataset
+from tests.spark.conftest import Catalog, files
+from tests.spark.test_jobs import jobs_of
+from tests.table.leftovers import leftovers
+
+_PAGE = Path(__file__).parents[2] / "docs" / "maintenance.md"
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> LanceDataset:
+    """Return a table `t` of 8 fragments with 100 rows each."""
+    rows = {"id": range(800), "name": [f"bird {number}" for number in range(800)]}
+    lance_format.write_dataset(pa.table(rows), catalog.path("t"), max_rows_per_file=100)
+    return lance_format.dataset(catalog.path("t"))
+
+
+def call(catalog: Catalog, text: str) -> list[Any]:
+    return catalog.sql(f"CALL {catalog.name}.system.{text}")
+
+
+def check(table: LanceDataset, num_rows: int = 800) -> lance.LanceDataset:
+    """Let pylance validate the latest version."""
+    found = lance.dataset(table.uri)
+    found.validate()
+    assert found.count_rows() == num_rows
+    assert leftovers(Path(table.uri)) == set()
+    return found
+
+
+def test_the_page_lists_procedures_and_arguments() -> None:
+    text = _PAGE.read_text()
+    for name, procedure in PROCEDURES.items():
+        section = text.split(f"### `{name}`")[1].split("\n### ")[0].split("\n## ")[0]
+        for parameter in procedure.parameters:
+            assert f"`{parameter.name}`" in section, (name, parameter.name)
+
+
+def test_procedures_are_listed(catalog: Catalog, table: LanceDataset) -> None:
+    found = catalog.spark.sql(f"SHOW PROCEDURES IN {catalog.name}.system").collect()
+    assert sorted(row[-1] for row in found) == sorted(PROCEDURES)
+    catalog.refuses(f"CALL {catalog.name}.system.compact('@.t')", "no procedure .*compact.*optimize, vacuum")
+    catalog.refuses(f"CALL {catalog.name}.db.optimize('@.t')", "no procedure")
+
+
+def test_optimize(catalog: Catalog, table: LanceDataset) -> None:
+    assert call(catalog, "optimize('@.t', target_rows_per_fragment => 400)") == [(8, 2, 8, 2, 2)]
+    found = check(table)
+    assert [fragment.count_rows() for fragment in found.get_fragments()] == [400, 400]
+    assert found.to_table() == table.to_table()
+    assert call(catalog, "optimize('@.t', target_rows_per_fragment => 400)") == [(0, 0, 0, 0, 2)]
+
+
+def test_optimize_is_a_named_job(catalog: Catalog, table: LanceDataset) -> None:
+    jobs = jobs_of(catalog.spark, lambda: call(catalog, "optimize(table => '@.t', target_rows_per_fragment => 200)"))
+    assert [(job.description, job.num_tasks) for job in jobs] == [("lance: compact fragments 0-7", 4)]
+
+
+def test_optimize_some_rows(catalog: Catalog, table: LanceDataset) -> None:
+    table.create_scalar_index("id", "ZONEMAP")
+    table.delete("id = 650")
+    assert call(catalog, "optimize('@.t', where => 'id >= 200 AND id < 400')") == [(2, 1, 2, 1, 4)]
+    counts = [fragment.count_rows() for fragment in check(table, 799).get_fragments()]
+    assert counts == [100, 100, 100, 100, 99, 100, 200]
+    arguments = "materialize_deletions_threshold => 0.001, target_rows_per_fragment => 50"
+    assert call(catalog, f"optimize('@.t', {arguments})") == [(1, 1, 2, 1, 5)]
+    assert call(catalog, "optimize('@.t', max_source_fragments => 1)") == [(0, 0, 0, 0, 5)]
+
+
+def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) -> None:
+    system = f"CALL {catalog.name}.system"
+    for statement, message in {
+        "optimize('@.nothing')": "TABLE_OR_VIEW_NOT_FOUND",
+        "optimize('nowhere.t')": "TABLE_OR_VIEW_NOT_FOUND",
+        "optimize('@.t', where => 'size > 3')": "InvalidInputError: .*size",
+        "optimize('@.t', where => 'id >')": "InvalidInputError: ",
+        "optimize('@.t', target_rows_per_fragment => 0)": "InvalidInputError: target_rows_per_fragment is 0",
+        "optimize('@.t', defer_index_remap => true)": "NotSupportedError: defer_index_remap",
+        "optimize('@.t', order => 'id')": "order",
+        "optimize(NULL)": "`table` of optimize is NULL",
+        "create_index('@.t', 'size')": "InvalidInputError: .*size",
+        "create_index('@.t', NULL)": "InvalidInputError: the argument 'column' of create_index is NULL",
+        "create_index('@.t', 'id', 'BTREE')": "NotSupportedError: ",
+        "refresh_index('@.t', 'no')": "InvalidInputError: there is no index 'no'",
+        "drop_index('@.t', 'no')": "IndexNotFoundError: there is no index 'no'",
+        "restore('@.t')": "InvalidInputError: restore takes one of the arguments",
+        "restore('@.t', version => 7)": "VersionNotFoundError: ",
+        "create_tag('@.t', 'a b')": "InvalidInputError: ",
+        "delete_tag('@.t', 'no')": "VersionNotFoundError: .*no tag 'no'",
+        "delete_branch('@.t', 'no')": "VersionNotFoundError: ",
+        "vacuum('@.t', retain_versions => 0)": "InvalidInputError: retain_versions is 0",
+        "optimize('@.t.history')": "metadata table",
+    }.items():
+        catalog.refuses(f"{system}.{statement}", message)
+    assert table.latest_version == 1
+
+
+def test_a_job_that_fails_halfway_leaves_nothing(catalog: Catalog, table: LanceDataset) -> None:
+    (file,) = table.get_fragments()[5].data_files()
+    lost = Path(table.uri, "data", file.path)
+    content = lost.read_bytes()
+    lost.unlink()
+    catalog.refuses(
+        f"CALL {catalog.name}.system.optimize('@.t', target_rows_per_fragment => 200)", "DatasetNotFoundError: "
+    )
+    assert table.latest_version == 1
+    lost.write_bytes(content)
+    check(table)
+
+
+def test_stable_row_ids(catalog: Catalog) -> None:
+    lance_format.write_dataset(
+        pa.table({"id": range(400)}), catalog.path("t"), max_rows_per_file=100, enable_stable_row_ids=True
+    )
+    table = lance_format.dataset(catalog.path("t"))
+    table.delete("id % 7 = 0")
+    before = table.to_table(columns=["id", "_rowid", "_row_created_at_version"])
+    call(catalog, "optimize('@.t', target_rows_per_fragment => 200)")
+    assert lance_format.dataset(table.uri).to_table(columns=before.schema.names) == before
+    check(table, before.num_rows)
+
+
+def test_indices(catalog: Catalog, table: LanceDataset) -> None:
+    assert call(catalog, "create_index('@.t', 'id', rows_per_zone => 50)") == [("id_idx", "id", "ZoneMap", 8, 2)]
+    assert call(catalog, "create_index('@.t', column => 'name', name => 'n', index_type => 'zonemap')")[0][0] == "n"
+    catalog.refuses(f"CALL {catalog.name}.system.create_index('@.t', 'id', replace => false)", "there is an index")
+    table.checkout_latest()
+    table.insert({"id": [900], "name": ["emu"]})
+    assert sorted(call(catalog, "refresh_index('@.t')")) == [
+        ("id_idx", "id", "ZoneMap", 9, 5),
+        ("n", "name", "ZoneMap", 9, 5),
+    ]
+    assert call(catalog, "refresh_index('@.t', 'n', retrain => true)") == [("n", "name", "ZoneMap", 9, 6)]
+    found = check(table, 801)
+    assert found.to_table(filter="id = 900").num_rows == 1
+    assert call(catalog, "drop_index('@.t', 'n')") == [("n", 7)]
+    assert [index.name for index in lance.dataset(table.uri).describe_indices()] == ["id_idx"]
+
+
+def test_vacuum(catalog: Catalog, table: LanceDataset) -> None:
+    call(catalog, "optimize('@.t')")
+    table.checkout_latest()
+    old = {f"data/{file.path}" for each in table.checkout_version(1).get_fragments() for file in each.data_files()}
+    assert call(catalog, "vacuum('@.t')") == [(0, 0, 0, 0, 0, 0, 0)]
+    before = files(table.uri)
+    listed = call(catalog, "vacuum('@.t', retain_versions => 1, dry_run => true)")
+    assert files(table.uri) == before
+    assert {row[0].removeprefix(f"{table.uri}/") for row in listed if row[1] == "data"} == old
+    assert all(row[2] > 0 and row[3] is False for row in listed)
+    call(catalog, "create_tag('@.t', 'first', 1)")
+    catalog.refuses(f"CALL {catalog.name}.system.vacuum('@.t', retain_versions => 1)", "have tags: 'first'")
+    assert call(catalog, "delete_tag('@.t', 'first')") == [("first", None, 1)]
+    ((size, versions, data_files, *_),) = call(catalog, "vacuum('@.t', before_version => 2)")
+    assert (versions, data_files) == (1, 8)
+    assert size == sum(row[2] for row in listed)
+    assert before - files(table.uri) == {row[0].removeprefix(f"{table.uri}/") for row in listed}
+    assert call(catalog, "vacuum('@.t', older_than => INTERVAL 1 HOUR)") == [(0, 0, 0, 0, 0, 0, 0)]
+    check(table)
+
+
+def test_versions_tags_and_branches(catalog: Catalog, table: LanceDataset) -> None:
+    table.delete("id < 100")
+    assert call(catalog, "create_tag('@.t', 'all', version => 1)") == [("all", None, 1)]
+    assert call(catalog, "update_tag('@.t', 'all', 2)") == [("all", None, 2)]
+    assert call(catalog, "update_tag('@.t', 'all', 1)") == [("all", None, 1)]
+    assert call(catalog, "restore('@.t', tag => 'all')") == [(1, 3)]
+    assert catalog.sql("SELECT count(*) FROM @.t") == [(800,)]
+    assert call(catalog, "restore('@.t', 2)") == [(2, 4)]
+    time = table.checkout_version(1).get_version()["timestamp"].astimezone(datetime.UTC)
+    assert call(catalog, f"restore('@.t', timestamp => TIMESTAMP '{time.isoformat()}')") == [(1, 5)]
+    assert call(catalog, "create_branch('@.t', 'b', version => 2)") == [("b", None, 2)]
+    assert catalog.sql("SELECT count(*) FROM @.t.branch_b") == [(700,)]
+    assert call(catalog, "optimize('@.t.branch_b', target_rows_per_fragment => 350)")[0][:2] == (7, 2)
+    assert call(catalog, "restore('@.t.branch_b', 2)") == [(2, 4)]
+    catalog.refuses(f"CALL {catalog.name}.system.restore('@.t.branch_b', tag => 'all')", "the main branch")
+    history = call(catalog, "history('@.t')")
+    assert [row[0] for row in history] == [5, 4, 3, 2, 1]
+    assert [row[2] for row in history] == ["restore", "restore", "restore", "delete", "overwrite"]
+    assert call(catalog, "history('@.t', limit => 1)") == history[:1]
+    assert call(catalog, "delete_branch('@.t', 'b')") == [("b",)]
+    check(table)
+
+
+def test_names_of_tables(catalog: Catalog, table: LanceDataset) -> None:
+    path = catalog.path("t")
+    assert call(catalog, f"history('{catalog.name}.`{path}`')") == call(catalog, "history('@.t')")
+    assert call(catalog, f"history('`{path}`')") == call(catalog, "history('db.t')")
+    catalog.sql(f"USE {catalog.name}.db")
+    assert catalog.sql("CALL system.history('t')") == call(catalog, "history('@.t')")
+
+
+def test_what_is_cached_is_read_again(catalog: Catalog, table: LanceDataset) -> None:
+    table.delete("id < 100")
+    cached = catalog.spark.table(f"{catalog.name}.db.t").cache()
+    assert cached.count() == 700
+    call(catalog, "restore('@.t', 1)")
+    assert catalog.spark.table(f"{catalog.name}.db.t").count() == 800
+    cached.unpersist()
+
+
+def test_an_explained_call_changes_nothing(catalog: Catalog, table: LanceDataset) -> None:
+    catalog.sql(f"EXPLAIN CALL {catalog.name}.system.optimize('@.t')")
+    assert table.latest_version == 1
+    with pytest.raises(PySparkException, match="table"):
+        call(catalog, "optimize()")
