@@ -46,6 +46,34 @@ def check_no_secret(frame: DataFrame) -> None:
     assert not [text for text in texts if SECRET in text]
 
 
+def test_sql_on_a_table_by_its_uri(
+    planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
+) -> None:
+    planner.conf.set("spark.sql.catalog.remote", "lance.Catalog")
+    for name, value in options.items():
+        planner.conf.set(f"spark.sql.catalog.remote.{name}", value)
+    table = f"remote.`{path}`"
+    planner.sql(f"CREATE TABLE {table} (id BIGINT NOT NULL, name STRING, PRIMARY KEY (id))")
+    planner.sql(f"INSERT INTO {table} VALUES (1, 'owl'), (2, 'emu'), (3, 'auk')")
+    planner.sql(f"ALTER TABLE {table} ADD COLUMN weight DOUBLE")
+    planner.sql(f"UPDATE {table} SET weight = 1.5 WHERE id = 1")
+    planner.sql(f"DELETE FROM {table} WHERE id = 2")
+    planner.sql(f"INSERT INTO {table} REPLACE WHERE id = 3 SELECT 4, 'kea', 2.5D")
+    planner.sql(
+        f"MERGE INTO {table} t USING (SELECT 5L AS id, 'moa' AS name, 9D AS weight) s ON t.id = s.id"
+        " WHEN NOT MATCHED THEN INSERT *"
+    )
+    wanted = [(1, "owl", 1.5), (4, "kea", 2.5), (5, "moa", 9.0)]
+    assert sorted(map(tuple, planner.table(table).collect())) == wanted
+    theirs = lance.dataset(path, storage_options=s3_server.options)
+    theirs.validate()
+    assert sorted(tuple(row.values()) for row in theirs.to_table().to_pylist()) == wanted
+    told = [planner.sql(f"{show} {table}").collect() for show in ("DESCRIBE EXTENDED", "SHOW CREATE TABLE")]
+    assert SECRET not in str(told)
+    planner.sql(f"DROP TABLE {table} PURGE")
+    assert not planner.catalog.tableExists(table)
+
+
 def test_a_table_is_written_read_and_changed(
     planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
 ) -> None:

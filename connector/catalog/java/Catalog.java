@@ -45,6 +45,7 @@ import org.apache.spark.unsafe.Platform;
  */
 public class Catalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   private static final String ROOT = "root";
+  private static final String STORAGE = "storage.";
   private static final String BRANCH = "branch_";
   private static final String PROCEDURES = "system";
   private static final Set METADATA = new HashSet(Arrays.asList(new String[] {"history", "files", "fragments", "indices",
@@ -55,6 +56,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
 
   private String name;
   private String root;
+  private final Map storage = new HashMap();
 
   /** The default has a dot in its name, so that it is no table of the session catalog. */
   public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -62,8 +64,11 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {
       String option = (String) names.next();
       if (option.equals(ROOT)) continue;
-      throw new IllegalArgumentException("spark.sql.catalog." + name + "." + option + " is set, but a catalog of Lance"
-          + " tables has the option " + ROOT + " alone, its directory: remove it");
+      if (!option.startsWith(STORAGE)) {
+        throw new IllegalArgumentException("spark.sql.catalog." + name + "." + option + " is set, but a catalog of Lance"
+            + " tables has the option " + ROOT + ", its directory, and options that start with " + STORAGE + ": remove it");
+      }
+      storage.put(option, options.get(option));
     }
     String given = options.get(ROOT);
     root = local(given != null ? given : SQLConf$.MODULE$.get().warehousePath() + "/" + name + ".catalog");
@@ -73,7 +78,14 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     Path path = new Path(given);
     String scheme = path.toUri().getScheme();
     if (scheme == null || scheme.equals("file")) return new File(path.toUri().getPath()).getAbsolutePath();
-    throw new UnsupportedOperationException("The tables of a catalog are in a local directory, not in " + given);
+    throw new UnsupportedOperationException("The namespaces of a catalog are in a local directory, not in " + given
+        + ". A table elsewhere has its URI for a name, as lance.`s3://bucket/t.lance`");
+  }
+
+  /** A path of this machine in its plain form, or the URI of a table in another storage. */
+  private static String place(String given) {
+    String scheme = new Path(given).toUri().getScheme();
+    return scheme == null || scheme.equals("file") ? local(given) : given;
   }
 
   public String name() { return name; }
@@ -99,7 +111,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
   private static boolean isPath(Identifier table) { return table.namespace().length == 0 && table.name().indexOf('/') >= 0; }
 
   private String path(Identifier table) {
-    return isPath(table) ? local(table.name())
+    return isPath(table) ? place(table.name())
         : directory(table.namespace()) + "/" + checked("table", table.name()) + ".lance";
   }
 
@@ -141,8 +153,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
         + (isBranch(table) ? "branch" : "metadata table") + "; nothing was changed");
   }
 
-  private static Map options(String path) {
-    Map options = new HashMap();
+  private Map options(String path) {
+    Map options = new HashMap(storage);
     options.put("path", path);
     options.put("__lance.catalog", "own");
     options.put("__lance.time_zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
