@@ -1,6 +1,6 @@
 # Needs python 3.11 or newer, Java 17 or newer, and make; everything else goes into .venv.
 #
-#   make demo    write, append, query and check the New York flights of 2013
+#   make demo    write, append, query and check the New York flights of 2013; in S3 with ARGS='--store s3'
 #   make test    run the tests: those of the library, then those of Spark
 #   make lint    ruff, mypy and the import contracts
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported

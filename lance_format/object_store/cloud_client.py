@@ -92,7 +92,7 @@ def make_client(place: CloudPlace, options: CloudOptions) -> Any:
         return getattr(stores, _STORES[place.provider])(
             place.bucket,
             config=config,
-            client_options={**_DEFAULT_CLIENT, **options.client},
+            client_options={**_DEFAULT_CLIENT, **_client_of_environment(place), **options.client},
             retry_config=options.retry,
             **given,
         )
@@ -102,6 +102,12 @@ def make_client(place: CloudPlace, options: CloudOptions) -> Any:
             text = Redaction(values).apply(str(error)).partition("\n\nDebug source")[0]
             raise InvalidInputError(f"the storage options of {place.prefix} are not valid: {text}") from None
         raise
+
+
+def _client_of_environment(place: CloudPlace) -> dict[str, str]:
+    """Return the options of the HTTP client that environment variables set; obstore reads those of the store."""
+    allow_http = os.environ.get("AWS_ALLOW_HTTP") if place.provider == "s3" else None
+    return {} if allow_http is None else {"allow_http": allow_http}
 
 
 def _azure_config(place: CloudPlace, options: CloudOptions) -> dict[str, str]:

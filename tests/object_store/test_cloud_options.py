@@ -241,9 +241,10 @@ def test_keys_come_from_the_environment_or_a_profile(
     proxy = Proxy(s3_server.endpoint)
     with proxy.running():
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
 
         def credential() -> str:
-            resolve(f"{s3_server.root}/t", {"allow_http": "true"})[0].list_names(f"{s3_server.root}/t")
+            resolve(f"{s3_server.root}/t")[0].list_names(f"{s3_server.root}/t")
             return proxy.requests.pop().headers["authorization"].partition("Credential=")[2].partition("/s3")[0]
 
         assert credential().startswith("AKIDDEFAULT/")

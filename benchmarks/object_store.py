@@ -1,0 +1,101 @@
+"""Time and requests of operations on a table in S3, of this library and of pylance.
+
+    python -m benchmarks.object_store --latency-ms 30
+
+Both use the same server on this machine, behind a proxy that delays each request. Each operation opens the table anew,
+and is run several times; the shortest time counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_format
+from tests.proxies import Proxy
+from tests.servers import s3, s3_options
+
+NUM_ROWS = 50_000
+NUM_COLUMNS = 50
+Operation = Callable[[Any, Any, str, dict[str, str]], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--latency-ms", type=float, default=30.0)
+    parser.add_argument("--runs", type=int, default=3)
+    asked = parser.parse_args()
+    data = make_data()
+    with s3() as server:
+        proxy = Proxy(server.endpoint)
+        with proxy.running():
+            options = s3_options(proxy.endpoint)
+            found = []
+            for library in (lance_format, lance):
+                uri = server.new_root()
+                library.write_dataset(data, uri, storage_options=options)
+                proxy.latency_seconds = asked.latency_ms / 1000
+                found.append([measure(proxy, library, uri, options, each, asked.runs) for each in OPERATIONS.values()])
+                proxy.latency_seconds = 0
+    columns = f"{'ms':>8}{'requests':>10}{'MiB':>8}"
+    print(f"{'operation':<22}{columns}   pylance {columns}{'ratio':>8}")
+    ratios = []
+    for name, ours, theirs in zip(OPERATIONS, *found, strict=True):
+        ratios.append(ours[0] / theirs[0])
+        print(f"{name:<22}{shown(ours)}           {shown(theirs)}{ratios[-1]:>8.2f}")
+    print(f"geometric mean of the ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
+
+
+def make_data() -> pa.Table:
+    random = np.random.default_rng(0)
+    columns = {f"c{number}": random.random(NUM_ROWS) for number in range(NUM_COLUMNS - 1)}
+    return pa.table({"id": np.arange(NUM_ROWS), **columns})
+
+
+def measure(
+    proxy: Proxy, library: Any, uri: str, options: dict[str, str], operation: Operation, runs: int
+) -> tuple[float, int, int]:
+    """Return the shortest time in seconds, and the requests and bytes of that run."""
+    found = []
+    for _ in range(runs):
+        table = library.dataset(uri, storage_options=options)
+        proxy.requests.clear()
+        start = time.perf_counter()
+        operation(library, table, uri, options)
+        seconds = time.perf_counter() - start
+        size = sum(request.num_sent + request.num_received for request in proxy.requests)
+        found.append((seconds, len(proxy.requests), size))
+    return min(found)
+
+
+def shown(measured: tuple[float, int, int]) -> str:
+    seconds, requests, size = measured
+    return f"{seconds * 1000:>8.0f}{requests:>10}{size / 2**20:>8.2f}"
+
+
+def _append(library: Any, _table: Any, uri: str, options: dict[str, str]) -> object:
+    columns = {"id": [1], **{f"c{number}": [0.5] for number in range(NUM_COLUMNS - 1)}}
+    return library.write_dataset(pa.table(columns), uri, mode="append", storage_options=options)
+
+
+THOUSAND = np.random.default_rng(1).choice(NUM_ROWS, 1000, replace=False).tolist()
+OPERATIONS: dict[str, Operation] = {
+    "open": lambda library, _, uri, options: library.dataset(uri, storage_options=options),
+    "lookup of a row": lambda _library, table, _uri, _options: table.take([12_345]),
+    "lookup of 1,000 rows": lambda _library, table, _uri, _options: table.take(THOUSAND, columns=["id", "c1"]),
+    "one of 50 columns": lambda _library, table, _uri, _options: table.to_table(columns=["c7"]),
+    "all columns": lambda _library, table, _uri, _options: table.to_table(),
+    "append": _append,
+    "delete": lambda _library, table, _uri, _options: table.delete("id = 77"),
+}
+
+
+if __name__ == "__main__":
+    main()
