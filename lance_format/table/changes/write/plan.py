@@ -154,12 +154,15 @@ class TableWrite:
         DatasetExistsError
             If another writer has created the table concurrently.
         """
+        self._check_fragments(TableDirectory.at(self.uri, self.options.storage_options), fragments)
         return self.land(fragments).version
 
     def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
-        """Commit fragments, and return the manifest of the version; see `commit`."""
+        """Commit fragments that this process has just written, and return the manifest of the version; see `commit`.
+
+        Their files are not looked up: the storage has acknowledged them.
+        """
         directory = TableDirectory.at(self.uri, self.options.storage_options)
-        self._check_fragments(directory, fragments)
         try:
             return commit(directory, self.transaction(fragments))
         except CommitConflictError as error:
