@@ -402,9 +402,9 @@ def test_sizes_of_tasks_are_whole_numbers(size: Any, tmp_path: Path) -> None:
 
 def test_small_fragments_share_a_task(tmp_path: Path) -> None:
     table = write(tmp_path)
-    assert [len(task.places) for task in table.plan_add_columns({"a": "id"}).tasks] == [4]
+    assert [len(task.positions) for task in table.plan_add_columns({"a": "id"}).tasks] == [4]
     halves = table.plan_add_columns({"a": "id"}, split_size_bytes=400_000).tasks
-    assert [task.places for task in halves] == [(0, 1), (2, 3)]
+    assert [task.positions for task in halves] == [(0, 1), (2, 3)]
 
 
 def test_an_update_of_indices_that_has_nothing_to_do_makes_no_version(tmp_path: Path) -> None:
