@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.jobs.failures import find_library_error
 from connector.jobs.labels import labelled
 from connector.protocol import DELTA, SNAPSHOT
 from connector.table_api.target import ADDRESS, Snapshot, Target
-from lance_format import RetryableCommitConflictError
+from lance_format import InvalidInputError, RetryableCommitConflictError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 OPERATION = "__lance_operation"
 DELETE, UPDATE, INSERT = DELETED, REPLACED, NEW[0]
-MAX_ATTEMPTS = 10
+T = TypeVar("T")
+_ATTEMPTS = "spark.lance.commit.attempts"
+_FIRST_PAUSE_SECONDS = 0.1
+_LAST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +90,42 @@ def change_rows(
     Raises
     ------
     RetryableCommitConflictError
-        If other writers kept changing the same rows, `MAX_ATTEMPTS` times.
+        If other writers kept changing the same rows; see `retry`.
     LanceError
         If the change is refused or fails. No file and no version is left, unless it is unclear whether the commit
         landed.
     """
-    for _ in range(MAX_ATTEMPTS - 1):
+    return retry(target, lambda: _attempt(target, command, plan, condition))
+
+
+def retry(target: Target, attempt: Callable[[], T]) -> T:
+    """Repeat a change until no other writer has changed the same rows; at most as often as the session allows.
+
+    Parameters
+    ----------
+    target : Target
+    attempt : callable
+        Plans the change on the latest version, and commits it.
+
+    Raises
+    ------
+    RetryableCommitConflictError
+        If it has failed `spark.lance.commit.attempts` times.
+    """
+    for number in range(1, _attempts(target)):
         try:
-            return _attempt(target, command, plan, condition)
+            return attempt()
         except RetryableCommitConflictError:
-            continue
-    return _attempt(target, command, plan, condition)
+            # Longer each time, and no time that two changes are likely to share.
+            time.sleep(random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2 ** min(number, 10), _LAST_PAUSE_SECONDS)))
+    return attempt()
+
+
+def _attempts(target: Target) -> int:
+    given = target.spark.conf.get(_ATTEMPTS, "10") or ""
+    if re.fullmatch("[1-9][0-9]{0,4}", given) is None:
+        raise InvalidInputError(f"{_ATTEMPTS} must be a whole number from 1 to 99999, not {given!r}")
+    return int(given)
 
 
 def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], condition: str | None) -> RowChangeResult:

@@ -17,7 +17,9 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 import lance_format
-from lance_format import InvalidInputError, LanceError, NotSupportedError
+from connector.table_api.row_changes import DELETE, Delta, change_rows, operation
+from connector.table_api.target import ADDRESS, Snapshot, Target
+from lance_format import InvalidInputError, LanceError, NotSupportedError, RetryableCommitConflictError
 from pyspark_lance import LanceTable
 from tests.spark import merge_model
 from tests.spark.conftest import append
@@ -470,6 +472,55 @@ def test_concurrent_changes_lose_nothing(spark: SparkSession, path: str) -> None
     assert rows == {0: 6, 1: 6, 2: 0, 3: 0, **dict.fromkeys((110, 111, 112, 210, 211, 212), 0)}
     assert not leftovers(Path(path))
     lance.dataset(path).validate()
+
+
+def test_a_change_gives_up_after_some_conflicts(spark: SparkSession, birds: LanceTable, path: str) -> None:
+    attempts = 0
+
+    def plan(snapshot: Snapshot) -> Delta:
+        nonlocal attempts
+        attempts += 1
+        birds_elsewhere = lance_format.dataset(path)
+        birds_elsewhere.update({"name": f"'attempt {attempts}'"}, "id = 1")
+        return Delta(snapshot.rows.where("id < 3").select(operation(DELETE), ADDRESS))
+
+    spark.conf.set("spark.lance.commit.attempts", "2")
+    try:
+        with pytest.raises(RetryableCommitConflictError, match="this delete, planned on version 2, meets version 3"):
+            change_rows(Target(spark, path, {}), "DELETE", plan)
+        assert attempts == 2
+        spark.conf.set("spark.lance.commit.attempts", "none")
+        with pytest.raises(InvalidInputError, match="from 1 to 99999"):
+            birds.delete("id = 1")
+    finally:
+        spark.conf.unset("spark.lance.commit.attempts")
+    assert content(birds)[1] == (1, f"attempt {attempts}", 1.5)
+    assert lance_format.dataset(path).version == attempts + 1
+    assert not leftovers(Path(path))
+
+
+def test_a_merge_finds_the_primary_keys_that_others_insert(spark: SparkSession, path: str) -> None:
+    key = pa.field("id", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"})
+    schema = pa.schema([key, pa.field("n", pa.int64())])
+    lance_format.write_dataset(pa.table({"id": [1], "n": [0]}, schema=schema), path)
+    table = LanceTable.forPath(spark, path).alias("t")
+    source = spark.createDataFrame([(1, 1), (2, 1), (3, 1)], "id long, n long").alias("s")
+    merge = table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"n": "t.n + s.n"}).whenNotMatchedInsertAll()
+    attempts = 0
+
+    def plan(snapshot: Snapshot) -> Delta:
+        nonlocal attempts
+        attempts += 1
+        delta = merge._plan(snapshot)
+        if attempts == 1:
+            lance_format.dataset(path).insert(pa.table({"id": [2], "n": [10]}, schema=schema))
+        return delta
+
+    assert counts(change_rows(Target(spark, path, {}, "t"), "MERGE", plan)) == (2, 1, 0)
+    assert attempts == 2
+    rows = lance_format.dataset(path).to_table().to_pylist()
+    assert sorted((row["id"], row["n"]) for row in rows) == [(1, 1), (2, 11), (3, 1)]
+    assert not leftovers(Path(path))
 
 
 class TestVersions:
