@@ -9,7 +9,7 @@ import lance.namespace
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, expr
 
 import lance_format
 from tests.spark.conftest import PLANNER, Catalog, data_files
@@ -416,6 +416,47 @@ def test_rows_are_changed_by_name(catalog: Catalog) -> None:
     catalog.sql("DELETE FROM @.t WHERE id IN (SELECT id FROM @.u)")
     assert catalog.sql("SELECT * FROM @.t") == [(3, "AUK")]
     assert catalog.sql("SELECT count(*) FROM @.t VERSION AS OF 2") == [(4,)]
+
+
+def test_rows_of_a_branch_are_changed(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE @.t (id INT NOT NULL, v ARRAY<FLOAT>) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2')"
+    )
+    catalog.sql("INSERT INTO @.t VALUES (1, array(1F, 2F))")
+    branch = lance_format.dataset(catalog.path("t")).create_branch("b").uri
+    catalog.sql("INSERT INTO @.t.branch_b (v, id) VALUES (array(3F, 4F), 2)")
+    catalog.sql("UPDATE @.t.branch_b SET id = 3, v = array(v[1], v[0]) WHERE hash(id) = hash(2)")
+    catalog.sql(
+        "MERGE INTO @.t.branch_b t USING (SELECT 3 AS id UNION ALL SELECT 4) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET v = NULL WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+    )
+    source = catalog.spark.sql("SELECT 4 AS id, array(5F, 6F) AS v").alias("s")
+    merge = source.mergeInto(f"{catalog.name}.db.t.branch_b", expr("branch_b.id = s.id"))
+    merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+    catalog.sql("INSERT INTO @.t.branch_b REPLACE WHERE id = 3 SELECT 7, NULL")
+    catalog.sql("DELETE FROM @.t.branch_b WHERE id = 1")
+    assert sorted(catalog.sql("SELECT * FROM @.t.branch_b")) == [(4, [5.0, 6.0]), (7, None)]
+    assert catalog.sql("SELECT * FROM @.t") == [(1, [1.0, 2.0])]
+    lance.dataset(catalog.path("t")).checkout_version(("b", None)).validate()
+    assert str(lance_format.dataset(branch).schema.field("v").type) == "fixed_size_list<item: float>[2]"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO @.t BY NAME SELECT CAST(NULL AS INT) AS id",
+        "INSERT OVERWRITE @.t SELECT CAST(NULL AS INT)",
+        "INSERT INTO @.t REPLACE WHERE id = 1 SELECT CAST(NULL AS INT)",
+        "UPDATE @.t SET id = NULL WHERE id = 1",
+        "MERGE INTO @.t t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = CAST(NULL AS INT)",
+        "MERGE INTO @.t t USING (SELECT CAST(NULL AS INT) AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+    ],
+)
+def test_no_statement_brings_a_null_that_is_not_allowed(catalog: Catalog, statement: str) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT NOT NULL COMMENT 'key')")
+    catalog.sql("INSERT OVERWRITE @.t SELECT 1")
+    assert catalog.sql("DESCRIBE @.t")[0] == ("id", "int", "key")
+    catalog.refuses(statement, "NULL")
 
 
 def test_options_of_a_catalog_are_known(planner: SparkSession) -> None:
