@@ -13,6 +13,7 @@ from connector.table_api.merge_builder import LanceMergeBuilder
 from connector.table_api.row_changes import RowChangeResult
 from connector.table_api.target import Target
 from connector.table_api.updating import delete_rows, update_rows
+from connector.table_api.upkeep import TableUpkeep
 from connector.table_api.versions import TableVersions
 from lance_format import DatasetNotFoundError, InvalidInputError
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class LanceTable(TableVersions):
+class LanceTable(TableVersions, TableUpkeep):
     """A Lance table, which Spark changes and maintains.
 
     The methods run in any session, with or without the planner, and through Spark Connect. This process opens the table

@@ -138,7 +138,7 @@ def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], co
     writer = delta.rows.write.format("lance").mode("append").options(**target.storage).option(DELTA, form.to_json())
     try:
         with labelled(target.spark, f"{command} {target.path}", f"lance-{planned.uuid}"):
-            writer.option(SNAPSHOT, json.dumps([dataset.uri, dataset.version])).save(dataset.uri)
+            writer.option(SNAPSHOT, json.dumps([dataset.absolute_uri, dataset.version])).save(dataset.absolute_uri)
     except Exception as error:
         found = find_library_error(error)
         if found is None:

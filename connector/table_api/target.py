@@ -113,7 +113,9 @@ class Target:
         if condition is not None:
             named = mentioned_names(condition, stored.names) or stored.names[:1]
             reader = reader.option("columns", json.dumps(named))
-        rows = reader.option("metadata_columns", _ADDRESS).load(dataset.uri).withColumnRenamed(_ADDRESS, ADDRESS)
+        rows = (
+            reader.option("metadata_columns", _ADDRESS).load(dataset.absolute_uri).withColumnRenamed(_ADDRESS, ADDRESS)
+        )
         fields = StructType(rows.schema.fields[:-1])
         return Snapshot(self, dataset, rows.alias(self.alias or DEFAULT_ALIAS), fields)
 

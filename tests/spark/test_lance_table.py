@@ -830,3 +830,70 @@ class TestReadChanges:
         assert "has no version 7" in refusal(path, lambda: birds.readChanges(1, 7))
         lance_format.dataset(path).cleanup_old_versions(retain_versions=1)
         assert "has no version 1" in refusal(path, lambda: birds.readChanges(2))
+
+
+class TestUpkeep:
+    def test_compaction(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
+        append(spark.range(20, 26, 1, 3).selectExpr("id"), path)
+        birds.delete("id = 1")
+        birds.createIndex("id")  # it tells which fragments a condition is about
+        before = content(birds)
+        result = birds.optimize().where("id >= 20").executeCompaction(target_rows_per_fragment=1000)
+        assert (result.version, result.fragments_removed, result.fragments_added) == (5, 3, 1)
+        result = birds.optimize().executeCompaction()
+        assert (result.version, result.fragments_removed, result.fragments_added) == (6, 2, 1)
+        assert content(birds) == before
+        lance.dataset(path).validate()
+
+    def test_z_order(self, spark: SparkSession, path: str) -> None:
+        append(spark.range(0, 64, 1, 2).selectExpr("id % 8 AS x", "CAST(id / 8 AS INT) AS y", "id"), path)
+        table = LanceTable.forPath(spark, path)
+        result = table.optimize().executeZOrderBy("x", "y")
+        assert (result.version, result.fragments_removed, result.fragments_added) == (2, 2, 1)
+        rows = lance_format.dataset(path).to_table().to_pylist()
+        assert sorted(row["id"] for row in rows) == list(range(64))
+        assert all(len({row[name] for row in rows[:16]}) < 8 for name in "xy")  # 16 rows by id have all of x
+        assert "needs the names of columns" in refusal(path, table.optimize().executeZOrderBy)
+        assert "nope" in refusal(path, lambda: table.optimize().executeZOrderBy(["nope"]))
+
+    def test_vacuum(self, birds: LanceTable, path: str) -> None:
+        birds.createTag("first")
+        for number in range(3):
+            birds.delete(f"id = {number}")
+        assert birds.vacuum().old_versions == 0
+        assert birds.vacuum(0).old_versions == 2
+        assert sorted(row.version for row in birds.history().collect()) == [1, 4]
+        assert "a number of hours from 0" in refusal(path, lambda: birds.vacuum(-1))
+
+    def test_indices(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
+        made = birds.createIndex("id", name="ids")
+        assert (made.name, made.column, made.fragments, made.version) == ("ids", "id", 2, 2)
+        append(spark.range(20, 22).selectExpr("id"), path)
+        (refreshed,) = birds.refreshIndex("ids")
+        assert refreshed.fragments == len(lance_format.dataset(path).get_fragments())
+        assert {row["name"] for row in birds.indices().collect()} == {"ids"}
+        birds.dropIndex("ids")
+        assert birds.indices().count() == 0
+        assert "nothing" in refusal(path, lambda: birds.dropIndex("nothing"))
+        assert "nope" in refusal(path, lambda: birds.createIndex("nope"))
+
+    def test_new_columns_by_address(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
+        rows = spark.read.format("lance").option("metadata_columns", "_rowaddr").load(path).where("id > 3")
+        made = birds.addColumnsFrom(rows.selectExpr("_rowaddr", "id * 2 AS twice"))
+        assert (made.columns, made.version) == (("twice",), 2)
+        found = {row["id"]: row["twice"] for row in lance_format.dataset(path).to_table().to_pylist()}
+        assert found == {number: None if number < 4 else number * 2 for number in range(10)}
+        assert len(lance_format.dataset(path).get_fragments()[0].data_files()) == 2
+
+    def test_new_columns_by_key(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
+        rows = spark.createDataFrame(
+            [(1, "bird 1", 7), (2, "other", 8), (None, None, 9)], "ID long, name string, n int"
+        )
+        made = LanceTable.forPath(spark, path).addColumnsFrom(rows, ["id", "name"])
+        assert (made.columns, made.version) == (("n",), 2)
+        assert {row["id"]: row["n"] for row in lance_format.dataset(path).to_table().to_pylist() if row["n"]} == {1: 7}
+        twice = rows.union(rows).selectExpr("ID AS id", "n AS m")
+        assert "has several values" in refusal(path, lambda: birds.addColumnsFrom(twice, "id"))
+        assert "no column 'nope' in the table" in refusal(path, lambda: birds.addColumnsFrom(rows, "nope"))
+        assert "no column 'weight' in the DataFrame" in refusal(path, lambda: birds.addColumnsFrom(rows, "weight"))
+        lance.dataset(path).validate()
