@@ -180,6 +180,11 @@ class TableUpkeep:
         ----------
         retentionHours : float, optional
             Minimum age of the versions to remove, by default 14 days.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is no number, or is negative.
         """
         if retentionHours is not None and (isinstance(retentionHours, bool) or not retentionHours >= 0):
             raise InvalidInputError(f"retentionHours is {retentionHours!r}; a number of hours from 0 is needed")
