@@ -10,6 +10,7 @@ planner starts one per query.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable
@@ -41,14 +42,20 @@ class _Kernel(Generic[P, R]):
     def _compile(self) -> Callable[P, R]:
         import numba
 
+        from lance_format.kernels.disk_cache import KernelCache
+
         scope: dict[str, Any] = self._function.__globals__
+        callees = []
         for name in self._function.__code__.co_names:
             if isinstance(scope.get(name), _Kernel):
                 scope[name] = scope[name].compiled
-        try:
-            return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(self._function))
-        except RuntimeError:  # numba found no directory to keep its cache in
-            return cast("Callable[P, R]", numba.njit(nogil=True)(self._function))
+            cache = getattr(scope.get(name), "_cache", None)
+            if isinstance(cache, KernelCache):
+                callees.append(cache)
+        compiled: Any = numba.njit(nogil=True)(self._function)
+        with contextlib.suppress(RuntimeError):  # There is no directory to keep compiled code in.
+            compiled._cache = KernelCache(self._function, callees)
+        return cast("Callable[P, R]", compiled)
 
 
 class _Intrinsic(_Kernel[P, R]):
