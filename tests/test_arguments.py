@@ -114,10 +114,9 @@ CONSTRUCTED: list[type] = [
 ]
 """What users make themselves; the others are made by methods."""
 VALUES = {
-    "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile", "CleanupExplanation", "CleanupStats",
-    "ColumnBounds", "DataFile",
-    "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentWriteProgress", "LanceOperation", "RowDelta",
-    "RowDeltaChanges", "ScanMetrics", "ScanTask",
+    "BackfilledFragments", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile", "CleanupExplanation",
+    "CleanupStats", "ColumnBackfill", "ColumnBounds", "DataFile", "DeletionFile", "FileVersion", "FragmentMetadata",
+    "FragmentWriteProgress", "LanceOperation", "RowDelta", "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""
 

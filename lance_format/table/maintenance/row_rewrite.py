@@ -230,9 +230,10 @@ def plan_row_rewrite(
     """
     table.manifest.file_version.require_changeable()
     known = {fragment.id: fragment for fragment in table.manifest.fragments}
-    chosen = sorted(known) if fragment_ids is None else sorted(set(fragment_ids))
-    unknown = [number for number in chosen if number not in known]
+    given = list(known if fragment_ids is None else fragment_ids)
+    unknown = [number for number in given if not isinstance(number, int) or number not in known]
     if unknown:
-        raise InvalidInputError(f"version {table.manifest.version} of {table.root} has no fragment {unknown[0]}")
+        raise InvalidInputError(f"version {table.manifest.version} of {table.root} has no fragment {unknown[0]!r}")
+    chosen = sorted(set(given))
     fragments = tuple(known[number] for number in chosen)
     return RowRewrite(table.manifest.version, identity or str(uuid.uuid4()), fragments, max_bytes_per_file)

@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from lance_format.errors import InvalidInputError, RetryableCommitConflictError
+from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment_arrays import version_number
 from lance_format.table.format.manifest import Manifest
 from lance_format.version import WAY_OUT_OF_0_1, FileVersion
@@ -55,8 +56,8 @@ def with_rewritten_files(before: Manifest, after: Manifest) -> Manifest:
 def _version_numbers(table: Manifest) -> list[int]:
     columns = table.fragments.columns
     some = columns.num_files > 0
-    found = np.union1d(columns.lowest_versions[some], columns.highest_versions[some])
-    return [int(number) for number in found]
+    found = np.concatenate([columns.lowest_versions[some], columns.highest_versions[some]])
+    return [int(number) for number in distinct(found)]
 
 
 def _has_both(table: Manifest) -> bool:
