@@ -34,11 +34,11 @@ def locate(spark: SparkSession, name: str) -> str:
     parts = parse_table_name(name)
     if len(parts) == 2 and parts[0].lower() == _LANCE and "/" in parts[1]:
         return parts[1]
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import AnalysisException, UnsupportedOperationException
 
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(*parts)}").collect()
-    except AnalysisException as error:
+    except (AnalysisException, UnsupportedOperationException) as error:
         reason = str(error).strip().partition("\n")[0]
         raise DatasetNotFoundError(
             f"Spark does not find the table {name}: {reason} A catalog of Lance tables takes the planner, which a"

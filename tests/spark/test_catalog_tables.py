@@ -49,6 +49,11 @@ def rows_of(path: str, version: int | None = None) -> list[int]:
     return sorted(lance_format.dataset(path, version).to_table()["id"].to_pylist())
 
 
+def tables(spark: SparkSession) -> list[str]:
+    """Return the tables of the database; a session has the temporary views of other tests too."""
+    return [row.tableName for row in spark.sql("SHOW TABLES").collect() if not row.isTemporary]
+
+
 def is_known(spark: SparkSession, name: str) -> bool:
     return bool(spark.catalog.tableExists(name))
 
@@ -168,7 +173,7 @@ class TestReplacing:
             sql.sql(statement)
         assert ids(sql) == [0, 1, 2, 3]
         assert files(birds) == before
-        assert [row.tableName for row in sql.sql("SHOW TABLES").collect()] == ["birds"]
+        assert tables(sql) == ["birds"]
 
     def test_a_table_with_a_location_stays_there(self, sql: SparkSession, path: str) -> None:
         append(sql.range(4), path)
@@ -201,7 +206,7 @@ class TestReplacing:
         assert ids(sql) == [0, 1, 2, 3]
         sql.sql("CREATE OR REPLACE TABLE birds USING lance AS SELECT * FROM birds WHERE id > 1")
         assert ids(sql) == rows_of(str(tmp_path / "managed" / "birds")) == [2, 3]
-        assert [row.tableName for row in sql.sql("SHOW TABLES").collect()] == ["birds"]
+        assert tables(sql) == ["birds"]
 
     def test_of_another_format_not_where_its_files_are(self, sql: SparkSession, path: str) -> None:
         sql.range(4).write.format("parquet").option("path", path).saveAsTable("birds")

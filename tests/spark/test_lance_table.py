@@ -22,7 +22,7 @@ from connector.table_api.target import ADDRESS, Snapshot, Target
 from lance_format import InvalidInputError, LanceError, NotSupportedError, RetryableCommitConflictError
 from pyspark_lance import LanceTable
 from tests.spark import merge_model
-from tests.spark.conftest import append
+from tests.spark.conftest import append, planning
 from tests.spark.merge_model import AmbiguousMergeError, Merge, random_rows
 from tests.table.leftovers import leftovers
 
@@ -589,7 +589,11 @@ class TestFinding:
         with pytest.raises(InvalidInputError, match="argument of forPath"):
             LanceTable.forPath(spark, path, {"Path": path})
 
-    def test_names_take_the_planner(self, spark: SparkSession) -> None:
+    @pytest.mark.parametrize("installed", [False, True], ids=["", "installed and off"])
+    def test_names_take_the_planner(self, spark: SparkSession, installed: bool) -> None:
+        if installed:
+            with planning(spark):
+                pass
         with pytest.raises(lance_format.DatasetNotFoundError, match="takes the planner"):
             LanceTable.forName(spark, "lance.zoo.nothing")
         with pytest.raises(lance_format.DatasetNotFoundError, match="`a; DROP TABLE b`"):
