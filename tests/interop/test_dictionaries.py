@@ -83,6 +83,16 @@ def test_columns_that_we_write(tmp_path_factory: pytest.TempPathFactory, drawn: 
     _check(pa.table({"c": column}), tmp_path_factory.getbasetemp() / "ours.lance", version)
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("value_type", [pa.float16(), pa.float64(), pa.string()], ids=str)
+def test_no_value_at_all(value_type: pa.DataType, version: str, tmp_path: Path) -> None:
+    kind = pa.dictionary(pa.int8(), value_type)
+    column = pa.chunked_array([pa.nulls(0, kind), pa.nulls(3, kind)])
+    _check(pa.table({"c": column}), tmp_path / "nulls.lance", version)
+    lists = pa.ListArray.from_arrays(pa.array([0, 0, None, 0], pa.int32()), pa.nulls(0, kind))
+    _check(pa.table({"c": lists}), tmp_path / "lists.lance", version)
+
+
 @settings(max_examples=60)
 @given(_columns())
 def test_columns_that_pylance_writes(

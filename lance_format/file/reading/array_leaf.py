@@ -253,7 +253,7 @@ def _join(found: Sequence[Extents], items: Sequence[RowRanges]) -> Extents:
 
 
 def _empty(arrow_type: pa.DataType) -> pa.Array:
-    return pa.array([], arrow_type)
+    return pa.nulls(0, arrow_type)
 
 
 def _wrap_in_structs(array: pa.Array) -> pa.Array:

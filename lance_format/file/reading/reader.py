@@ -246,7 +246,7 @@ class FileReader:
             return self.take(columns, once).take(pa.array(positions))
         schema = pa.schema([column.arrow_field for column in columns])
         if not rows.size:
-            return _batch([pa.array([], field.to_arrow_type()) for field in fields], schema, 0)
+            return _batch([pa.nulls(0, field.to_arrow_type()) for field in fields], schema, 0)
         gathered = iter(self._take([leaf for found in self._open(columns) for leaf in found], rows))
         arrays = []
         for column in columns:
