@@ -18,7 +18,7 @@ from lance_format import (
     NotSupportedError,
     StorageError,
 )
-from lance_format.object_store import resolve
+from lance_format.object_store import cloud_store, resolve
 from lance_format.object_store.cloud_store import _PART_BYTES
 from tests.proxies import Fault, Proxy, Request, Rule, always, first
 from tests.servers import ObjectServer, s3_options
@@ -171,8 +171,9 @@ def _number(wanted: int, fault: Fault) -> Rule:
 
 @pytest.mark.parametrize("part", [1, 2, 3])
 def test_an_interrupted_upload_leaves_nothing(
-    s3_server: ObjectServer, proxy: Proxy, once: dict[str, str], part: int
+    s3_server: ObjectServer, proxy: Proxy, once: dict[str, str], part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cloud_store, "_PARTS_AT_ONCE", 1)  # The server fails if an upload is deleted while it grows.
     store, root = resolve(s3_server.new_root(), once)
     rule = always(Fault(403, "<Error><Code>AccessDenied</Code></Error>"), lambda one: f"partNumber={part}" in one.query)
     with proxy.failing(rule):

@@ -261,7 +261,7 @@ class _Commit:
         """Return the error for a missing version."""
         gone = (
             f"a cleanup removed version {version} of {self._directory} while this"
-            " {self._transaction.operation.name} was on its way, so that it cannot be told what has changed since"
+            f" {self._transaction.operation.name} was on its way, so that it cannot be told what has changed since"
         )
         if self._num_absent:
             return CommitStateUnknownError(

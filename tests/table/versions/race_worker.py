@@ -1,12 +1,12 @@
 """Changes a table that others change too: `python -m tests.table.versions.race_worker TASK ours|pylance PATH N COUNT`.
 
 Worker N of `appends` adds rows with numbers of its own, worker N of `deletes` removes some of every third row.
-Worker N of `acknowledged` appends as well, COUNT times, and prints as JSON which numbers it was told have been added.
+Worker N of `acknowledged` appends as well, COUNT times, and prints as JSON which numbers it was told have been added,
+and of which it was told that they may have been.
 Worker N of `changes` owns the rows whose `owner` is N: it deletes and updates them, appends more, and in between
 compacts the table or adds a column. What it made of its rows is printed as JSON: the values of `a` and `n`.
 """
 
-import contextlib
 import importlib
 import json
 import random
@@ -26,12 +26,17 @@ def appends(library: Any, path: str, worker: int, count: int) -> None:
 
 
 def acknowledged(library: Any, path: str, worker: int, count: int) -> None:
-    added = []
+    errors = importlib.import_module("lance_format")
+    added, unknown = [], []
     for number in range(1000 * worker, 1000 * worker + count):
-        with contextlib.suppress(importlib.import_module("lance_format").RetryableCommitConflictError):
+        try:
             library.write_dataset(pa.table({"a": [number]}), path, mode="append")
             added.append(number)
-    print(json.dumps(added))
+        except errors.RetryableCommitConflictError:
+            pass
+        except errors.CommitStateUnknownError:
+            unknown.append(number)
+    print(json.dumps([added, unknown]))
 
 
 def persist(attempt: Callable[[], object]) -> None:
