@@ -28,6 +28,24 @@ def error_of(call):
     return None
 """
 
+CONNECT = """
+import subprocess
+
+if len(sys.argv) == 2:  # the server, at a port that is free, with the client as a process of its own
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
+    server = builder.config("spark.connect.grpc.binding.port", "0").config("spark.log.level", "OFF").getOrCreate()
+    service = getattr(server._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    url = f"sc://localhost:{getattr(service, 'MODULE$').localPort()}"
+    subprocess.run([sys.executable, __file__, sys.argv[1], url], check=True)
+    server.stop()
+    sys.exit()
+
+path = sys.argv[1]
+spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
+"""
+"""The beginning of a program of one argument, `path`, that runs in a session of Spark Connect."""
+
 
 def run(program: str, directory: Path, *arguments: str, **variables: str) -> Any:
     """Run a program that lies in a directory of its own and is started in another, and return the JSON that it prints.

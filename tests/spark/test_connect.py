@@ -6,26 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.spark.programs import run
+from tests.spark.programs import CONNECT, run
 
 _PROGRAM = """
 import logging
-import subprocess
-
-if len(sys.argv) == 2:  # the server, at a port that is free, with the client as a process of its own
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
-    server = builder.config("spark.connect.grpc.binding.port", "0").config("spark.log.level", "OFF").getOrCreate()
-    service = getattr(server._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
-    url = f"sc://localhost:{getattr(service, 'MODULE$').localPort()}"
-    subprocess.run([sys.executable, __file__, sys.argv[1], url], check=True)
-    server.stop()
-    sys.exit()
-
 import lance_format
 
-path = sys.argv[1]
-spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
 table = f"{path}/birds.lance"
 rows = [(1, "owl", [0.5, 1.0]), (2, "emu", None), (3, None, [])]
 birds = spark.createDataFrame(rows, "id long, name string, at array<float>")
@@ -82,7 +68,7 @@ print(json.dumps(found))
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return what a program found that runs Spark Connect from its first session on."""
     directory = tmp_path_factory.mktemp("connect")
-    return run(_PROGRAM, directory, str(directory))
+    return run(CONNECT + _PROGRAM, directory, str(directory))
 
 
 def test_the_session_is_remote(found: Any) -> None:

@@ -15,6 +15,7 @@ from connector.jobs.failures import JobFailedError
 from connector.jobs.running import run
 from lance_format import Compaction, CorruptFileError, RetryableCommitConflictError
 from tests.spark.conftest import files
+from tests.spark.programs import CONNECT
 from tests.spark.programs import run as run_program
 from tests.table.changes.test_planned_change import CHANGES, rows, write
 from tests.table.leftovers import leftovers
@@ -213,23 +214,10 @@ def test_tasks_that_fail_and_executors_that_are_lost(tmp_path: Path) -> None:
 
 
 _CONNECT = """
-import subprocess, sys
-if len(sys.argv) == 2:
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
-    server = builder.config("spark.connect.grpc.binding.port", "0").config("spark.log.level", "OFF").getOrCreate()
-    service = getattr(server._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
-    url = f"sc://localhost:{getattr(service, 'MODULE$').localPort()}"
-    subprocess.run([sys.executable, __file__, sys.argv[1], url], check=True)
-    server.stop()
-    sys.exit()
-
 import pathlib
 import lance_format
 from connector.jobs.running import run
 
-path = sys.argv[1]
-spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
 lance_format.write_dataset({"id": range(4000)}, path, max_rows_per_file=500)
 table = lance_format.dataset(path)
 plan = table.plan_update({"id": "id + 10000"}, "id % 2 = 0", split_size_bytes=300_000)
@@ -250,7 +238,7 @@ print(json.dumps(found))
 
 
 def test_spark_connect(tmp_path: Path) -> None:
-    found = run_program(_CONNECT, tmp_path, str(tmp_path / "table.lance"))
+    found = run_program(CONNECT + _CONNECT, tmp_path, str(tmp_path / "table.lance"))
     assert found["class"].startswith("pyspark.sql.connect.")
     assert found["tasks"]
     assert (found["updated"], found["rows"]) == (2000, 2000)
