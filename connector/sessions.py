@@ -13,6 +13,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from connector.jobs.labels import is_remote
 from connector.planner import install
 from connector.source.data_source import LanceDataSource
 from lance_format import InvalidInputError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSource
 
-_REMOTE_CLASSES = "pyspark.sql.connect."
 _SERVES_CONNECT = "SPARK_LOCAL_REMOTE"
 """Set where the session that is made is the server of a Spark Connect session in the same process."""
 _FOLLOWED = "_is_followed_by_lance"
@@ -52,7 +52,7 @@ def register(spark: SparkSession, source: type[DataSource] = LanceDataSource) ->
         If Spark's workers cannot load this package, because their Python does not have it, or finds another module
         under one of its names.
     """
-    if _is_remote(spark):
+    if is_remote(spark):
         _log.warning("Spark Connect plans Lance tables without pushdown: the driver is not in this process")
     else:
         problem = _prepare(spark)
@@ -83,7 +83,7 @@ def follow_sessions() -> None:
 
 def _prepare_first(spark: SparkSession) -> None:
     """Prepare the first session of its context; Spark makes others from it all the time."""
-    if _is_remote(spark) or _SERVES_CONNECT in os.environ:
+    if is_remote(spark) or _SERVES_CONNECT in os.environ:
         return
     context = spark.sparkContext
     if context in _prepared:
@@ -103,7 +103,3 @@ def _prepare(spark: SparkSession) -> str | None:
     if problem is None:
         fork_prepared(spark)
     return problem
-
-
-def _is_remote(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith(_REMOTE_CLASSES)

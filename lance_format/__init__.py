@@ -68,12 +68,13 @@ if TYPE_CHECKING:
     from lance_format.table.scan.tasks import ScanTask
     from lance_format.table.transaction.transaction import Transaction
     from lance_format.table.versions.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
-    from lance_format.table.versions.planned_change import ChangePlan, ChangeTask
+    from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, WriterPlan
 
 __all__ = [
     "BatchUDF",
     "BlobFile",
     "ChangePlan",
+    "WriterPlan",
     "ChangeTask",
     "BackfilledFragments",
     "ColumnBackfill",
@@ -138,6 +139,7 @@ _LAZY = {
     "BackfilledFragments": "lance_format.table.changes.columns.backfill",
     "ColumnBackfill": "lance_format.table.changes.columns.backfill",
     "ChangePlan": "lance_format.table.versions.planned_change",
+    "WriterPlan": "lance_format.table.versions.planned_change",
     "ChangeTask": "lance_format.table.versions.planned_change",
     "CleanupCandidateFile": "lance_format.table.versions.cleanup_policy",
     "CleanupExplanation": "lance_format.table.versions.cleanup_policy",

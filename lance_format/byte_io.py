@@ -22,7 +22,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class RequestShape:
-    """What requests to a storage are worth: how near ranges are read together, and how large a request may become.
+    """Requests that a storage serves best: how near ranges are read together, and how large a request may become.
 
     Parameters
     ----------

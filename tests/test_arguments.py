@@ -117,6 +117,7 @@ VALUES = {
     "BackfilledFragments", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile", "CleanupExplanation",
     "CleanupStats", "ColumnBackfill", "ColumnBounds", "DataFile", "DeletionFile", "FileVersion", "FragmentMetadata",
     "FragmentWriteProgress", "LanceOperation", "RowDelta", "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask",
+    "WriterPlan",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import LongType, StructType
 
-from connector.backfill.source import NAME, ColumnBackfillSource, Request
-from connector.jobs.failures import explain
-from connector.jobs.labels import labelled
-from connector.jobs.storage import write_storage
+from connector.backfill.source import BackfillRequest, ColumnBackfillSource
+from connector.jobs.requests import write_rows
+from connector.options.storage import write_storage
+from connector.types.column_names import quoted
 from lance_format import InvalidInputError, LanceDataset
 
 if TYPE_CHECKING:
@@ -64,11 +63,15 @@ def add_columns_from(
     key = _choose_key(source, key)
     chosen = _choose_columns(source, columns)
     schema = StructType([source.schema[name] for name in chosen])
-    request = Request(dataset.absolute_uri, dataset.version, str(uuid.uuid4()), schema.json(), dataset.storage_options)
-    options = {"request": request.to_json(), **write_storage(request.storage)}
+    request = BackfillRequest(
+        uri=dataset.absolute_uri,
+        version=dataset.version,
+        storage=dataset.storage_options,
+        columns=schema.json(),
+    )
     request.plan(dataset)  # Raises the errors of the columns.
-    values = [f.col(_quoted(name)).alias(f"c{place}") for place, name in enumerate(chosen)]
-    rows = source.select(f.col(_quoted(key)).cast(LongType()).alias("key"), *values)
+    values = [f.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(chosen)]
+    rows = source.select(f.col(quoted(key)).cast(LongType()).alias("key"), *values)
     if key == ROW_ID and dataset.has_stable_row_ids:
         rows = _addresses(spark, dataset).join(rows, "key", "right")
     else:
@@ -76,12 +79,7 @@ def add_columns_from(
     rows = rows.select("address", *(f"c{place}" for place in range(len(chosen))))
     rows = rows.repartition(f.shiftright("address", _FRAGMENT_BITS)).sortWithinPartitions("address")
     spark.dataSource.register(ColumnBackfillSource)
-    description = f"add columns {', '.join(chosen)}"
-    try:
-        with labelled(spark, description, f"lance-{request.uuid}"):
-            rows.write.format(NAME).options(**options).mode("append").save()
-    except Exception as error:
-        raise explain(error, description) from error
+    write_rows(spark, rows, request, ColumnBackfillSource, f"add columns {', '.join(chosen)}")
     dataset.checkout_latest()
     return chosen
 
@@ -117,7 +115,3 @@ def _choose_columns(source: DataFrame, columns: Sequence[str] | None) -> tuple[s
         what = f"the source has no column {unknown[0]!r} to add" if unknown else "the source has no column to add"
         raise InvalidInputError(f"{what}; it has {', '.join(source.columns)}")
     return chosen
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -23,16 +23,13 @@ action         takes                        does
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.types import StructType
 
-import lance_format
 from connector.catalog.alterations import alter, evolve
 from connector.catalog.directories import (
     create_directory,
@@ -45,12 +42,11 @@ from connector.catalog.directories import (
 )
 from connector.catalog.properties import describe_properties, split_properties
 from connector.metadata.reading import refuse_writing
-from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.procedures.registry import call, declare
 from connector.protocol import ACTION, DETAILS
-from connector.types.schemas import to_stored_schema
+from connector.write.empty_table import write_empty
 from lance_format import LanceDataset
 
 
@@ -97,22 +93,7 @@ def _describe(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str
 def _create(given: Mapping[str, str], details: Any, schema: StructType | None) -> dict[str, Any]:
     named, config = split_properties(details["properties"])
     options = LanceOptions.parse({**given, **named})
-    columns = schema or StructType()
-    stored = apply_to_new(to_stored_schema(columns), options.column_options)
-    fields = [field.with_nullable(column.nullable) for field, column in zip(stored, columns, strict=True)]
-    plan = lance_format.plan_write(
-        options.path,
-        pa.schema(fields),
-        mode=details["mode"],
-        data_storage_version=options.file_format_version,
-        enable_stable_row_ids=bool(options.enable_stable_row_ids),
-        config=config,
-        storage_options=options.storage,
-    )
-    with contextlib.ExitStack() as failed:
-        failed.callback(plan.abort, ())
-        plan.commit(())
-        failed.pop_all()
+    write_empty(options, schema or StructType(), details["mode"], config)
     return {}
 
 

@@ -28,7 +28,7 @@ def labelled(spark: SparkSession, description: str, tag: str) -> Iterator[None]:
     tag : str
         A name that no other job has.
     """
-    context: Any = _context(spark)
+    context: Any = None if is_remote(spark) else spark.sparkContext
     former = None if context is None else context.getLocalProperty(_DESCRIPTION)
     if context is not None:
         context.setJobDescription(f"{_PREFIX}{description}")
@@ -45,6 +45,6 @@ def labelled(spark: SparkSession, description: str, tag: str) -> Iterator[None]:
             context.setJobDescription(former)
 
 
-def _context(spark: SparkSession) -> Any:
-    """Return the Spark context, or None on Spark Connect."""
-    return None if type(spark).__module__.startswith("pyspark.sql.connect.") else spark.sparkContext
+def is_remote(spark: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")

@@ -27,6 +27,7 @@ from connector.options.column_options import (
     ColumnOption,
 )
 from connector.options.hadoop import translate
+from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage
 from connector.options.timestamps import parse_timestamp
 from connector.protocol import HADOOP, TIME_ZONE
 from connector.types.row_columns import ROW_FIELDS
@@ -34,7 +35,6 @@ from lance_format import InvalidInputError
 
 _SPARK_INTERNAL_PREFIX = "__"
 _TIMESTAMP = "timestamp"
-_STORAGE_PREFIX = "storage."
 _VERSION_AS_OF = "versionAsOf"
 _TIMESTAMP_AS_OF = "timestampAsOf"
 _SEVERAL_PATHS = "paths"
@@ -152,12 +152,11 @@ class LanceOptions:
             raise InvalidInputError(f"a table of a catalog {_NEEDS_PLANNER}")
         parsed: dict[str, Any] = {}
         column_options = []
-        storage = {}
+        storage: Mapping[str, str] = read_storage(given)
         for name, value in given.items():
             if name.startswith(_SPARK_INTERNAL_PREFIX):
                 continue
-            if name.startswith(_STORAGE_PREFIX):
-                storage[name.removeprefix(_STORAGE_PREFIX)] = value
+            if is_storage_option(name):
                 continue
             column_option = _parse_column_option(name, value)
             if column_option is not None:
@@ -210,7 +209,7 @@ def _unknown_name(name: str) -> str:
     spellings = {spelling.lower(): spelling for spelling in known}
     close = [spellings[match] for match in difflib.get_close_matches(name, spellings, n=1, cutoff=0.7)]
     of_columns = ", ".join(f"<column>.{column_property}" for column_property in PROPERTIES)
-    of_columns += f", {_STORAGE_PREFIX}<option>"
+    of_columns += f", {STORAGE_PREFIX}<option>"
     hint = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(_PARSERS)}, {of_columns}"
     return f"unknown option {name!r}: {hint}"
 

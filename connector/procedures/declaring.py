@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.types import DataType, DayTimeIntervalType, StructField, StructType, TimestampType
 
+from connector.jobs import retrying
 from connector.jobs.running import run
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
-from lance_format import ChangePlan, LanceDataset, RetryableCommitConflictError
+from lance_format import ChangePlan, LanceDataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,10 +83,7 @@ class Target:
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Make several attempts at a change while other writers change the same rows, and return its outcome."""
-        for _ in range(_ATTEMPTS - 1):
-            with contextlib.suppress(RetryableCommitConflictError):
-                return attempt()
-        return attempt()
+        return retrying.retry(attempt, _ATTEMPTS)
 
     def _change_once(
         self, plan: Callable[[LanceDataset], ChangePlan[Any, T]], describe: Callable[[ChangePlan[Any, T]], str]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from connector.jobs.failures import explain
-from connector.jobs.labels import labelled
-from connector.jobs.storage import write_storage
+from connector.jobs.requests import write_rows
 from connector.sorting.order import RowOrder
-from connector.sorting.source import KEY, NAME, Request, SortedRewriteSource
+from connector.sorting.source import KEY, SortedRewriteSource, SortRequest
 from lance_format import LanceDataset, NotSupportedError, storage_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 _MAX_ROWS_PER_TASK = 1 << 20
 
 
@@ -58,31 +54,24 @@ def rewrite_sorted(
         If another writer changed the same fragments.
     """
     _check_exact(dataset)
-    request = Request(
-        dataset.absolute_uri,
-        dataset.version,
-        str(uuid.uuid4()),
-        tuple(sorted(fragment_ids)),
-        max_bytes_per_file or DEFAULT_MAX_BYTES_PER_FILE,
-        order.zorder,
-        dataset.storage_options,
+    request = SortRequest(
+        uri=dataset.absolute_uri,
+        version=dataset.version,
+        storage=dataset.storage_options,
+        fragment_ids=tuple(sorted(fragment_ids)),
+        max_bytes_per_file=max_bytes_per_file,
+        zorder=order.zorder,
     )
-    options = {"request": request.to_json(), **write_storage(request.storage)}
     plan = request.plan(dataset)
     wanted = set(fragment_ids)
     num_rows = sum(each.count_rows() for each in dataset.get_fragments() if each.fragment_id in wanted)
     num_tasks = max(1, round(num_rows / (target_rows_per_fragment or _MAX_ROWS_PER_TASK)))
     description = f"sort fragments {min(wanted)}-{max(wanted)}"
     spark.dataSource.register(SortedRewriteSource)
-    rows = spark.read.format(NAME).options(**options).load()
+    rows = spark.read.format(SortedRewriteSource.name()).options(**request.to_options()).load()
     keys = _keys(order)
     divided = rows.repartition(1) if num_tasks == 1 else rows.repartitionByRange(num_tasks, *keys)
-    writer = divided.sortWithinPartitions(*keys).write.format(NAME).options(**options)
-    try:
-        with labelled(spark, description, f"lance-{request.uuid}"):
-            writer.mode("append").save()
-    except Exception as error:
-        raise explain(error, description) from error
+    write_rows(spark, divided.sortWithinPartitions(*keys), request, SortedRewriteSource, description)
     return plan.find_outcome(dataset)
 
 

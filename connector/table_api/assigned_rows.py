@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pyspark.sql.types import DataType, StructField, StructType
 
-from connector.table_api.column_names import find_name, parse_name
 from connector.table_api.store_assignment import fit, limit_length
+from connector.types.column_names import find_name, parse_name
 from lance_format import InvalidInputError
 
 if TYPE_CHECKING:

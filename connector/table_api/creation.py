@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
-import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-import lance_format
 from connector.catalog.properties import split_properties
-from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_at
-from connector.table_api.column_names import quoted
+from connector.options.storage import STORAGE_PREFIX, is_storage_option
 from connector.table_api.locating import locate, parse_table_name
-from connector.types.schemas import to_stored_schema
+from connector.types.column_names import quoted
+from connector.write.empty_table import write_empty
 from lance_format import DatasetExistsError, DatasetNotFoundError, InvalidInputError, NotSupportedError
 
 if TYPE_CHECKING:
@@ -27,11 +24,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _COMMENT = "comment"
-_STORAGE = "storage."
 
 
 class Mode(enum.Enum):
-    """What a builder does where there is a table, or none; with the beginning of the SQL statement."""
+    """Behaviour of a builder where there is a table, or none; with the beginning of the SQL statement."""
 
     CREATE = "CREATE TABLE"
     CREATE_IF_NOT_EXISTS = "CREATE TABLE IF NOT EXISTS"
@@ -146,7 +142,7 @@ class LanceTableBuilder(Generic[T]):
         InvalidInputError
             If the key is one of the storage's options.
         """
-        if key.lower().startswith(_STORAGE):
+        if is_storage_option(key):
             raise InvalidInputError(f"{key!r} would be kept in the table, where others read it: use option")
         return dataclasses.replace(self, _properties={**self._properties, key: str(value)})
 
@@ -162,8 +158,10 @@ class LanceTableBuilder(Generic[T]):
         InvalidInputError
             If the key is no option of the storage.
         """
-        if not key.lower().startswith(_STORAGE):
-            raise InvalidInputError(f"{key!r} is no option of the storage, which begin with {_STORAGE!r}: see property")
+        if not is_storage_option(key):
+            raise InvalidInputError(
+                f"{key!r} is no option of the storage, which begin with {STORAGE_PREFIX!r}: see property"
+            )
         return dataclasses.replace(self, _options={**self._options, key: str(value)})
 
     def partitionedBy(self, *cols: str) -> NoReturn:
@@ -236,21 +234,7 @@ class LanceTableBuilder(Generic[T]):
             raise DatasetNotFoundError(
                 f"there is no Lance table at {path} to be replaced: use create or createOrReplace"
             )
-        stored = apply_to_new(to_stored_schema(self._columns), options.column_options)
-        fields = [column.with_nullable(given.nullable) for column, given in zip(stored, self._columns, strict=True)]
-        plan = lance_format.plan_write(
-            path,
-            pa.schema(fields),
-            mode="overwrite" if exists else "create",
-            data_storage_version=options.file_format_version,
-            enable_stable_row_ids=bool(options.enable_stable_row_ids),
-            config=config,
-            storage_options=options.storage,
-        )
-        with contextlib.ExitStack() as failed:
-            failed.callback(plan.abort, ())
-            plan.commit(())
-            failed.pop_all()
+        write_empty(options, self._columns, "overwrite" if exists else "create", config)
 
     def _statement(self) -> str:
         columns = ", ".join(_spell(column, " ") for column in self._columns)

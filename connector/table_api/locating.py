@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from connector.table_api.column_names import parse_name, quoted
+from connector.types.column_names import parse_name, quoted
 from lance_format import DatasetNotFoundError, InvalidInputError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connector.table_api.assigned_rows import Assignments, TableColumns, to_column
-from connector.table_api.column_names import find_name, quoted
 from connector.table_api.merge_clauses import Action, Clause, Rows, of_rows
 from connector.table_api.row_changes import DELETE, INSERT, UPDATE, operation
+from connector.types.column_names import find_name, quoted
 from lance_format import InvalidInputError
 
 if TYPE_CHECKING:

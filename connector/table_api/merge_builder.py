@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connector.table_api.assigned_rows import Value, Values
-from connector.table_api.column_names import find_name
 from connector.table_api.merge_clauses import Action, Clause, Rows, check_clauses
 from connector.table_api.merge_plan import MergePlan
 from connector.table_api.row_changes import Delta, RowChangeResult, change_rows
 from connector.table_api.target import ADDRESS, Snapshot, Target
 from connector.table_api.updating import table_columns
+from connector.types.column_names import find_name
 from connector.types.schemas import to_stored_schema
 from lance_format import InvalidInputError, RepeatedRowError
 

@@ -22,7 +22,7 @@ class Rows(enum.Enum):
 
 
 class Action(enum.Enum):
-    """What a clause does."""
+    """Action of a clause."""
 
     DELETE = "Delete"
     UPDATE = "Update"
@@ -56,7 +56,7 @@ class Clause:
 
     @property
     def is_star(self) -> bool:
-        """Whether all columns get the values that the source has."""
+        """True if all columns get the values that the source has."""
         return self.values is None and self.action is not Action.DELETE
 
 

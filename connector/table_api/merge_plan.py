@@ -23,11 +23,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from connector.table_api.assigned_rows import TableColumns, Value, to_column
-from connector.table_api.column_names import quoted
 from connector.table_api.merge_actions import ROW, Actions
 from connector.table_api.merge_clauses import Clause, Rows, deletes_all_matches, of_rows
 from connector.table_api.row_changes import OPERATION, Delta
 from connector.table_api.target import ADDRESS, DEFAULT_ALIAS, RESERVED, Snapshot
+from connector.types.column_names import quoted
 from lance_format import InvalidInputError
 
 if TYPE_CHECKING:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import random
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
+from connector.jobs import retrying
 from connector.jobs.failures import find_library_error
 from connector.jobs.labels import labelled
 from connector.protocol import DELTA, SNAPSHOT
 from connector.table_api.target import ADDRESS, Snapshot, Target
-from lance_format import InvalidInputError, RetryableCommitConflictError
+from lance_format import InvalidInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,8 +28,6 @@ OPERATION = "__lance_operation"
 DELETE, UPDATE, INSERT = DELETED, REPLACED, NEW[0]
 T = TypeVar("T")
 _ATTEMPTS = "spark.lance.commit.attempts"
-_FIRST_PAUSE_SECONDS = 0.1
-_LAST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +109,7 @@ def retry(target: Target, attempt: Callable[[], T]) -> T:
     RetryableCommitConflictError
         If it has failed `spark.lance.commit.attempts` times.
     """
-    for number in range(1, _attempts(target)):
-        try:
-            return attempt()
-        except RetryableCommitConflictError:
-            # Longer each time, and no time that two changes are likely to share.
-            time.sleep(random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2 ** min(number, 10), _LAST_PAUSE_SECONDS)))
-    return attempt()
+    return retrying.retry(attempt, _attempts(target))
 
 
 def _attempts(target: Target) -> int:

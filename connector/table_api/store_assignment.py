@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     UserDefinedType,
 )
 
-from connector.table_api.column_names import find_name
+from connector.types.column_names import find_name
 from lance_format import SchemaMismatchError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from pyspark.sql.types import StructType
 from connector.dml.refusals import check_addresses, check_options
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
-from connector.table_api.column_names import mentioned_names, quoted
+from connector.options.storage import is_storage_option
+from connector.types.column_names import mentioned_names, quoted
 from lance_format import LanceDataset, NotSupportedError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ ADDRESS = "__lance_address"
 RESERVED = "__lance_"
 DEFAULT_ALIAS = "__lance_target"
 _ADDRESS = "_rowaddr"
-_STORAGE = "storage."
 _NOT_OF_SNAPSHOTS = ("branch", "blob_handling")
 """Options that a snapshot does not take: its location is that of the branch, and changes need the bytes of blobs."""
 
@@ -55,11 +55,11 @@ class Target:
     @property
     def storage(self) -> dict[str, str]:
         """Those of the options that the storage takes."""
-        return {name: value for name, value in self.options.items() if name.lower().startswith(_STORAGE)}
+        return {name: value for name, value in self.options.items() if is_storage_option(name)}
 
     @property
     def is_case_sensitive(self) -> bool:
-        """Whether the session distinguishes columns whose names differ in case only."""
+        """True if the session distinguishes columns whose names differ in case only."""
         return self.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
 
     def read(self) -> DataFrame:

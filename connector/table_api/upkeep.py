@@ -14,9 +14,9 @@ from connector.procedures.declaring import Target as ProcedureTarget
 from connector.procedures.indexing import create_index, drop_index, refresh_index
 from connector.procedures.optimizing import optimize
 from connector.procedures.vacuuming import vacuum
-from connector.table_api.column_names import find_name, quoted
 from connector.table_api.row_changes import retry
 from connector.table_api.target import ADDRESS, Target
+from connector.types.column_names import find_name, quoted
 from lance_format import InvalidInputError
 
 if TYPE_CHECKING:

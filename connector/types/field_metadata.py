@@ -40,6 +40,8 @@ from pyspark.sql.types import (
 )
 from pyspark.util import VersionUtils
 
+from connector.types.column_names import quoted
+
 TYPE_KEY = "spark:type"
 METADATA_KEY = "spark:metadata"
 VECTOR_SIZE_KEY = "arrow.fixed-size-list.size"
@@ -142,7 +144,6 @@ def _declare(spark_type: DataType) -> str:
     if isinstance(spark_type, MapType):
         return f"map<{_declare(spark_type.keyType)},{_declare(spark_type.valueType)}>"
     if isinstance(spark_type, StructType):
-        escaped = (field.name.replace("`", "``") for field in spark_type)
-        fields = (f"`{name}`:{_declare(field.dataType)}" for name, field in zip(escaped, spark_type, strict=True))
+        fields = (f"{quoted(field.name)}:{_declare(field.dataType)}" for field in spark_type)
         return f"struct<{','.join(fields)}>"
     return spark_type.simpleString()

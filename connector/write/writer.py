@@ -147,11 +147,9 @@ class LanceWriter(DataSourceArrowWriter):
         CommitError
             If no Spark task calls it.
         """
-        context = TaskContext.get()
-        if context is None:
-            raise CommitError("a partition can be written by a Spark task only")
+        number = task_number()
         batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
-        return LanceCommitMessage.of(context.partitionId(), self._table_write.write_fragments(batches))
+        return LanceCommitMessage.of(number, self._table_write.write_fragments(batches))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make the fragments of all partitions, in their order, a new version of the table.
@@ -188,6 +186,20 @@ class LanceWriter(DataSourceArrowWriter):
         if not isinstance(message, LanceCommitMessage):
             raise CommitError(f"a write task into {self._path} sent no commit message; nothing was committed")
         return message.parse()
+
+
+def task_number() -> int:
+    """Return the number of the partition that this Spark task writes.
+
+    Raises
+    ------
+    CommitError
+        Outside of a Spark task.
+    """
+    context = TaskContext.get()
+    if context is None:
+        raise CommitError("a partition can be written by a Spark task only")
+    return context.partitionId()
 
 
 def delete_files(abort: Callable[[], object], num_lost: int) -> None:

@@ -27,7 +27,7 @@ class NoSuchRangeError(StorageError):
 
 
 class Bucket(Protocol):
-    """What open objects need of their store."""
+    """A store, as open objects use it."""
 
     def fetch(self, path: str, wanted: Any) -> tuple[bytes, int]:
         """Read a range of an object, as obstore describes it; return its bytes and the size of the object."""

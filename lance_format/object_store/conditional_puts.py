@@ -12,7 +12,7 @@ from lance_format.object_store.store import ObjectExistsError
 
 
 class ConditionalStore(Protocol):
-    """What the proof needs of a store."""
+    """A store, as the proof uses it."""
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Create or replace an object; see `ObjectStore.put`."""

@@ -171,7 +171,7 @@ class ObjectStore(ReadableStore, Protocol):
 
 @runtime_checkable
 class DirectoryStore(Protocol):
-    """What only storages with directories can do: a file system, and no object store."""
+    """A storage with directories: a file system, and no object store."""
 
     def absent_directories(self, path: str) -> tuple[str, ...]:
         """Return the missing directories among this one and its ancestors, innermost first."""

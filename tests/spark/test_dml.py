@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
-from connector.dml.delta_message import DeltaMessage
-from lance_format import CommitError, LanceDataset, LanceOperation
+from connector.write.plan_writer import TaskMessage
+from lance_format import CommitError, LanceDataset, LanceOperation, RowDeltaChanges
 from tests.spark.conftest import append, load
 from tests.spark.dml_model import random_change, random_rows
+from tests.spark.special_rows import special_rows
 from tests.table.leftovers import leftovers
 
 DATABASE = "changes"
@@ -194,29 +195,9 @@ class TestUpdate:
 
     def test_of_every_type(self, sql: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "types")
-        schema = pa.schema(
-            [
-                pa.field("id", pa.int64()),
-                pa.field("vector", pa.list_(pa.float32(), 3)),
-                lance_format.blob_field("payload"),
-                pa.field("json", pa.json_()),
-                pa.field("deep", pa.list_(pa.struct([("a", pa.int16()), ("b", pa.list_(pa.string()))]))),
-                pa.field("price", pa.decimal128(12, 3)),
-                pa.field("when", pa.timestamp("us", "UTC")),
-                pa.field("small", pa.uint8()),
-            ]
+        table = special_rows(
+            price=pa.array([None, 2, 3], pa.decimal128(12, 3)), small=pa.array([255, 0, None], pa.uint8())
         )
-        columns = [
-            pa.array([0, 1, 2], pa.int64()),
-            pa.array([[1, 2, 3], None, [4, 5, 6]], schema.field("vector").type),
-            lance_format.blob_array([b"zero", None, b"two" * 50_000]),
-            pa.array(['{"a": 1}', None, "[2]"], pa.json_()),
-            pa.array([[{"a": 1, "b": ["x", None]}, None], None, []], schema.field("deep").type),
-            pa.array([None, 2, 3], schema.field("price").type),
-            pa.array([0, None, 5], schema.field("when").type),
-            pa.array([255, 0, None], pa.uint8()),
-        ]
-        table = pa.Table.from_arrays(columns, schema=schema)
         lance_format.write_dataset(table, path, data_storage_version="2.2")
         sql.sql(f"CREATE TABLE types USING lance LOCATION '{path}'")
         before = everything(path)
@@ -418,7 +399,7 @@ class TestCollisions:
 
     def test_malformed_messages(self) -> None:
         with pytest.raises(CommitError, match="malformed commit message"):
-            DeltaMessage(b"none").parse()
+            TaskMessage(b"none").parse(RowDeltaChanges)
 
 
 class TestRefusals:

@@ -24,6 +24,7 @@ from pyspark_lance import LanceTable
 from tests.spark import merge_model
 from tests.spark.conftest import append, planning
 from tests.spark.merge_model import AmbiguousMergeError, Merge, random_rows
+from tests.spark.special_rows import special_rows
 from tests.table.leftovers import leftovers
 
 MERGES = 24
@@ -375,29 +376,8 @@ class TestMerge:
 
 
 def test_columns_of_all_types(spark: SparkSession, path: str) -> None:
-    schema = pa.schema(
-        [
-            pa.field("id", pa.int64()),
-            pa.field("vector", pa.list_(pa.float32(), 3)),
-            lance_format.blob_field("payload"),
-            pa.field("json", pa.json_()),
-            pa.field("deep", pa.list_(pa.struct([("a", pa.int16()), ("b", pa.list_(pa.string()))]))),
-            pa.field("pairs", pa.map_(pa.string(), pa.int32())),
-            pa.field("when", pa.timestamp("us", "UTC")),
-            pa.field("a.b`c", pa.uint8()),
-        ]
-    )
-    columns = [
-        pa.array([0, 1, 2], pa.int64()),
-        pa.array([[1, 2, 3], None, [4, 5, 6]], schema.field("vector").type),
-        lance_format.blob_array([b"zero", None, b"two" * 50_000]),
-        pa.array(['{"a": 1}', None, "[2]"], pa.json_()),
-        pa.array([[{"a": 1, "b": ["x", None]}, None], None, []], schema.field("deep").type),
-        pa.array([[("x", 1)], None, []], schema.field("pairs").type),
-        pa.array([0, None, 5], schema.field("when").type),
-        pa.array([255, 0, None], pa.uint8()),
-    ]
-    table = pa.Table.from_arrays(columns, schema=schema)
+    pairs = pa.array([[("x", 1)], None, []], pa.map_(pa.string(), pa.int32()))
+    table = special_rows(pairs=pairs, **{"a.b`c": pa.array([255, 0, None], pa.uint8())})
     lance_format.write_dataset(table, path, data_storage_version="2.2", allow_unportable_names=True)
     before = {row["id"]: row for row in lance_format.dataset(path).to_table(blob_handling="all_binary").to_pylist()}
     lance_table = LanceTable.forPath(spark, path).alias("t")
@@ -411,7 +391,7 @@ def test_columns_of_all_types(spark: SparkSession, path: str) -> None:
     assert rows[10] == {**before[0], "id": 10}
     assert rows[1] == before[1]
     assert rows[2] == {**before[2], "payload": b"new", "json": '{"b":2}', "vector": [7.0, 8.0, 9.0]}
-    assert rows[5] == {**dict.fromkeys(schema.names), "id": 5, "a.b`c": 3}
+    assert rows[5] == {**dict.fromkeys(table.schema.names), "id": 5, "a.b`c": 3}
     assert dataset.schema.field("vector").type == pa.list_(pa.float32(), 3)
 
 

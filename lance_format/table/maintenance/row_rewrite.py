@@ -16,7 +16,7 @@ as after a compaction.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from lance_format.table.row_ids.row_version_sequence import RowVersionSequence
 from lance_format.table.transaction.operations import Rewrite, RewriteGroup
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import ChangePlan
+from lance_format.table.versions.planned_change import WriterPlan
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 
@@ -111,8 +111,8 @@ class RowRewriter:
 
 
 @dataclass(frozen=True, slots=True)
-class RowRewrite(ChangePlan[RowDeltaChanges, CompactionMetrics]):
-    """Planned rewrite of fragments in another order. Made by `plan_row_rewrite`.
+class RowRewrite(WriterPlan[RowDeltaChanges, CompactionMetrics]):
+    """Planned rewrite of fragments in another order. Made by `plan_row_rewrite`. Tasks have the order of their rows.
 
     Parameters
     ----------
@@ -121,15 +121,12 @@ class RowRewrite(ChangePlan[RowDeltaChanges, CompactionMetrics]):
     fragments : tuple of FragmentMetadata
         The fragments to replace.
     max_bytes_per_file : int
-    tasks : tuple
-        Empty: the caller decides how many tasks there are, and numbers them from 0 in the order of the rows.
     """
 
     read_version: int
     uuid: str
     fragments: tuple[FragmentMetadata, ...]
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE
-    tasks: tuple[()] = ()
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowRewriter:
         """Return the writer of a task.
@@ -142,20 +139,6 @@ class RowRewrite(ChangePlan[RowDeltaChanges, CompactionMetrics]):
             Number of the task, from 0.
         """
         return RowRewriter(check_out(dataset._table, self.read_version), self, number)
-
-    def checked(self, results: Iterable[RowDeltaChanges]) -> list[RowDeltaChanges]:
-        """Return results in order, if there is one of each task.
-
-        Raises
-        ------
-        InvalidInputError
-            If one is missing or of another plan, or there are several of one task.
-        """
-        given = sorted(self.own(results), key=lambda result: result.number)
-        numbers = [result.number for result in given]
-        if numbers != list(range(len(given))):
-            raise InvalidInputError(f"one result of each task from 0 to {len(given) - 1} is needed, not of {numbers}")
-        return given
 
     def operation(self, draft: Draft, results: Sequence[RowDeltaChanges]) -> Rewrite | None:
         """Replace the fragments, if the tasks have written each live row once.

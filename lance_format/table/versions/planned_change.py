@@ -260,6 +260,42 @@ class ChangePlan(ABC, Generic[R, T]):
         return [f"{table.root}/{path}" for path in self.files(results)]
 
 
+class WriterPlan(ChangePlan[R, T]):
+    """A planned change whose caller has the rows: it opens a writer per task, and decides how many tasks there are.
+
+    Tasks are numbered from 0. `finish()` of a writer returns the result of its task.
+    """
+
+    __slots__ = ()
+    tasks: Sequence[ChangeTask[R]] = ()
+
+    @abstractmethod
+    def open_writer(self, dataset: OpenTable, number: int) -> Any:
+        """Return the writer of a task, which is a context manager that deletes its files after an exception.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+        number : int
+            Number of the task, from 0.
+        """
+
+    def checked(self, results: Iterable[R]) -> list[R]:
+        """Check that there is one result per task, and return them in the order of the tasks.
+
+        Raises
+        ------
+        InvalidInputError
+            If a result is missing or of another plan, or there are several of one task.
+        """
+        given = sorted(self.own(results), key=lambda result: result.number)
+        numbers = [result.number for result in given]
+        if numbers != list(range(len(given))):
+            raise InvalidInputError(f"one result of each task from 0 to {len(given) - 1} is needed, not of {numbers}")
+        return given
+
+
 def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor = map) -> tuple[TableVersion, T]:
     """Run the tasks of a plan, and commit their results.
 

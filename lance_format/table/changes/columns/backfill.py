@@ -32,7 +32,7 @@ from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
 from lance_format.table.transaction.operations import Merge
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import ChangePlan
+from lance_format.table.versions.planned_change import WriterPlan
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 _HEADER = struct.Struct("<QQ")
@@ -195,7 +195,7 @@ class ColumnBackfillWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnBackfill(ChangePlan[BackfilledFragments, int]):
+class ColumnBackfill(WriterPlan[BackfilledFragments, int]):
     """Planned columns. Made by `plan_column_backfill`.
 
     Parameters
@@ -206,15 +206,12 @@ class ColumnBackfill(ChangePlan[BackfilledFragments, int]):
         The new columns with field ids.
     schema : Schema
         Of the table with the new columns.
-    tasks : tuple
-        Empty: the caller decides how many tasks there are, and numbers them from 0.
     """
 
     read_version: int
     uuid: str
     added: Schema
     schema: Schema
-    tasks: tuple[()] = ()
 
     def open_writer(self, dataset: OpenTable, number: int) -> ColumnBackfillWriter:
         """Return the writer of a task.
@@ -236,10 +233,7 @@ class ColumnBackfill(ChangePlan[BackfilledFragments, int]):
         InvalidInputError
             If a result is missing, of another plan, or has a fragment that another one has too.
         """
-        given = sorted(self.own(results), key=lambda result: result.number)
-        numbers = [result.number for result in given]
-        if numbers != list(range(len(given))):
-            raise InvalidInputError(f"one result of each task from 0 to {len(given) - 1} is needed, not of {numbers}")
+        given = WriterPlan.checked(self, results)
         ids = [fragment.id for fragment in _fragments(given)]
         if len(set(ids)) < len(ids):
             raise InvalidInputError("two tasks wrote columns of one fragment; give all rows of a fragment to one task")

@@ -33,7 +33,7 @@ from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import Precondition
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import ChangePlan
+from lance_format.table.versions.planned_change import WriterPlan
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 
@@ -52,7 +52,7 @@ class RowDeltaResult(ChangeResult):
 
 
 @dataclass(frozen=True, slots=True)
-class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
+class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     """Planned change of single rows. Made by `plan_row_delta`.
 
     Parameters
@@ -63,8 +63,6 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         Those whose values may change in rows that are replaced.
     description : str
         Of what is deleted, for the transaction.
-    tasks : tuple
-        Empty: the caller decides how many tasks there are, and numbers them from 0.
     heeds_keys : bool
         Whether inserted rows may not have a primary key that another writer has added concurrently.
     """
@@ -73,7 +71,6 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
     uuid: str
     columns: tuple[str, ...]
     description: str = ""
-    tasks: tuple[()] = ()
     heeds_keys: bool = True
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
@@ -98,10 +95,7 @@ class RowDelta(ChangePlan[RowDeltaChanges, RowDeltaResult]):
         RepeatedRowError
             If a row was changed by several.
         """
-        given = sorted(self.own(results), key=lambda result: result.number)
-        numbers = [result.number for result in given]
-        if numbers != list(range(len(given))):
-            raise InvalidInputError(f"one result of each task from 0 to {len(given) - 1} is needed, not of {numbers}")
+        given = WriterPlan.checked(self, results)
         removed, _ = unite([RowDeltaChanges(0, self.uuid), *given])
         twice = sum(len(result.removed) for result in given) - len(removed)
         if twice:

@@ -1,0 +1,122 @@
+"""Jobs that write a DataFrame by a private data source, whose request describes the planned change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.sql.datasource import DataSource, WriterCommitMessage
+
+import lance_format
+from connector.jobs.failures import explain
+from connector.jobs.labels import labelled
+from connector.options.storage import read_storage, write_storage
+from connector.write.plan_writer import PlanWriter
+from lance_format import LanceDataset, WriterPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPTION = "request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ABC):
+    """A planned change of a version of a table.
+
+    Parameters
+    ----------
+    uri : str
+    version : int
+    uuid : str
+        Of the plan, by default a new one.
+    storage : mapping of str to str
+        Options of the storage. They may hold secrets.
+    """
+
+    uri: str
+    version: int
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @abstractmethod
+    def plan(self, dataset: LanceDataset) -> WriterPlan[Any, Any]:
+        """Return the plan, the same one in each process."""
+
+    def open(self) -> LanceDataset:
+        """Open the version."""
+        return lance_format.dataset(self.uri, self.version, storage_options=self.storage)
+
+    def to_options(self) -> dict[str, str]:
+        """Return the options of the data source, which has those of the storage under their own names."""
+        values = {name: value for name, value in dataclasses.asdict(self).items() if name != "storage"}
+        return {_OPTION: json.dumps(values), **write_storage(self.storage)}
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """Rebuild what `to_options` returned."""
+        values = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in json.loads(options[_OPTION]).items()
+        }
+        return cls(**values, storage=read_storage(options))  # type: ignore[arg-type]
+
+
+class RequestWriter(PlanWriter):
+    """Writer of a request.
+
+    Parameters
+    ----------
+    request : Request
+    result_type : type
+        The class of the results of tasks.
+    """
+
+    def __init__(self, request: Request, result_type: Any) -> None:
+        super().__init__(request.uri, result_type)
+        self._request = request
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make one version, and delete the files of task runs whose results it does not have; see `PlanWriter`."""
+        plan, dataset = self._land(messages)
+        plan.discard_lost(dataset)
+
+    def _open(self) -> LanceDataset:
+        return self._request.open()
+
+    def _plan(self, dataset: LanceDataset) -> WriterPlan[Any, Any]:
+        return self._request.plan(dataset)
+
+
+def write_rows(
+    spark: SparkSession, rows: DataFrame, request: Request, source: type[DataSource], description: str
+) -> None:
+    """Run the job of a request.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    rows : DataFrame
+        What the data source writes.
+    request : Request
+    source : type of DataSource
+        It is registered with the session.
+    description : str
+        What the job does, as `connector.jobs.running.run` takes it.
+
+    Raises
+    ------
+    LanceError
+        If a task or the commit fails. No file is left, unless it is unclear whether the commit landed.
+    """
+    writer = rows.write.format(source.name()).options(**request.to_options()).mode("append")
+    try:
+        with labelled(spark, description, f"lance-{request.uuid}"):
+            writer.save()
+    except Exception as error:
+        raise explain(error, description) from error

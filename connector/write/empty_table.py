@@ -1,0 +1,50 @@
+"""Tables that are created or replaced without rows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+import lance_format
+from connector.options.column_options import apply_to_new
+from connector.options.options import LanceOptions
+from connector.types.schemas import to_stored_schema
+
+
+def write_empty(options: LanceOptions, columns: StructType, mode: str, config: Mapping[str, str]) -> None:
+    """Create or replace a table. If that fails, no file is left.
+
+    Parameters
+    ----------
+    options : LanceOptions
+        Of the table, with its path.
+    columns : StructType
+    mode : {"create", "overwrite"}
+    config : mapping of str to str
+        Configuration of the table.
+
+    Raises
+    ------
+    DatasetExistsError
+        If a table to be created exists.
+    NotSupportedError
+        If a column's type cannot be stored.
+    """
+    stored = apply_to_new(to_stored_schema(columns), options.column_options)
+    fields = [field.with_nullable(column.nullable) for field, column in zip(stored, columns, strict=True)]
+    plan = lance_format.plan_write(
+        options.path,
+        pa.schema(fields),
+        mode=mode,
+        data_storage_version=options.file_format_version,
+        enable_stable_row_ids=bool(options.enable_stable_row_ids),
+        config=config,
+        storage_options=options.storage,
+    )
+    with contextlib.ExitStack() as failed:
+        failed.callback(plan.abort, ())
+        plan.commit(())
+        failed.pop_all()

@@ -1,0 +1,134 @@
+"""The write side of planned changes whose tasks are the partitions of a DataFrame.
+
+Spark sends copies of a writer to the tasks and to the processes that commit or abort. Its plan is the same in all of
+them, so that the files of every task carry one uuid.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from connector.write.writer import delete_files, task_number
+from lance_format import CommitError, InvalidInputError, LanceDataset, WriterPlan
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMessage(WriterCommitMessage):
+    """Message of a task to the driver: its result as bytes, which the library reads like any other input.
+
+    Spark pickles commit messages. This one carries nothing else, so that no object of an executor takes part in the
+    commit.
+
+    Parameters
+    ----------
+    payload : bytes
+        Of `to_bytes` of the result.
+    """
+
+    payload: bytes
+
+    def parse(self, result_type: Any) -> Any:
+        """Return the result.
+
+        Parameters
+        ----------
+        result_type : type
+            The class of the result.
+
+        Raises
+        ------
+        CommitError
+            If the payload is not what a task sends.
+        """
+        try:
+            return result_type.from_bytes(self.payload)
+        except InvalidInputError as error:
+            raise CommitError(f"a write task sent a malformed commit message: {error}") from error
+
+
+class PlanWriter(DataSourceArrowWriter, ABC):
+    """Writer of the partitions of a planned change.
+
+    Parameters
+    ----------
+    location : str
+        Of the table, for messages.
+    result_type : type
+        The class of the results of tasks.
+    """
+
+    def __init__(self, location: str, result_type: Any) -> None:
+        self._location = location
+        self._result_type = result_type
+
+    @abstractmethod
+    def _open(self) -> LanceDataset:
+        """Open the version that the change was planned on."""
+
+    @abstractmethod
+    def _plan(self, dataset: LanceDataset) -> WriterPlan[Any, Any]:
+        """Return the plan, the same one in each process."""
+
+    @abstractmethod
+    def _fill(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
+        """Give the rows of a partition to the writer of its task.
+
+        Parameters
+        ----------
+        writer : object
+            Of the plan.
+        dataset : LanceDataset
+            The version that the change was planned on.
+        batches : iterator of pyarrow.RecordBatch
+        """
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """Write one partition; after a failure its open files are deleted.
+
+        Raises
+        ------
+        CommitError
+            Outside of a Spark task.
+        """
+        number = task_number()
+        dataset = self._open()
+        with self._plan(dataset).open_writer(dataset, number) as writer:
+            self._fill(writer, dataset, iterator)
+            return TaskMessage(writer.finish().to_bytes())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make one version of what all partitions have written.
+
+        Raises
+        ------
+        RetryableCommitConflictError
+            If another writer changed the same rows or fragments since they were read.
+        CommitError
+            If the messages are not one per partition, or the table cannot be committed to.
+        """
+        self._land(messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete all files of this change, unless a version of the table may refer to them."""
+        dataset = self._open()
+        plan = self._plan(dataset)
+        delete_files(lambda: plan.abort(dataset), sum(message is None for message in messages))
+
+    def _land(self, messages: Sequence[WriterCommitMessage | None]) -> tuple[WriterPlan[Any, Any], LanceDataset]:
+        """Commit the results of the tasks; return the plan, and the dataset with the new version."""
+        results = [self._parse(message) for message in messages]
+        dataset = self._open()
+        plan = self._plan(dataset)
+        plan.commit(dataset, results)
+        return plan, dataset
+
+    def _parse(self, message: WriterCommitMessage | None) -> Any:
+        if not isinstance(message, TaskMessage):
+            raise CommitError(f"a write task into {self._location} sent no commit message; nothing was committed")
+        return message.parse(self._result_type)
