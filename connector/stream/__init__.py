@@ -1,0 +1,1 @@
+"""Structured Streaming: tables as sources and sinks of streams, and the rows that versions changed."""
