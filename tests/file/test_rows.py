@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lance_format.errors import InvalidInputError
 from lance_format.file import LanceFileWriter
-from lance_format.file.reading import reader as reader_module
+from lance_format.file.reading import single_rows
 from tests.file.counting import CountedFile
 
 _ROWS = 20_000
@@ -88,8 +88,8 @@ def test_neighbours_cost_what_a_range_costs(file: tuple[CountedFile, pa.Table]) 
 
 def test_few_of_many_large_rows(file: tuple[CountedFile, pa.Table], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decoded at once depends on what rows really take, once that is known."""
-    monkeypatch.setattr(reader_module, "_FIRST_TAKE_BYTES", 4096)
-    monkeypatch.setattr(reader_module, "_TAKE_BYTES", 32_768)
+    monkeypatch.setattr(single_rows, "_FIRST_TAKE_BYTES", 4096)
+    monkeypatch.setattr(single_rows, "_TAKE_BYTES", 32_768)
     counted, table = file
     rows = np.arange(0, _ROWS, 3)
     columns = counted.columns(["large"])

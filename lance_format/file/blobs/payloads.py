@@ -30,7 +30,7 @@ from lance_format.file.blobs.arrays import (
     replace_blobs,
 )
 from lance_format.file.columns.leaves import bitmap, validity_of, values_of
-from lance_format.file.container.scheduler import locate
+from lance_format.file.container.locating import locate
 from lance_format.kernels import mini_block as kernels
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
 from lance_format.structural.blob import ByteCounts

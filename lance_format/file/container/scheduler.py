@@ -19,6 +19,7 @@ import numpy as np
 from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestShape
 from lance_format.data_block import Bytes, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.file.container.locating import locate
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
@@ -148,18 +149,3 @@ def _side_by_side(
     with ThreadPoolExecutor(min(threads, len(runs)), "lance-decode") as pool:
         for _ in pool.map(proceed, runs, pieces):
             pass
-
-
-def locate(error: CorruptFileError | NotSupportedError, path: str, column: str | None = None) -> Exception:
-    """Add the path of the file and the column to an error, and return it.
-
-    Parameters
-    ----------
-    error : CorruptFileError or NotSupportedError
-    path : str
-    column : str or None
-    """
-    within = "" if column is None else f"column {column!r}: "
-    if isinstance(error, CorruptFileError):
-        return error if error.path else CorruptFileError(f"{within}{error.what}", path=path, offset=error.offset)
-    return NotSupportedError(f"{path}: {within}{error}")

@@ -1,0 +1,122 @@
+"""Reading of single rows, which are given by their numbers: few at once, or many within bounded memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.byte_io import RangeReader
+from lance_format.file.columns.dictionaries import size_bytes
+from lance_format.file.container.locating import Locating
+from lance_format.file.container.scheduler import run_plans
+from lance_format.file.reading.batches import BatchBuilder
+from lance_format.file.reading.column_reader import ColumnReader, PlannedRows
+from lance_format.file.reading.cpu_threads import cpu_threads
+
+_MAX_PAGES_AT_ONCE = 32  # Of a column. Single rows need little of a page, but its dictionary may have some MiB.
+_ROUND_BYTES = 64 * 1024 * 1024
+_FIRST_TAKE_BYTES = 4 * 1024 * 1024
+_TAKE_BYTES = 32 * 1024 * 1024
+
+
+def take_arrays(
+    source: RangeReader, leaves: Sequence[ColumnReader], rows: npt.NDArray[np.int64]
+) -> list[list[pa.Array]]:
+    """Read rows of leaf columns, all of them at once.
+
+    Parameters
+    ----------
+    source : RangeReader
+    leaves : sequence of ColumnReader
+    rows : int64[…]
+        Ascending; may repeat.
+
+    Returns
+    -------
+    list of list of pyarrow.Array
+        The pieces of each leaf.
+
+    Raises
+    ------
+    CorruptFileError, NotSupportedError
+        With the file and the column that it is about.
+    """
+    planned: list[list[PlannedRows]] = []
+    for column in leaves:
+        with Locating(source.path, column.leaf.name):
+            planned.append(list(column.plan_rows(rows)))
+    pieces: list[list[pa.Array]] = [[] for _ in leaves]
+    for round_ in _rounds(planned):
+        results = run_plans(source, [part.plan for _, part in round_], cpu_threads)
+        for (number, _), found in zip(round_, results, strict=True):
+            pieces[number] += found
+    return pieces
+
+
+def take_batches(
+    source: RangeReader, batches: BatchBuilder, rows: npt.NDArray[np.int64], batch_size: int
+) -> Iterator[pa.RecordBatch]:
+    """Read any number of rows within bounded memory.
+
+    Parameters
+    ----------
+    source : RangeReader
+    batches : BatchBuilder
+        Its cursors count the rows taken.
+    rows : int64[num_rows]
+        Ascending and distinct.
+    batch_size : int
+        Maximum number of rows per batch.
+
+    Raises
+    ------
+    CorruptFileError, NotSupportedError
+        With the file and the column that it is about.
+    """
+    leaves = [cursor.column for cursor in batches.cursors]
+    ends = _expected_bytes(leaves, rows)
+    first, budget = 0, _FIRST_TAKE_BYTES
+    while first < rows.size:
+        limit = (ends[first - 1] if first else 0) + budget
+        last = max(first + 1, int(np.searchsorted(ends, limit, side="right")))
+        taken = take_arrays(source, leaves, rows[first:last])
+        for cursor, arrays in zip(batches.cursors, taken, strict=True):
+            cursor.push(arrays, last)
+        # The expected size is an average; a filter may select just the large rows.
+        excess = sum(size_bytes(array) for arrays in taken for array in arrays) / budget
+        budget = int(_TAKE_BYTES / max(excess, 1))
+        while first < last:
+            num_rows, built = batches.pop(min(batch_size, last - first))
+            first += num_rows
+            yield from built
+
+
+def _rounds(planned: Sequence[Sequence[PlannedRows]]) -> Iterator[list[tuple[int, PlannedRows]]]:
+    """Yield the plans that run together, with the numbers of their columns: those of the same pages of all columns."""
+    most = _MAX_PAGES_AT_ONCE * len(planned)
+    found: list[tuple[int, PlannedRows]] = []
+    size = 0
+    for parts in itertools.zip_longest(*planned):
+        for number, part in enumerate(parts):
+            if part is None:
+                continue
+            if found and (len(found) == most or size + part.size_bytes > _ROUND_BYTES):
+                yield found
+                found, size = [], 0
+            found.append((number, part))
+            size += part.size_bytes
+    if found:
+        yield found
+
+
+def _expected_bytes(columns: Sequence[ColumnReader], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the approximate size of the rows up to and including each, ascending, `float64[num_rows]`."""
+    sizes = np.ones(rows.size)
+    for column in columns:
+        sizes += np.repeat(column.row_bytes, np.diff(np.searchsorted(rows, column.first_rows)))
+    ends: npt.NDArray[np.float64] = np.cumsum(sizes)
+    return ends
