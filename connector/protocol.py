@@ -25,6 +25,7 @@ option                   value
 `__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
 `__lance.parallelism`    the number of tasks that can run at a time
 `__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
+`__lance.speculation`    `true` for a write of which Spark may run copies of slow tasks
 `__lance.delta`          the command that changes rows, and the form of its rows; see `connector.dml.delta_form`
 ======================== ============================================================================================
 """
@@ -50,5 +51,6 @@ LIMIT = "__lance.limit"
 OFFSET = "__lance.offset"
 ORDER = "__lance.order"
 PARALLELISM = "__lance.parallelism"
+SPECULATION = "__lance.speculation"
 ROW_LEVEL = "__lance.row_level"
 DELTA = "__lance.delta"

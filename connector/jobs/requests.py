@@ -6,11 +6,11 @@ import dataclasses
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from pyspark.sql.datasource import DataSource, WriterCommitMessage
+from pyspark.sql.datasource import DataSource
 
 import lance_format
 from connector.jobs.failures import explain
@@ -80,11 +80,6 @@ class RequestWriter(PlanWriter):
     def __init__(self, request: Request, result_type: Any) -> None:
         super().__init__(request.uri, result_type)
         self._request = request
-
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make one version, and delete the files of task runs whose results it does not have; see `PlanWriter`."""
-        plan, dataset = self._land(messages)
-        plan.discard_lost(dataset)
 
     def _open(self) -> LanceDataset:
         return self._request.open()

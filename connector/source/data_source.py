@@ -86,7 +86,7 @@ from connector.metadata.reading import MetadataReader, describe_metadata, open_d
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, CATALOG, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA
+from connector.protocol import ASK, CATALOG, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA, SPECULATION
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.types.compatibility import find_misfit
@@ -219,6 +219,7 @@ class LanceDataSource(DataSource):
             config=config,
             replaced=replaced,
             keeps_columns=CATALOG in self._given and SAVING not in self._given,
+            may_repeat=SPECULATION in self._given,
         )
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002

@@ -1,10 +1,10 @@
-"""Message of a write task to the driver: its partition and the fragments that it wrote, as text.
+"""Message of a write task to the driver: its partition, its attempt and the fragments that it wrote, as text.
 
 Spark pickles commit messages. This one holds only a string of JSON, which the driver validates like any other input, so
 no object of an executor takes part in the commit.
 
 ```
-{"partition": 3, "fragments": [<FragmentMetadata.to_json()>, …]}
+{"partition": 3, "attempt": 0, "fragments": [<FragmentMetadata.to_json()>, …]}
 ```
 """
 
@@ -32,9 +32,10 @@ class LanceCommitMessage(WriterCommitMessage):
     payload: str
 
     @classmethod
-    def of(cls, partition_id: int, fragments: Sequence[FragmentMetadata]) -> LanceCommitMessage:
-        """Describe the fragments that the task of a partition wrote."""
-        return cls(json.dumps({"partition": partition_id, "fragments": [fragment.to_json() for fragment in fragments]}))
+    def of(cls, partition_id: int, attempt: int, fragments: Sequence[FragmentMetadata]) -> LanceCommitMessage:
+        """Describe the fragments that an attempt of the task of a partition wrote."""
+        written = [fragment.to_json() for fragment in fragments]
+        return cls(json.dumps({"partition": partition_id, "attempt": attempt, "fragments": written}))
 
     def parse(self) -> TaskResult:
         """Validate and return the payload.
@@ -46,10 +47,13 @@ class LanceCommitMessage(WriterCommitMessage):
         """
         try:
             content = json.loads(self.payload)
-            partition_id, fragments = content["partition"], content["fragments"]
-            if type(partition_id) is not int or partition_id < 0 or not isinstance(fragments, list):
-                raise ValueError("a partition number and a list of fragments are expected")
-            return TaskResult(partition_id, tuple(FragmentMetadata.from_json(fragment) for fragment in fragments))
+            partition_id, attempt, fragments = content["partition"], content["attempt"], content["fragments"]
+            are_numbers = all(type(number) is int and number >= 0 for number in (partition_id, attempt))
+            if not are_numbers or not isinstance(fragments, list):
+                raise ValueError("numbers of a partition and an attempt, and a list of fragments are expected")
+            return TaskResult(
+                partition_id, attempt, tuple(FragmentMetadata.from_json(fragment) for fragment in fragments)
+            )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CommitError(f"a write task sent a malformed commit message: {error}") from error
 
@@ -61,8 +65,11 @@ class TaskResult:
     Parameters
     ----------
     partition_id : int
+    attempt : int
+        The number of the attempt of the task, from 0.
     fragments : tuple of FragmentMetadata
     """
 
     partition_id: int
+    attempt: int
     fragments: tuple[FragmentMetadata, ...]

@@ -103,7 +103,7 @@ class PlanWriter(DataSourceArrowWriter, ABC):
             return TaskMessage(writer.finish().to_bytes())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make one version of what all partitions have written.
+        """Make one version of what all partitions have written, and delete the files of repeated attempts of tasks.
 
         Raises
         ------
@@ -112,21 +112,17 @@ class PlanWriter(DataSourceArrowWriter, ABC):
         CommitError
             If the messages are not one per partition, or the table cannot be committed to.
         """
-        self._land(messages)
+        results = [self._parse(message) for message in messages]
+        dataset = self._open()
+        plan = self._plan(dataset)
+        plan.commit(dataset, results)
+        plan.discard_lost(dataset)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this change, unless a version of the table may refer to them."""
         dataset = self._open()
         plan = self._plan(dataset)
         delete_files(lambda: plan.abort(dataset), sum(message is None for message in messages))
-
-    def _land(self, messages: Sequence[WriterCommitMessage | None]) -> tuple[WriterPlan[Any, Any], LanceDataset]:
-        """Commit the results of the tasks; return the plan, and the dataset with the new version."""
-        results = [self._parse(message) for message in messages]
-        dataset = self._open()
-        plan = self._plan(dataset)
-        plan.commit(dataset, results)
-        return plan, dataset
 
     def _parse(self, message: WriterCommitMessage | None) -> Any:
         if not isinstance(message, TaskMessage):

@@ -7,6 +7,7 @@ sends copies of it to the tasks and to the separate processes that commit or abo
 |---|---|
 | all tasks succeed, the commit lands | the new version |
 | a task fails | it deletes its own files; `abort` deletes those of the others, dead or alive |
+| a task runs again | the files that a dead attempt has left are deleted after the commit |
 | the commit fails, Spark calls `abort` | files that provably no version refers to are deleted |
 | the driver dies | unreferenced files remain until a cleanup |
 """
@@ -82,6 +83,8 @@ class LanceWriter(DataSourceArrowWriter):
         Rows that an append deletes in the same version.
     keeps_columns : bool
         Whether an overwrite replaces the rows only.
+    may_repeat : bool
+        Whether Spark may run copies of slow tasks (speculation), of which the messages of tasks do not tell.
 
     Raises
     ------
@@ -107,11 +110,13 @@ class LanceWriter(DataSourceArrowWriter):
         config: Mapping[str, str] | None = None,
         replaced: ReplacedRows | None = None,
         keeps_columns: bool = False,
+        may_repeat: bool = False,
     ) -> None:
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite has its own schema")
         self._options = options
         self._path, self._replaced = branch_uri(options), replaced
+        self._may_repeat = may_repeat
         table = self._open_table()
         if table is not None:
             _check_stable_row_ids(options, table)
@@ -147,9 +152,9 @@ class LanceWriter(DataSourceArrowWriter):
         CommitError
             If no Spark task calls it.
         """
-        number = task_number()
+        number, attempt = task_number(), attempt_number()
         batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
-        return LanceCommitMessage.of(number, self._table_write.write_fragments(batches))
+        return LanceCommitMessage.of(number, attempt, self._table_write.write_fragments(batches))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make the fragments of all partitions, in their order, a new version of the table.
@@ -167,6 +172,8 @@ class LanceWriter(DataSourceArrowWriter):
             self._table_write.commit(_fragments(results))
         else:
             self._replaced.commit(_fragments(results), self._table_write.uuid)
+        if self._may_repeat or any(result.attempt for result in results):
+            self._table_write.discard_lost()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this write, unless a version of the table may refer to them."""
@@ -196,10 +203,25 @@ def task_number() -> int:
     CommitError
         Outside of a Spark task.
     """
+    return _task().partitionId()
+
+
+def attempt_number() -> int:
+    """Return how often Spark has started this task before.
+
+    Raises
+    ------
+    CommitError
+        Outside of a Spark task.
+    """
+    return _task().attemptNumber()
+
+
+def _task() -> TaskContext:
     context = TaskContext.get()
     if context is None:
         raise CommitError("a partition can be written by a Spark task only")
-    return context.partitionId()
+    return context
 
 
 def delete_files(abort: Callable[[], object], num_lost: int) -> None:

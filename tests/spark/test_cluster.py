@@ -49,6 +49,17 @@ def executor():
         pid = parent(pid)
     return pid
 
+def workers(executor):
+    # Those that write, and then the one that this is.
+    found = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    for pid in found:
+        try:
+            if parent(parent(pid)) == executor:
+                yield pid
+        except (OSError, ValueError):
+            pass
+    yield os.getpid()
+
 def unlucky(disaster, marker):
     # A function that strikes once, at one row.
     def apply(value):
@@ -59,6 +70,9 @@ def unlucky(disaster, marker):
                 return value
             if disaster == "failure":
                 raise RuntimeError("struck")
+            if disaster == "crash":
+                for pid in workers(executor()):
+                    os.kill(pid, 9)
             os.kill(executor(), 9)
             time.sleep(600)
         return value
@@ -69,12 +83,14 @@ def strike(name, disaster):
     spark.udf.register(name, function)
     return function
 
-rows = spark.range(0, ROWS, 1, 2).withColumn("v", strike("appended", "loss")("id"))
+rows = spark.range(0, ROWS, 1, 2).withColumn("v", strike("appended", "crash")("id"))
 rows.write.format("lance").option("enable_stable_row_ids", "true").option("max_row_per_file", 2000).save(path)
 table = f"lance.`{{path}}`"
 strike("updated", "loss")
 spark.sql(f"UPDATE {{table}} SET v = updated(id) + 1 WHERE id % 2 = 1 OR id = {{UNLUCKY}}").collect()
-strike("merged", "failure")
+strike("removed", "failure")
+spark.sql(f"DELETE FROM {{table}} WHERE removed(id) < 0").collect()
+strike("merged", "crash")
 spark.range(ROWS // 2 - 1000, ROWS + 10).createOrReplaceTempView("source")
 spark.sql(
     f"MERGE INTO {{table}} t USING source s ON t.id = s.id"
@@ -112,7 +128,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = str(directory / "table.lance")
     program = "import pyspark.sql.functions as f\n" + _PROGRAM
     found: dict[str, Any] = run(program, directory, path, str(markers), PYTHONPATH=str(ROOT))
-    assert {marker.name for marker in markers.iterdir()} == {"appended", "updated", "merged"}
+    assert {marker.name for marker in markers.iterdir()} == {"appended", "updated", "removed", "merged"}
     return {**found, "path": path}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,14 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import WriterCommitMessage
 
 import lance_format
+from connector.options.options import LanceOptions
+from connector.protocol import SPECULATION
 from connector.source.data_source import LanceDataSource
 from connector.write.commit_message import LanceCommitMessage
-from connector.write.writer import LanceWriter
+from connector.write.writer import LanceWriter, ReplacedRows
 from lance_format import CommitError
 from tests.spark.conftest import data_files, files
+from tests.table.leftovers import leftovers
 
 SCHEMA = t.StructType([t.StructField("id", t.LongType())])
 
@@ -28,9 +32,9 @@ def make_writer(path: str, overwrite: bool = False, **options: str) -> LanceWrit
     return writer
 
 
-def run_task(writer: LanceWriter, partition_id: int, monkeypatch: pytest.MonkeyPatch) -> Any:
+def run_task(writer: LanceWriter, partition_id: int, monkeypatch: pytest.MonkeyPatch, attempt: int = 0) -> Any:
     """Write ten rows as the task of a partition, and return its message as the driver gets it."""
-    context = SimpleNamespace(partitionId=lambda: partition_id)
+    context = SimpleNamespace(partitionId=lambda: partition_id, attemptNumber=lambda: attempt)
     monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
     batch = pa.record_batch({"id": range(partition_id * 10, partition_id * 10 + 10)})
     return pickle.loads(pickle.dumps(copy(writer).write(iter([batch]))))
@@ -148,6 +152,39 @@ def test_messages_have_to_be_one_a_partition(writer: LanceWriter, messages: list
     assert not Path(path, "_versions").exists()
 
 
+@pytest.mark.parametrize("kind", ["append", "overwrite", "replace"])
+def test_files_of_attempts_that_died_are_deleted_after_the_commit(
+    path: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance_format.write_dataset({"id": [-1, -2]}, path)
+    writer = make_writer(path, overwrite=kind == "overwrite")
+    if kind == "replace":
+        options = LanceOptions.parse({"path": path})
+        predicate = json.dumps(["IS_NULL", ["COLUMN", "id"]])
+        writer = LanceWriter(options, SCHEMA, "append", replaced=ReplacedRows(options, path, 1, predicate))
+    run_task(writer, 0, monkeypatch)  # Its worker was killed before the message arrived.
+    messages = [run_task(writer, 0, monkeypatch, attempt=1), run_task(writer, 1, monkeypatch)]
+    copy(writer).commit(messages)
+    assert sorted(ids(path)) == [*([] if kind == "overwrite" else [-2, -1]), *range(20)]
+    assert not leftovers(Path(path))
+
+
+def test_files_of_copies_of_slow_tasks_are_deleted_after_the_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = make_writer(path, **{SPECULATION: "true"})
+    run_task(writer, 0, monkeypatch, attempt=1)
+    copy(writer).commit([run_task(writer, 0, monkeypatch)])
+    assert ids(path) == list(range(10))
+    assert not leftovers(Path(path))
+
+
+def test_a_commit_lists_no_files_unless_a_task_was_repeated(
+    writer: LanceWriter, messages: list[Any], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = run_task(writer, 0, monkeypatch).parse().fragments[0].files[0].path
+    copy(writer).commit(messages)
+    assert leftovers(Path(path)) == {f"data/{lost}"}
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -156,13 +193,15 @@ def test_messages_have_to_be_one_a_partition(writer: LanceWriter, messages: list
         "null",
         "[]",
         "{}",
-        '{"partition": 0}',
-        '{"partition": "0", "fragments": []}',
-        '{"partition": true, "fragments": []}',
-        '{"partition": -1, "fragments": []}',
-        '{"partition": 0, "fragments": {}}',
-        '{"partition": 0, "fragments": [1]}',
-        '{"partition": 0, "fragments": ["{}"]}',
+        '{"partition": 0, "attempt": 0}',
+        '{"partition": 0, "fragments": []}',
+        '{"partition": "0", "attempt": 0, "fragments": []}',
+        '{"partition": true, "attempt": 0, "fragments": []}',
+        '{"partition": -1, "attempt": 0, "fragments": []}',
+        '{"partition": 0, "attempt": -1, "fragments": []}',
+        '{"partition": 0, "attempt": 0, "fragments": {}}',
+        '{"partition": 0, "attempt": 0, "fragments": [1]}',
+        '{"partition": 0, "attempt": 0, "fragments": ["{}"]}',
         "[" * 100_000,
     ],
 )
@@ -181,7 +220,7 @@ def test_a_task_that_fails_deletes_its_files(writer: LanceWriter, path: str, mon
         yield pa.record_batch({"id": range(10)})
         raise RuntimeError("broken")
 
-    context = SimpleNamespace(partitionId=lambda: 0)
+    context = SimpleNamespace(partitionId=lambda: 0, attemptNumber=lambda: 0)
     monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
     with pytest.raises(RuntimeError, match="broken"):
         copy(writer).write(batches())

@@ -128,6 +128,9 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
         SQLConf$.MODULE$.get().caseSensitiveAnalysis());
     Map all = Python.merged(options, info.options().asCaseSensitiveMap());
     all.put("__lance.names_checked", "true");
+    if (SQLConf$.MODULE$.get().getConfString("spark.speculation", "false").equals("true")) {
+      all.put("__lance.speculation", "true");
+    }
     return new RefreshingWriteBuilder(this, info, all);
   }
 

@@ -253,7 +253,7 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
     def abort(self, dataset: OpenTable, results: Iterable[RewriteResult] = ()) -> None:
         """Delete the files that tasks have written, except those of tasks that have been committed."""
         self.own(results)
-        delete_unnamed(dataset._table, self.uuid, self.read_version)
+        delete_unnamed(dataset._table.directory, self.uuid, self.read_version)
 
     def __repr__(self) -> str:
         return f"CompactionPlan(read_version={self.read_version}, tasks=<{len(self.tasks)} compaction tasks>)"

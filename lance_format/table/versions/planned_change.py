@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, LanceError
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.writer import list_data_files
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import Precondition
+from lance_format.table.versions.history import load_history
 from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -254,7 +256,7 @@ class ChangePlan(ABC, Generic[R, T]):
         dataset : LanceDataset
             Any version of the table.
         """
-        delete_unnamed(dataset._table, self.uuid, self.read_version)
+        delete_unnamed(dataset._table.directory, self.uuid, self.read_version)
 
     def _paths(self, table: TableVersion, results: Sequence[R]) -> list[str]:
         return [f"{table.root}/{path}" for path in self.files(results)]
@@ -336,30 +338,30 @@ def bytes_of(fragments: Iterable[FragmentMetadata]) -> int | None:
     return sum(sizes) if all(sizes) else None
 
 
-def delete_unnamed(table: TableVersion, uuid: str, after: int) -> None:
+def delete_unnamed(directory: TableDirectory, uuid: str, after: int) -> None:
     """Delete the data files of a change that no version names.
 
     Parameters
     ----------
-    table : TableVersion
-        Any version of the table.
+    directory : TableDirectory
+        The directory of the branch that was changed.
     uuid : str
         The uuid in the names of the files.
     after : int
         The version that the change was planned on. Only later versions may name the files.
     """
     with contextlib.suppress(LanceError):
-        written = list_data_files(table.directory, uuid)
+        written = list_data_files(directory, uuid)
         if not written:
             return
         used: set[str] = set()
-        history = table.history()
+        history = load_history(directory)
         for version in history.names:
             if version > after:
-                used.update(named_files(history.load(version), table.directory))
+                used.update(named_files(history.load(version), directory))
         for path in written:
             if path not in used:
-                table.store.delete(path)
+                directory.store.delete(path)
 
 
 def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion | None:

@@ -49,6 +49,7 @@ from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import commit
 from lance_format.table.versions.history import History, load_history, load_latest
+from lance_format.table.versions.planned_change import delete_unnamed
 from lance_format.version import STABLE, WAY_OUT_OF_0_1, FileVersion
 
 
@@ -209,6 +210,13 @@ class TableWrite:
             directory.store.delete(directory.transaction(self.transaction(()).file_name))
         remove_if_empty(directory.store, self.new_directories)
         return deleted
+
+    def discard_lost(self) -> None:
+        """Delete the files of this write that were not committed; see `ChangePlan.discard_lost`.
+
+        Call it after the commit, once no writer runs. It lists all data files of the table.
+        """
+        delete_unnamed(TableDirectory.at(self.uri, self.options.storage_options), self.uuid, self.read_version)
 
     def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
         """Return what commits fragments, which `LanceDataset.commit` takes; `commit` does it at once."""
