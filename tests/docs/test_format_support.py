@@ -16,7 +16,8 @@ from lance_format.compression import registry as compressions
 from lance_format.compression.codec import Context
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError
-from lance_format.file.columns.nesting import check_writable, leaves_of
+from lance_format.file.columns.leaf_columns import leaves_of
+from lance_format.file.columns.storable import check_writable
 from lance_format.proto import array_encodings_pb2, encodings_pb2
 from lance_format.structural import registry as layouts
 from lance_format.version import FileVersion

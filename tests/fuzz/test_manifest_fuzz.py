@@ -12,7 +12,7 @@ from lance_format import LanceError
 from lance_format.errors import CorruptFileError
 from lance_format.proto import table_pb2
 from lance_format.table.format import fragment_list
-from lance_format.table.format.manifest import parse_manifest
+from lance_format.table.format.manifest_file import parse_manifest
 from lance_format.table.transaction.transaction import parse_transaction
 from tests.table.builders import changed_manifest, rows
 

@@ -12,7 +12,7 @@ import pytest
 
 import lance_format
 from lance_format import InvalidInputError, VersionNotFoundError
-from lance_format.table.format.manifest import parse_manifest
+from lance_format.table.format.manifest_file import parse_manifest
 from tests.interop.test_table_pylance import assert_same
 
 

@@ -9,6 +9,8 @@ from lance_format.array_encodings.array import ArrayShape, DecodedArray, ItemsBl
 from lance_format.array_encodings.blob import FIELDS
 from lance_format.data_block import FixedWidthBlock, PackedStructBlock, ValueShape
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.file.columns.assembly import bytes_of_strings
+from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.leaves import (
     BLOB_SHAPE,
     build_array,
@@ -19,7 +21,6 @@ from lance_format.file.columns.leaves import (
     values_of,
 )
 from lance_format.file.columns.limits import MAX_OFFSET
-from lance_format.file.columns.nesting import Leaf, bytes_of_strings
 from lance_format.structural.rep_def import Validity
 
 NULL_STRUCTS = "null structs, which file format 2.0 cannot hold; write 2.1, or make the fields of the structs null"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_format.blob_fields import describe
 from lance_format.datatypes import Field
-from lance_format.file.columns.nesting import Leaf, leaves_of
+from lance_format.file.columns.leaf_columns import Leaf, leaves_of
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts
 from lance_format.datatypes import Field, parse_schema
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.file.columns.nesting import Kind, kind_of
+from lance_format.file.columns.leaf_columns import Kind, kind_of
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.container.footer import FileMetadata, RangeTable, TailReader
 from lance_format.proto import array_encodings_pb2, file_pb2, table_pb2

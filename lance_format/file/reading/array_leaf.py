@@ -28,9 +28,9 @@ from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns.array_values import array_shape, build_values
 from lance_format.file.columns.dictionaries import concat
+from lance_format.file.columns.leaf_columns import Kind, Leaf, has_large_offsets, kind_of
 from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct
 from lance_format.file.columns.limits import MAX_OFFSET
-from lance_format.file.columns.nesting import Kind, Leaf, has_large_offsets, kind_of
 from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot

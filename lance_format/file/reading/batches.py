@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_format.extension_types import retype
 from lance_format.file.blobs.payloads import BlobReader
-from lance_format.file.columns.nesting import merge
+from lance_format.file.columns.assembly import merge
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.locating import Locating
 from lance_format.file.reading.column_reader import ColumnReader, Cursor

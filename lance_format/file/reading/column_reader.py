@@ -15,8 +15,8 @@ from lance_format.array_encodings.array import Planned
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
 from lance_format.file.columns.dictionaries import concat
+from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.limits import rows_that_fit
-from lance_format.file.columns.nesting import Leaf
 from lance_format.file.container.scheduler import NamedPlan
 from lance_format.structural.page import RowSelection, rows_within_answer
 

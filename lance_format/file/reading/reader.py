@@ -15,8 +15,8 @@ from lance_format.errors import CorruptFileError, InvalidInputError, NotSupporte
 from lance_format.expressions.nodes import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.blobs.payloads import BlobLocation, BlobReader, BlobSource
+from lance_format.file.columns.assembly import merge
 from lance_format.file.columns.dictionaries import concat
-from lance_format.file.columns.nesting import merge
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.container.footer import MAX_TAIL_BYTES, FileMetadata, TailReader, read_metadata, read_version

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lance_format.byte_io import RangeReader
 from lance_format.errors import CorruptFileError
-from lance_format.file.columns.nesting import Leaf
+from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.column_metadata import ColumnMetadata, parse_column
 from lance_format.file.container.column_pages import ColumnPages

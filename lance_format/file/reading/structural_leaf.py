@@ -7,7 +7,8 @@ import pyarrow as pa
 from lance_format.array_encodings.array import Planned
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
-from lance_format.file.columns.nesting import Leaf, build_leaf
+from lance_format.file.columns.assembly import build_leaf
+from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot

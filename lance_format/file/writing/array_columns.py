@@ -19,8 +19,8 @@ from lance_format.data_block import ValueShape
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file.columns.array_values import NULL_STRUCTS, array_shape, take_apart
+from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of, leaves_of
 from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct, offsets_of, validity_of
-from lance_format.file.columns.nesting import Kind, Leaf, kind_of, leaves_of
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import options_of
 from lance_format.structural.row_index import expand_ranges

@@ -14,8 +14,9 @@ from lance_format.compression.defaults import EncodingDefaults, overlay
 from lance_format.compression.options import CompressionOptions, StructuralEncoding, understood
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError
+from lance_format.file.columns.leaf_columns import Leaf, leaves_of
 from lance_format.file.columns.leaves import BLOB_SHAPE, PACKED_SHAPE
-from lance_format.file.columns.nesting import Leaf, has_fixed_width, leaves_of
+from lance_format.file.columns.storable import has_fixed_width
 from lance_format.file.writing.option_effects import useless_mark, useless_options
 
 

@@ -18,8 +18,9 @@ from lance_format.byte_io import RangeWriter
 from lance_format.data_block import FixedWidthBlock, VariableWidthBlock
 from lance_format.datatypes import Field, Schema, serialize_fields
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.file.columns.leaf_columns import Kind, kind_of, leaves_of
 from lance_format.file.columns.leaves import innermost, is_empty_struct, offsets_of, validity_of, values_of
-from lance_format.file.columns.nesting import Kind, check_writable, kind_of, leaves_of
+from lance_format.file.columns.storable import check_writable
 from lance_format.file.writing.given_columns import stored_columns
 from lance_format.file.writing.writer import FileSummary
 from lance_format.proto import file_pb2, table_pb2

@@ -14,8 +14,9 @@ from lance_format.blob_fields import is_description
 from lance_format.compression.options import PREFIX
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError
+from lance_format.file.columns.leaf_columns import Leaf, leaves_of
 from lance_format.file.columns.leaves import BLOB_SHAPE, FIXED_SIZE_LIST_SHAPE, NULL_SHAPE, PACKED_SHAPE
-from lance_format.file.columns.nesting import Leaf, has_fixed_width, leaves_of
+from lance_format.file.columns.storable import has_fixed_width
 from lance_format.metadata_values import is_yes
 from lance_format.packing import PACKED_KEY
 

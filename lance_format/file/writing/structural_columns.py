@@ -14,7 +14,8 @@ from lance_format.compression.strategy import chunks_shrink
 from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock, ValueBlock
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
-from lance_format.file.columns.nesting import Leaf, leaves_of, shred
+from lance_format.file.columns.leaf_columns import Leaf, leaves_of
+from lance_format.file.columns.shredding import shred
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import asks_for_general, options_of
 from lance_format.structural.layers import LayerStack

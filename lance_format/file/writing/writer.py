@@ -16,7 +16,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.blobs.payloads import store_payloads
 from lance_format.file.columns.dictionaries import concat, size_bytes
-from lance_format.file.columns.nesting import check_order, check_writable
+from lance_format.file.columns.storable import check_order, check_writable
 from lance_format.file.container.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.container.zone_entries import ZonesEntry, check_zone_index, names_zones, without_zones
 from lance_format.file.writing.array_columns import ArrayWriting

@@ -20,8 +20,8 @@ from lance_format.blob_fields import format_of
 from lance_format.data_block import Counts, aligned
 from lance_format.datatypes import Field
 from lance_format.file.columns.indices import is_packed
+from lance_format.file.columns.leaf_columns import Leaf, leaves_of
 from lance_format.file.columns.leaves import offsets_of, validity_of
-from lance_format.file.columns.nesting import Leaf, leaves_of
 from lance_format.kernels import zones as kernels
 from lance_format.logical_types import JSON
 

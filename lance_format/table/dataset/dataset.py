@@ -24,10 +24,12 @@ from lance_format.table.changes.write.settings import (
 )
 from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.changes import DatasetChanges
+from lance_format.table.dataset.columns import DatasetColumns
 from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.dataset.history import DatasetHistory
 from lance_format.table.dataset.indexing import DatasetIndices
 from lance_format.table.dataset.lance_operation import commit_operation, join_appends
+from lance_format.table.dataset.metadata import DatasetMetadata
 from lance_format.table.dataset.reads import DatasetReads
 from lance_format.table.dataset.schema import LanceSchema
 from lance_format.table.dataset.stats import LanceStats
@@ -121,7 +123,7 @@ def dataset(
 
 
 @checked_methods
-class LanceDataset(DatasetReads, DatasetChanges, DatasetIndices, DatasetHistory):
+class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata, DatasetIndices, DatasetHistory):
     """A version of a table. `dataset` and `write_dataset` make it; it can be pickled.
 
     It shows the version that was opened, even if other writers commit later ones. A method that changes the table moves

@@ -20,7 +20,8 @@ from lance_format.table.format.file_entries import ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.layout import is_detached, transaction_name
-from lance_format.table.format.manifest import Manifest, make_successor
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.file_inventory import DATA_FILE, TRANSACTION_FILE, list_named_files
 from lance_format.table.transaction.transaction import serialize_clone

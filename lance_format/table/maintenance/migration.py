@@ -7,7 +7,7 @@ import contextlib
 from lance_format.errors import CorruptFileError
 from lance_format.object_store import ObjectExistsError
 from lance_format.table.format.layout import ManifestNaming, parse_manifest_name
-from lance_format.table.format.manifest import MAX_MANIFEST_BYTES
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES
 from lance_format.table.format.table_directory import TableDirectory
 
 

@@ -31,8 +31,10 @@ from lance_format.table.format.layout import (
     main_location,
     transaction_name,
 )
-from lance_format.table.format.manifest import Manifest, make_successor, serialize_manifest
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import serialize_manifest
 from lance_format.table.format.ref_names import check_new_branch_name
+from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference

@@ -24,7 +24,8 @@ from lance_format.metadata_values import parse_unsigned
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.file_kinds import classify
-from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, parse_manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup_policy import (
     CleanupCandidateFile,

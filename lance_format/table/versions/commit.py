@@ -39,7 +39,9 @@ from lance_format.errors import (
 )
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.lineage import is_ancestor
-from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, make_successor, serialize_manifest
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, serialize_manifest
+from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import is_settled_as, settle
 from lance_format.table.transaction.conflicts import check_conflict, check_reuse, dropped_fields

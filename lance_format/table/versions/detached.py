@@ -10,7 +10,8 @@ import time
 
 from lance_format.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_format.table.format.layout import ManifestNaming, new_detached_version
-from lance_format.table.format.manifest import Manifest, make_successor
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import settle
 from lance_format.table.transaction.file_versions import check_file_versions

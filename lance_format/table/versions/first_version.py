@@ -6,7 +6,8 @@ import contextlib
 
 from lance_format.errors import CommitStateUnknownError, LanceError, StorageError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
-from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, serialize_manifest
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, serialize_manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.history import load_history, write_hint
 

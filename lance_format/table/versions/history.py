@@ -22,7 +22,8 @@ from lance_format.table.format.layout import (
     parse_transaction_name,
 )
 from lance_format.table.format.lineage import is_ancestor
-from lance_format.table.format.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, parse_transaction_of
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, parse_manifest, parse_transaction_of
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.transaction import Transaction, parse_transaction
 from lance_format.table.versions.absence import describe_absence

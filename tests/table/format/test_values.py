@@ -16,7 +16,9 @@ from lance_format.table.format.file_entries import DataFile, DeletionFile, Delet
 from lance_format.table.format.fragment import parse_fragment, serialize_fragment
 from lance_format.table.format.index_metadata import parse_index
 from lance_format.table.format.layout import ManifestNaming, check_segment, new_data_file_name, parse_manifest_name
-from lance_format.table.format.manifest import Manifest, make_successor, parse_manifest, serialize_manifest
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import parse_manifest, serialize_manifest
+from lance_format.table.format.successor import make_successor
 from lance_format.table.transaction.operations import Append, OtherOperation, Overwrite
 from lance_format.table.transaction.transaction import Transaction, parse_transaction, serialize_transaction
 from tests.table.builders import SCHEMA, append, changed_manifest, creation, some_fragment

@@ -20,7 +20,7 @@ from lance_format import (
 )
 from lance_format.object_store import ObjectExistsError
 from lance_format.proto import table_pb2
-from lance_format.table.format.manifest import serialize_manifest
+from lance_format.table.format.manifest_file import serialize_manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.operations import Append
 from lance_format.table.transaction.transaction import Transaction
