@@ -1,13 +1,12 @@
-"""The daemon that Spark forks Python workers from, with what reading tables takes imported and set up before.
+"""The daemon from which Spark forks Python workers; it has already imported the modules that read tables.
 
     spark.python.daemon.module connector.daemon
 
-A worker begins with imports, and with the set-up of the compiler, that take a second, and Spark ends it whenever a
-query has rows enough, as `where` with `limit` does, so that the next query starts another one. Here all of that is done
-once for all workers. `connector.workers` makes the setting where it can.
+The imports of a worker and the set-up of the compiler take a second. Spark ends a worker when a query has enough rows,
+as with `where` and `limit`, and the next query starts another. The daemon imports and sets up once for all workers.
+`connector.workers` makes the setting if it can.
 
-What has been imported is frozen: workers collect garbage after every task, which would go through all of it, and have
-copies made of memory that they share.
+Imported objects are frozen. Workers collect garbage after every task, which would visit them and copy shared memory.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import importlib
 import lance_format
 
 _MODULES = ("pyspark.worker", "connector.read.reader", "connector.write.writer", "connector.jobs.running", "pandas")
-"""What tasks import; PyArrow imports pandas, where it is installed, for the first array that it makes."""
+"""Modules that tasks import. PyArrow imports pandas, if it is installed, for its first array."""
 
 
 def preload() -> None:
-    """Import what tasks import, and set the compiler up; where that fails it fails again in the task that needs it."""
+    """Import the modules of tasks, and set the compiler up; failures recur in the tasks that need them."""
     for module in _MODULES:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Names of the options by which the Java classes of the planner bridge and Python talk to each other.
+"""Names of the options that the Java classes of the planner bridge and Python exchange.
 
 They start with two underscores, which keeps them apart from options of users.
 
@@ -7,23 +7,23 @@ option                   value
 ======================== ============================================================================================
 `__lance.ask`            the question that a forked worker answers; see `connector.planner.answers`
 `__lance.schema`         the columns that the question is about, as JSON
-`__lance.action`         what a catalog has Python do, instead of a question; see `connector.catalog.actions`
-`__lance.details`        what the action needs, as a JSON object
+`__lance.action`         the action that a catalog requests, instead of a question; see `connector.catalog.actions`
+`__lance.details`        the arguments of the action, as a JSON object
 `__lance.properties`     the properties of the table that a write makes, as a JSON object
 `__lance.catalog`        `true` for a table whose columns and options are those that the session catalog has for it;
                          `own` for a table of a catalog of Lance tables
-`__lance.mode`           `create` if a write has to make the table
-`__lance.credentials`    what Hadoop's configuration says of S3, as JSON; see `connector.options.hadoop`
+`__lance.mode`           `create` if a write must create the table
+`__lance.credentials`    Hadoop's settings of S3, as JSON; see `connector.options.hadoop`
 `__lance.names_checked`  `true` if columns to write do not differ in case only, or the session tells such columns apart
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
-`__lance.snapshot`       `[uri, version]`: the version that Spark has seen, whatever was committed since
+`__lance.snapshot`       `[uri, version]`: the version that Spark has seen, even if others were committed since
 `__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
 `__lance.runtime`        a second predicate, which Spark found while it ran the query
 `__lance.replaced`       the predicate on the rows of that version that a write replaces
 `__lance.limit`          the number of rows that suffice: of all partitions together without a filter, else of each
 `__lance.offset`         the number of these rows that are skipped; only without a filter
 `__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
-`__lance.parallelism`    the number of tasks that can run at a time
+`__lance.parallelism`    the number of tasks that can run concurrently
 `__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
 `__lance.speculation`    `true` for a write of which Spark may run copies of slow tasks
 `__lance.delta`          the command that changes rows, and the form of its rows; see `connector.dml.delta_form`

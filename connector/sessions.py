@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
 _SERVES_CONNECT = "SPARK_LOCAL_REMOTE"
-"""Set where the session that is made is the server of a Spark Connect session in the same process."""
+"""Set if the session is the server of a Spark Connect session in the same process."""
 _FOLLOWED = "_is_followed_by_lance"
 
 _log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def _prepare_first(spark: SparkSession) -> None:
 
 def _prepare(spark: SparkSession) -> str | None:
     """Prepare a session; return the problem that keeps workers from loading this package, if any."""
-    from connector.workers import find_problem, fork_prepared  # workers do not need its imports
+    from connector.workers import find_problem, fork_prepared  # Workers do not need its imports.
 
     _prepared.add(spark.sparkContext)
     problem = find_problem(spark)

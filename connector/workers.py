@@ -36,27 +36,27 @@ _log = logging.getLogger(__name__)
 
 
 def find_problem(spark: SparkSession) -> str | None:
-    """Say what keeps the workers that read and write tables from loading this package, if anything does.
+    """Return the reason why the workers that read and write tables cannot load this package, if there is one.
 
     Parameters
     ----------
     spark : SparkSession
-        One whose driver is in this process.
+        A session whose driver is in this process.
 
     Returns
     -------
     str or None
-        What is wrong, and what to do about it.
+        The problem and its remedy.
     """
     try:
         return _find_problem(_python_of_data_sources(spark), *_surroundings(spark))
-    except Exception as error:  # of py4j, or because a session has no JVM: a worker will report the problem
+    except Exception as error:  # Errors of py4j, or of a session without a JVM: a worker will report the problem.
         _log.info("it cannot be told whether Python workers find this package: %s", error)
         return None
 
 
 def fork_prepared(spark: SparkSession) -> bool:
-    """Have the Python workers of a session that runs in one process forked from `connector.daemon`.
+    """Fork the Python workers of a session in local mode from `connector.daemon`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def fork_prepared(spark: SparkSession) -> bool:
     Returns
     -------
     bool
-        Whether they are from now on.
+        Whether later workers are forked from it.
     """
     try:
         context: Any = spark.sparkContext
@@ -73,22 +73,22 @@ def fork_prepared(spark: SparkSession) -> bool:
         surroundings = _surroundings(spark)
         if not _is_local(context.master) or any(_find_problem(python, *surroundings) for python in pythons):
             return False
-        settings = context._jsc.sc().conf()  # that of the running context, not a copy
+        settings = context._jsc.sc().conf()  # The configuration of the running context, not a copy.
         if not settings.contains(SETTING):
             settings.set(SETTING, MODULE)
         return str(settings.get(SETTING)) == MODULE
-    except Exception as error:  # of py4j, or because a session has no JVM: workers start as they always did
+    except Exception as error:  # Errors of py4j, or of a session without a JVM: workers start as by default.
         _log.info("Python workers are not forked from a daemon that has read tables in it: %s", error)
         return False
 
 
 def _is_local(master: str) -> bool:
-    """Tell whether tasks run in the driver's process, and so by its settings."""
+    """Return whether tasks run in the driver's process, and thus by its settings."""
     return master == "local" or master.startswith("local[")
 
 
 def _python_of_data_sources(spark: SparkSession) -> str:
-    """Return the Python that Spark runs data sources with: `PYSPARK_DRIVER_PYTHON`, else `PYSPARK_PYTHON`."""
+    """Return the Python in which Spark runs data sources: `PYSPARK_DRIVER_PYTHON`, else `PYSPARK_PYTHON`."""
     jvm: Any = spark.sparkContext._jvm
     return str(getattr(getattr(jvm.org.apache.spark.api.python, "PythonUtils$"), "MODULE$").defaultPythonExec())
 
@@ -128,7 +128,7 @@ def _find_problem(python: str, directory: str, python_path: str) -> str | None:
 
 
 def _probe(python: str, directory: str, python_path: str) -> dict[str, str | None]:
-    """Return the file that a Python process would load for each package, None where it finds none."""
+    """Return the file that a Python process would load for each package; None for packages that it does not find."""
     command = [python, "-c", _PROBE, *_PACKAGES, *_DEPENDENCIES]
     environment = {**os.environ, "PYTHONPATH": python_path}
     done = subprocess.run(

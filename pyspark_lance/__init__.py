@@ -43,7 +43,7 @@ try:
     check_not_hidden()
     from connector import LanceDataSource, follow_sessions
     from connector import register as _register
-except Exception as error:  # reads, writes and `register` raise it
+except Exception as error:  # Reads, writes and `register` raise it.
     _problem: Exception | None = error
     DefaultSource = unavailable(error)
     logging.getLogger(__name__).warning("there are no Lance tables in Spark here: %s", error)
@@ -79,7 +79,7 @@ def register(spark: SparkSession) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Import `LanceTable` on first use: workers, which import this package too, do without."""
+    """Import `LanceTable` on first use: workers import this package too, and do not need it."""
     if name != "LanceTable":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if _problem is not None:

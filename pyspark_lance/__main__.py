@@ -1,4 +1,4 @@
-"""Commands around the package.
+"""Commands of the package.
 
     python -m pyspark_lance warm    compile the kernels now, so that no first query waits for it
 
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _warm() -> None:
-    from lance_format.warming import compile_kernels  # the parser does not need it
+    from lance_format.warming import compile_kernels  # The parser does not need it.
 
     started = time.perf_counter()
     compile_kernels()

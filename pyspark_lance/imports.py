@@ -22,8 +22,8 @@ class HiddenError(ImportError):
 def check_not_hidden() -> None:
     """Check that Python finds the packages beside this one, not others of the same name.
 
-    A file `connector.py` in the directory of the program, or in that where Spark was started, shadows them. It is
-    located but not imported: it may be a program.
+    A file `connector.py` shadows them if it is in the directory of the program, or in that where Spark was started. The
+    file is located but not imported, because it may be a program.
 
     Raises
     ------
@@ -70,5 +70,5 @@ def unavailable(reason: Exception) -> type[DataSource]:
             return "lance"
 
     DefaultSource.__module__ = __package__
-    DefaultSource.__qualname__ = DefaultSource.__name__  # pickle looks it up by this name
+    DefaultSource.__qualname__ = DefaultSource.__name__  # Pickle looks it up by this name.
     return DefaultSource

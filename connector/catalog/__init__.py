@@ -1,5 +1,5 @@
-"""Catalogs of Lance tables in directories: what SQL's statements on namespaces and tables do.
+"""Catalogs of Lance tables in directories: the effects of SQL statements on namespaces and tables.
 
-`connector/catalog/java` has the classes that Spark asks, `lance.Catalog` first of all. They ask `actions`, by the same
-ways on which the planner bridge asks what it needs to know of a table.
+`connector/catalog/java` has the classes that Spark calls, `lance.Catalog` first of all. They call `actions`, in the
+same two ways as the planner bridge asks about a table.
 """

@@ -1,7 +1,7 @@
-"""Actions that the classes of a catalog request of Python.
+"""Actions of a catalog that its Java classes have Python do.
 
-Each action takes the options that name the table or directory, by names in lower case, and what else the action needs,
-as a mapping of JSON; it returns a mapping of JSON.
+Each action takes options (names in lower case), which name the table or directory, and a JSON object with its other
+arguments. It returns a JSON object.
 
 ============== ============================ ==========================================================================
 action         takes                        does
@@ -51,7 +51,7 @@ from lance_format import LanceDataset
 
 
 def act(given: Mapping[str, str], schema: StructType | None) -> dict[str, Any]:
-    """Do what the option `__lance.action` says; see above.
+    """Do the action that the option `__lance.action` names; see above.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""ALTER TABLE: the changes of a statement, which are of one kind, as one version.
+"""ALTER TABLE: the changes of one statement, all of one kind, make one version.
 
 A change is a mapping of `kind`, `name` and `value`:
 
@@ -37,7 +37,7 @@ _COMMENT = "comment"
 
 
 def alter(dataset: LanceDataset, changes: Changes) -> None:
-    """Make one version of the changes of a statement.
+    """Apply the changes of a statement in one version.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def alter(dataset: LanceDataset, changes: Changes) -> None:
     Raises
     ------
     InvalidInputError
-        If they are of several kinds, of which each would be a version, or do not fit the table.
+        If the changes are of several kinds, which would take several versions, or do not fit the table.
     """
     kinds = {_KINDS[change["kind"]] for change in changes}
     if len(kinds) > 1:
@@ -62,7 +62,7 @@ def alter(dataset: LanceDataset, changes: Changes) -> None:
 
 
 def evolve(dataset: LanceDataset, changes: Changes) -> None:
-    """Fit a table to rows that are to be written: one version for wider types, and one for new columns.
+    """Fit a table to rows to be written: one version widens types, one adds columns.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def evolve(dataset: LanceDataset, changes: Changes) -> None:
 
 
 def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
-    """Refuse to change fields below lists and maps, whose values the files of a table hold in one piece."""
+    """Refuse to change fields below lists and maps: files store the values of those in one piece."""
     for change in changes:
         if change["kind"] in ("property", "key"):
             continue

@@ -1,10 +1,10 @@
 """The layout of a catalog: directories are namespaces, and `<name>.lance` in one of them is a table.
 
-It is the layout of the directory namespace that pylance has (`lance.namespace`) without its table `__manifest`, so that
-a namespace is the root of such a one. A table that was dropped without being purged stays where it is, with an empty
-file `.lance-deregistered` beside its versions, by which both know that it is not to be listed.
+It is the layout of pylance's directory namespace (`lance.namespace`) without the table `__manifest`: each namespace is
+the root of such a directory namespace. A table that was dropped without being purged keeps its directory. An empty file
+`.lance-deregistered` beside its versions tells both libraries not to list it.
 
-Names that start with a dot or an underscore, or that contain `$`, belong to others, and are no namespaces.
+Names that start with a dot or an underscore, or that contain `$`, belong to other programs and are no namespaces.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _is_namespace(name: str) -> bool:
 
 
 def create_directory(path: Path) -> None:
-    """Create a namespace. It is no error if someone else has just done so.
+    """Create a namespace; succeed if another process has just created it.
 
     Raises
     ------
@@ -71,18 +71,17 @@ def remove_directory(path: Path, *, cascade: bool) -> bool:
     ----------
     path : Path
     cascade : bool
-        Whether its tables and namespaces go as well: tables are purged.
+        Whether to remove its namespaces too, and to purge its tables.
 
     Returns
     -------
     bool
-        Whether it was removed; it is not if it is not empty and `cascade` does not hold.
+        False if the namespace was kept because it is not empty and `cascade` is false.
 
     Raises
     ------
     InvalidInputError
-        If there is something in it that is neither a table nor a namespace. What stands before it in the order of names
-        is gone by then.
+        If an entry is neither a table nor a namespace. Entries before it in the order of names are already removed.
     """
     if cascade:
         for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
@@ -105,7 +104,7 @@ def remove_directory(path: Path, *, cascade: bool) -> bool:
 
 
 def has_table(options: LanceOptions) -> bool:
-    """Return whether there is the table that options name, dropped or not, and its branch if they name one."""
+    """Return whether the table that options name exists, dropped or not, and its branch if they name one."""
     try:
         open_at(options, branch_uri(options))
     except (DatasetNotFoundError, VersionNotFoundError):
@@ -119,7 +118,7 @@ def is_dropped(path: Path) -> bool:
 
 
 def mark_dropped(path: Path) -> None:
-    """Take a table out of the listings, and leave its files where they are.
+    """Hide a table from listings, and keep its files.
 
     Raises
     ------

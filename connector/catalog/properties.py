@@ -1,10 +1,10 @@
-"""TBLPROPERTIES: which of them say how a table is stored, which are the user's own, and which only describe it.
+"""TBLPROPERTIES: some say how a table is stored, some are the user's own, some only describe it.
 
 | property                                       | kept as                                             |
 |------------------------------------------------|-----------------------------------------------------|
-| `file_format_version`, `enable_stable_row_ids` | what the table has been created with                |
+| `file_format_version`, `enable_stable_row_ids` | settings that the table was created with            |
 | `<column>.lance.…`, `<column>.arrow.…`         | metadata of the column                              |
-| `lance.version`, `.rows`, `.fragments`, `.bytes` | nothing: they describe the version that is shown  |
+| `lance.version`, `.rows`, `.fragments`, `.bytes` | nothing: they describe the version                |
 | all others, `comment` among them               | an entry of the table's configuration               |
 """
 
@@ -22,9 +22,9 @@ _OF_WRITES = ("max_row_per_file", "max_bytes_per_file", "mergeschema")
 
 
 def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Divide the properties of a new table into options of the write that makes it, and entries of its configuration.
+    """Divide the properties of a new table into options of its first write, and entries of its configuration.
 
-    Properties that only describe a version are left out: SHOW CREATE TABLE prints them, too.
+    Properties that only describe a version are ignored, because SHOW CREATE TABLE prints them too.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dic
 
 
 def check_changeable(names: list[str]) -> None:
-    """Refuse properties that cannot be changed once there is a table.
+    """Refuse properties that cannot be changed once the table exists.
 
     Raises
     ------

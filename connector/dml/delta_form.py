@@ -4,9 +4,8 @@
 {"command": "MERGE", "row": [1, 2], "address": [3], "names": ["id", "name"], "changed": ["name"]}
 ```
 
-Each row begins with its operation. The values of the table's columns are in `row`, and the address of the
-row that is deleted or replaced is at the place `address`. DELETE has no values. A command that is only to be checked
-has a name only.
+Each row begins with its operation. `row` has the positions of the table's columns, and `address` that of the address of
+the deleted or replaced row. DELETE has no values. A command to be checked only has just a name.
 
 | operation | |
 |---|---|
@@ -35,15 +34,15 @@ class DeltaForm:
     ----------
     command : {"DELETE", "UPDATE", "MERGE"}
     row : tuple of int
-        Where the values are, of `names`.
+        Positions of the values of `names`.
     address : int
-        Where the address is.
+        Position of the address.
     names : tuple of str
-        The columns of the table, as Spark calls them.
+        The columns of the table, by Spark's names.
     changed : tuple of str
         Those whose values may change in rows that are replaced.
     uuid : str, optional
-        Of the delta, if the client of the write has chosen it.
+        Uuid of the delta, if the client of the write has chosen it.
     """
 
     command: str

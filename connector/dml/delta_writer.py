@@ -29,7 +29,7 @@ class DeltaWriter(PlanWriter):
     options : LanceOptions
     form : DeltaForm
     snapshot : tuple of str and int
-        Where the table is, and the version that the rows were read from.
+        The location of the table, and the version from which the rows were read.
     """
 
     def __init__(self, options: LanceOptions, form: DeltaForm, snapshot: tuple[str, int]) -> None:

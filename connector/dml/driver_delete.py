@@ -1,4 +1,4 @@
-"""DELETE without a job of Spark's: the library finds the rows in the driver, and starts again after conflicts."""
+"""DELETE without a Spark job: the library finds the rows in the driver, and starts again after conflicts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def delete_rows(options: LanceOptions, predicate: Expression | None, schema: Str
     predicate : Expression, optional
         All rows if not given.
     schema : StructType
-        Of the table, as Spark knew it when it translated the predicate.
+        The schema for which Spark translated the predicate.
 
     Returns
     -------
     int
-        How many rows there were.
+        Number of deleted rows.
 
     Raises
     ------
     NotSupportedError
-        If options show the table in part only.
+        If options show only a part of the table.
     SchemaMismatchError
-        If the table has other columns by now.
+        If the columns of the table have changed since.
     RetryableCommitConflictError
         If other writers kept changing the same rows.
     """

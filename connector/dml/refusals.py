@@ -24,7 +24,7 @@ _PARTIAL = {
 
 
 def check_options(options: LanceOptions, command: str) -> None:
-    """Refuse to change rows of a table that options show in part only.
+    """Refuse to change rows of a table of which options show only a part.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def check_addresses(stored: pa.Schema, command: str, path: str) -> None:
     Raises
     ------
     NotSupportedError
-        If it has its own column of the name that addresses have.
+        If it has a column with the name of row addresses.
     """
     own = [name for name in stored.names if name.lower() == _ADDRESS]
     if own:
@@ -64,7 +64,7 @@ def check_addresses(stored: pa.Schema, command: str, path: str) -> None:
 
 
 def check_change(options: LanceOptions, command: str, schema: StructType, snapshot: tuple[str, int]) -> None:
-    """Refuse a change of rows that tasks could not carry out.
+    """Refuse a change of rows that tasks cannot make.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ def check_change(options: LanceOptions, command: str, schema: StructType, snapsh
     schema : StructType
         Of the table, as Spark knows it.
     snapshot : tuple of str and int
-        Where the table is, and the version that is to be changed.
+        The location of the table, and the version to be changed.
 
     Raises
     ------
     NotSupportedError
-        If options show the table in part only, or it has a column of its own for what finds its rows.
+        If options show only a part of the table, or it has a column with the name of row addresses.
     SchemaMismatchError
         If rows are to be written and Spark does not know all columns and fields of the table.
     """

@@ -24,9 +24,9 @@ def labelled(spark: SparkSession, description: str, tag: str) -> Iterator[None]:
     ----------
     spark : SparkSession
     description : str
-        What the jobs do, as "compact fragments 3-17".
+        Work of the jobs, such as "compact fragments 3-17".
     tag : str
-        A name that no other job has.
+        A unique name.
     """
     context: Any = None if is_remote(spark) else spark.sparkContext
     former = None if context is None else context.getLocalProperty(_DESCRIPTION)

@@ -53,13 +53,13 @@ class Request(ABC):
         return lance_format.dataset(self.uri, self.version, storage_options=self.storage)
 
     def to_options(self) -> dict[str, str]:
-        """Return the options of the data source, which has those of the storage under their own names."""
+        """Return options for the data source; options of the storage keep their names."""
         values = {name: value for name, value in dataclasses.asdict(self).items() if name != "storage"}
         return {_OPTION: json.dumps(values), **write_storage(self.storage)}
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """Rebuild what `to_options` returned."""
+        """Rebuild the request from the options that `to_options` returned."""
         values = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in json.loads(options[_OPTION]).items()
@@ -97,12 +97,12 @@ def write_rows(
     ----------
     spark : SparkSession
     rows : DataFrame
-        What the data source writes.
+        The rows that the data source writes.
     request : Request
     source : type of DataSource
         It is registered with the session.
     description : str
-        What the job does, as `connector.jobs.running.run` takes it.
+        Description of the job; see `connector.jobs.running.run`.
 
     Raises
     ------

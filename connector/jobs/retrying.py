@@ -22,7 +22,7 @@ def retry(attempt: Callable[[], T], attempts: int) -> T:
     attempt : callable
         Plans the change on the latest version, and commits it.
     attempts : int
-        How often it may run.
+        Maximum number of attempts.
 
     Raises
     ------
@@ -33,6 +33,6 @@ def retry(attempt: Callable[[], T], attempts: int) -> T:
         try:
             return attempt()
         except RetryableCommitConflictError:
-            # Longer each time, and no time that two changes are likely to share.
+            # Waits longer each time, for a random time, so that two changes do not collide again.
             time.sleep(random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2 ** min(number, 10), _LAST_PAUSE_SECONDS)))
     return attempt()

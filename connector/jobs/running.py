@@ -1,8 +1,8 @@
 """Running a planned change: one Spark task per task of the plan, and one commit by the driver.
 
-The tasks reach the executors in a function of Spark's, not in an RDD or a DataFrame: Spark Connect has no RDDs, and
-Spark may put several rows of a DataFrame into one partition. `spark.range` gives each partition one number, the
-position of the task in the plan.
+The tasks reach the executors inside a Python function of the job, not in an RDD or a DataFrame: Spark Connect has no
+RDDs, and Spark may put several rows of a DataFrame into one partition. `spark.range` gives each partition one number,
+the position of the task in the plan.
 
 | event | result |
 |---|---|
@@ -48,7 +48,7 @@ def run(spark: SparkSession | None, dataset: LanceDataset, plan: ChangePlan[Any,
     plan : ChangePlan
         For example of `dataset.plan_update` or `Compaction.plan`.
     description : str
-        What the job does, as "compact fragments 3-17". Spark's UI shows it after "lance: ".
+        Work of the job, such as "compact fragments 3-17". Spark's UI shows it after "lance: ".
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""Metadata tables: what is known of a table, as rows."""
+"""Metadata tables: facts about a table, as rows."""

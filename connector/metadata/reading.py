@@ -19,7 +19,7 @@ from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
 _BATCH_ROWS = 4096
 _ROW_BYTES = 100
-"""Assumed size of a row, by which Spark plans joins."""
+"""Assumed size of a row; Spark plans joins by it."""
 _REFUSED = ("columns", "filter", "metadata_columns")
 
 
@@ -73,7 +73,7 @@ class MetadataReader(DataSourceReader):
     Parameters
     ----------
     options : LanceOptions
-        `path` and `version` name what is described.
+        `path` and `version` name the described version.
     schema : StructType
         The columns that Spark wants.
     """
@@ -124,7 +124,7 @@ def refuse_writing(options: LanceOptions) -> None:
 
 
 def _storable(values: Iterator[Any]) -> list[Any]:
-    """Return values as Arrow arrays are made of them: a map as pairs."""
+    """Return values in the form from which Arrow makes arrays: a map as pairs."""
     return [list(value.items()) if isinstance(value, dict) else value for value in values]
 
 

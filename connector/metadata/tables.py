@@ -1,4 +1,4 @@
-"""The metadata tables: a row of `TABLES` each, and a function that yields its rows.
+"""The metadata tables: each is a row of `TABLES` and a function that yields its rows.
 
 All describe the version that is read. `history` and `transactions` describe its predecessors too. `tags`, `branches`
 and `refs` have no versions: they show the present.

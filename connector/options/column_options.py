@@ -1,8 +1,8 @@
 """Options of single columns: `<column>.lance.compression` and the like, in the names of lance-spark's properties.
 
 They set the storage of a column of a new table, and become part of its schema. Metadata of the DataFrame's field
-overrides them. An append keeps the columns of the table: options that agree with it are accepted, and others are
-refused, because ignoring them would be a surprise.
+overrides them. An append keeps the storage of the table's columns: it accepts options that agree, and refuses others
+rather than ignore them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ METADATA_KEYS = {
     "lance.dict-values-compression": "lance-encoding:dict-values-compression",
     "lance.minichunk-size": "lance-encoding:minichunk-size",
 }
-"""Where each option is kept in the metadata of a field."""
+"""Key of each option in the metadata of a field."""
 PROPERTIES = (VECTOR_SIZE, *METADATA_KEYS)
-"""What the name of a column and a dot go before."""
+"""Beginnings of option names after the column's name and a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def apply_to_new(schema: pa.Schema, options: tuple[ColumnOption, ...]) -> pa.Sch
     Raises
     ------
     InvalidInputError
-        If there is no such column, or vectors or blobs are asked of one that cannot hold them.
+        If there is no such column, or a column cannot hold vectors or blobs that are requested.
     """
     for option in options:
         index = _find(schema, option)
@@ -97,7 +97,7 @@ def apply_to_new(schema: pa.Schema, options: tuple[ColumnOption, ...]) -> pa.Sch
                     )
                 value = "true"
             else:
-                value = value.strip().lower()  # As every writer to the table will read it.
+                value = value.strip().lower()  # Check it in the form in which every writer to the table reads it.
             given = {METADATA_KEYS[option.name].encode(): value.encode()}
             field = field.with_metadata({**given, **(field.metadata or {})})
         elif not pa.types.is_fixed_size_list(field.type):
@@ -112,9 +112,9 @@ def check_against_table(wanted: pa.Schema, stored: pa.Schema, options: tuple[Col
     Parameters
     ----------
     wanted : pyarrow.Schema
-        What a new table would get.
+        The schema that a new table would get.
     stored : pyarrow.Schema
-        Of the table. Columns that it lacks are new, and as their options say.
+        Of the table. Columns that it lacks are new and follow their options.
     options : tuple of ColumnOption
     path : str
         Of the table, for the message.
@@ -122,7 +122,7 @@ def check_against_table(wanted: pa.Schema, stored: pa.Schema, options: tuple[Col
     Raises
     ------
     InvalidInputError
-        Naming the first option that says something else.
+        Naming the first option that differs.
     """
     for option in options:
         field = wanted.field(_find(wanted, option))
@@ -137,7 +137,7 @@ def check_against_table(wanted: pa.Schema, stored: pa.Schema, options: tuple[Col
 
 
 def stated_options(schema: pa.Schema) -> dict[str, str]:
-    """Return how the columns of a table are stored, as options by their full names.
+    """Return the storage of a table's columns, as options by their full names.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def translate(settings: Mapping[str, str], given: Mapping[str, str]) -> dict[str
 
 def _endpoint(settings: Mapping[str, str]) -> dict[str, str]:
     address = settings.get("endpoint", "")
-    if not address or address.endswith(_OWN_HOST):  # One of Amazon's: the region says which.
+    if not address or address.endswith(_OWN_HOST):  # An endpoint of Amazon's follows from the region.
         return {}
     if "://" not in address:
         is_plain = settings.get("connection.ssl.enabled", "").lower() == "false"

@@ -39,7 +39,7 @@ _VERSION_AS_OF = "versionAsOf"
 _TIMESTAMP_AS_OF = "timestampAsOf"
 _SEVERAL_PATHS = "paths"
 _CATALOG_PROPERTIES = ("provider", "owner")
-"""Of tables that CREATE TABLE and saveAsTable make; they reach a data source where Spark plans without the bridge."""
+"""Options of CREATE TABLE and saveAsTable; a data source gets them if Spark plans without the bridge."""
 _NEEDS_PLANNER = (
     "(CREATE TABLE … USING lance, saveAsTable) takes the planner: import pyspark_lance in the program that makes the"
     " session, or call pyspark_lance.register(spark); it is not there through Spark Connect"
@@ -126,7 +126,7 @@ class LanceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:
-        """Check every name and value that Spark hands over.
+        """Check every name and value that Spark passes.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ def _check_one_version(parsed: Mapping[str, Any]) -> None:
 
 
 def _rename_as_of(parsed: dict[str, Any]) -> None:
-    """Replace Spark's own names of time travel, of which one takes a number or a tag."""
+    """Replace Spark's own names of time travel; one of them takes a number or a tag."""
     if _VERSION_AS_OF in parsed:
         version = parsed.pop(_VERSION_AS_OF)
         is_number = _DIGITS.fullmatch(version) is not None
@@ -331,4 +331,4 @@ _CONTRADICTIONS = {
     _VERSION_AS_OF: ("version", "tag", _TIMESTAMP, _TIMESTAMP_AS_OF),
     _TIMESTAMP_AS_OF: ("version", "tag", _TIMESTAMP),
 }
-"""A tag names a version of a branch; a version and a time may be of a branch."""
+"""A tag names a version of a branch. A version or a time can be combined with a branch."""

@@ -14,7 +14,7 @@ def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
     Returns
     -------
     LanceDataset
-        By its `uri`, which is the branch's own, and its `version` the same one is opened again.
+        Its `uri`, which is that of the branch, and its `version` open the same version again.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def open_at(
 
 
 def branch_uri(options: LanceOptions) -> str:
-    """Return where the branch is that options name; that is the path if they name none.
+    """Return the location of the branch that options name; the path if they name none.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Answers of Python to the planner bridge: about a table as a whole, and about one scan.
 
 The same answers reach it in two ways. In the driver's own Python process `Answers` is called back through py4j, which
-takes a millisecond. Where that is out of reach, Spark forks a worker, as it does to infer the schema of any Python data
-source: `LanceDataSource.schema` then returns the answer as metadata of the schema's only field.
+takes a millisecond. If that process is out of reach, Spark forks a worker, as it does to infer the schema of any Python
+data source. `LanceDataSource.schema` then returns the answer as metadata of the schema's only field.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from connector.types.schemas import to_exchange_schema
 from lance_format import ColumnBounds, LanceDataset
 
 Source = Callable[[dict[str, str]], Any]
-"""Makes a data source of its options."""
+"""Makes a data source from its options."""
 
 _TEXT_BYTES = 20
-"""How long a value is taken for at least whose type does not say it; what Spark assumes of strings."""
+"""Minimum assumed size of values of variable length; Spark assumes the same of strings."""
 _MANY_FRAGMENTS = 256
-"""From so many on, tasks read a column sooner than the driver opens all files."""
+"""Number of files from which tasks read a column faster than the driver opens all files."""
 _BOUNDED = (
     pa.types.is_boolean,
     pa.types.is_integer,
@@ -37,9 +37,9 @@ _BOUNDED = (
     pa.types.is_date32,
     pa.types.is_timestamp,
 )
-"""Types whose minimum and maximum the bridge can take over."""
+"""Types whose minimum and maximum the bridge can pass to Spark."""
 _ARROW_BATCH_ROWS = 10_000
-"""For readers that yield rows, which is not what ours do."""
+"""Maximum number of rows per batch for readers that yield rows; this source's readers yield batches."""
 
 
 def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_handling: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
 
 
 def _column_bytes(schema: pa.Schema, rows: int, data_bytes: int) -> dict[str, int]:
-    """Return about how many bytes each column has: those of a fixed width exactly, the others share the rest."""
+    """Return the approximate size of each column in bytes: exact for fixed widths, the others share the rest."""
     widths = {field.name: _width(field.type) for field in schema}
     sizes = {name: rows * width for name, width in widths.items() if width is not None}
     others = [name for name, width in widths.items() if width is None]
@@ -85,7 +85,7 @@ def _column_bytes(schema: pa.Schema, rows: int, data_bytes: int) -> dict[str, in
 
 
 def _width(arrow_type: pa.DataType) -> int | None:
-    """Return the bytes of a value, None if they differ from value to value."""
+    """Return the size of a value in bytes; None if it varies."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _width(arrow_type.storage_type)
     if pa.types.is_fixed_size_list(arrow_type):
@@ -117,7 +117,7 @@ def bounds(dataset: LanceDataset, schema: StructType) -> dict[str, Any]:
 
 
 def _in_spark(known: ColumnBounds, field: pa.Field) -> dict[str, Any]:
-    """Return bounds as Spark has values; numbers are text, also days of dates and microseconds of timestamps."""
+    """Return bounds in Spark's form of values; numbers are text, also days of dates and microseconds of timestamps."""
     answer: dict[str, Any] = {"count": known.num_rows - known.num_nulls}
     if known.minimum is not None and known.maximum is not None and any(is_kind(field.type) for is_kind in _BOUNDED):
         both = pa.concat_arrays([pa.repeat(known.minimum, 1), pa.repeat(known.maximum, 1)])
@@ -135,7 +135,7 @@ def _as_json(value: Any) -> Any:
 
 
 def in_schema(answer: Mapping[str, Any]) -> StructType:
-    """Return an answer in the form of a schema, which is all that a forked worker can return."""
+    """Return an answer in the form of a schema, because a forked worker can return nothing else."""
     return StructType([StructField("answer", StringType(), metadata={"answer": json.dumps(answer)})])
 
 
@@ -145,11 +145,11 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     Parameters
     ----------
     source : callable
-        Makes the data source of options: the class `LanceDataSource`.
+        Makes the data source from options: the class `LanceDataSource`.
     question : {"describe", "exists", "misfit", "bounds", "plan", "act", "check_change", "delete"}
     options : mapping of str to str
     schema : str, optional
-        The columns that it is about, as JSON.
+        The columns of the question, as JSON.
     """
     return _ANSWERS[question](source({name.lower(): value for name, value in options.items()}), schema)
 
@@ -216,7 +216,7 @@ def _delete(source: Any, schema: str) -> dict[str, Any]:
 
 
 def _plan(source: Any, schema: str) -> dict[str, Any]:
-    """Do what Spark's worker does to plan a read: pickle the function that tasks run, and the partitions."""
+    """Plan a read as Spark's worker does: pickle the function that tasks run, and the partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
 
     columns, out = _parse_schema(schema), io.BytesIO()

@@ -18,7 +18,7 @@ SETTING = "spark.lance.planner.enabled"
 _CATALOG = "spark.sql.catalog.lance"
 _SOURCES = tuple(Path(__file__).parents[1] / room / "java" for room in ("planner", "catalog"))
 _NEEDING = {_SOURCES[1] / "since_4_2": "org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution"}
-"""Sources of classes that extend what only newer versions of Spark have."""
+"""Sources of classes whose superclasses only newer versions of Spark have."""
 _PACKAGE = "lance"
 _NAME = "lance-planner-"
 _JAVA_VERSION = 8
@@ -35,7 +35,7 @@ def install(spark: SparkSession, source: Source) -> bool:
     ----------
     spark : SparkSession
     source : callable
-        Creates the data source of options; see `connector.planner.answers`.
+        Creates the data source from options; see `connector.planner.answers`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def install(spark: SparkSession, source: Source) -> bool:
         if spark.conf.get(SETTING, "true") != "true":
             return False
         return _install(spark, source)
-    except Exception as error:  # of py4j, of Java's reflection, of the compiler: none is a reason not to read
+    except Exception as error:  # Errors of py4j, Java's reflection or the compiler: reading works without the bridge.
         reason = str(error).strip().partition("\n")[0]
         _log.warning("Spark plans Lance tables without pushdown: %s: %s", type(error).__name__, reason)
         return False
@@ -83,7 +83,7 @@ def _has_class(loader: Any, name: str) -> bool:
 def _is_there(loader: Any) -> bool:
     if not _has_class(loader, f"{_PACKAGE}.DefaultSource"):
         return False
-    loader.loadClass(f"{_PACKAGE}.Python")  # fails where the class is not ours
+    loader.loadClass(f"{_PACKAGE}.Python")  # fails if the class is not this library's
     return True
 
 
@@ -116,7 +116,7 @@ def _load(jvm: Any, gateway: Any, loader: Any) -> None:
 
 
 def _name_catalog(spark: SparkSession) -> None:
-    """Give this session, and those that will be made in the same driver, a catalog, unless there is one of its name."""
+    """Give this session, and later ones of the same driver, a catalog, unless one of its name exists."""
     if spark.conf.get(_CATALOG, None) is None:
         spark.conf.set(_CATALOG, f"{_PACKAGE}.Catalog")
         context: Any = spark.sparkContext
@@ -130,7 +130,7 @@ def _ship(context: Any, loader: Any) -> None:
         return
     try:
         scala_context.addJar(jar)
-    except Exception as error:  # of the cluster's ways of handing out files: rows are read all the same
+    except Exception as error:  # Errors of the cluster's distribution of files: rows are read without the classes.
         _log.warning("executors read Lance tables row by row: %s", str(error).strip().partition("\n")[0])
 
 

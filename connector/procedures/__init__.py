@@ -1,1 +1,1 @@
-"""Procedures of catalogs, `CALL lance.system.<procedure>(…)`: a row of `registry` each, and a function."""
+"""Procedures of catalogs, `CALL lance.system.<procedure>(…)`: each is a function and a row of `registry`."""

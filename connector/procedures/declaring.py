@@ -63,7 +63,7 @@ class Target:
     def change(
         self, plan: Callable[[LanceDataset], ChangePlan[Any, T]], describe: Callable[[ChangePlan[Any, T]], str]
     ) -> tuple[LanceDataset, T]:
-        """Plan a change, and run it as a job. After a conflict with another writer plan it again.
+        """Plan a change, and run it as a job. Plan it again after a conflict with another writer.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Parameter:
     default: str | None = "NULL"
 
     def parse(self, value: Any) -> Any:
-        """Return an argument as Python has it."""
+        """Return an argument as a Python value."""
         if value is None:
             return None
         if isinstance(self.data_type, DayTimeIntervalType):
@@ -142,5 +142,5 @@ class Procedure:
     parameters: tuple[Parameter, ...] = ()
 
     def call(self, target: Target, arguments: Mapping[str, Any]) -> Result:
-        """Run the procedure with arguments as JSON has them."""
+        """Run the procedure with arguments in JSON form."""
         return self.run(target, **{each.name: each.parse(arguments.get(each.name)) for each in self.parameters})

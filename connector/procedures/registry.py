@@ -1,4 +1,4 @@
-"""The procedures by name, and what a catalog asks about them."""
+"""The procedures by name, and the answers to a catalog's questions about them."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ PROCEDURES: dict[str, Procedure] = {
         delete_branch, "Delete a branch with its versions and files.", (_required("name", _TEXT, "the branch"),)
     ),
 }
-"""In the order in which messages list them."""
+"""Messages list them in this order."""
 
 
 def declare() -> list[dict[str, Any]]:
-    """Declare the procedures as JSON has them: `name`, `comment`, and `parameters`, whose types are those of Spark."""
+    """Return the declarations of the procedures in JSON form: `name`, `comment`, and `parameters` with Spark types."""
     return [
         {
             "name": name,
@@ -165,7 +165,7 @@ def declare() -> list[dict[str, Any]]:
 
 
 def call(options: LanceOptions, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a procedure, and return its result as JSON has it.
+    """Run a procedure, and return its result in JSON form.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def call(options: LanceOptions, name: str, arguments: Mapping[str, Any]) -> dict
     name : str
         Of the procedure.
     arguments : mapping
-        The arguments as JSON has them: times and intervals are microseconds.
+        The arguments in JSON form: times and intervals are microseconds.
 
     Returns
     -------

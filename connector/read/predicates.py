@@ -1,7 +1,6 @@
 """Predicates that Spark pushes to a scan, as expressions of `lance_format`.
 
-Spark describes them by a tree of its own, which the planner bridge writes down as JSON: a list of an operator and what
-it is applied to.
+Spark describes them by an own tree, which the planner bridge writes as JSON: lists of an operator and its operands.
 
 | form                                              |                                                               |
 |---------------------------------------------------|---------------------------------------------------------------|
@@ -18,8 +17,8 @@ it is applied to.
 Types have Spark's names. A value is text, as JavaScript's numbers could not hold all of them, or a boolean: whole
 numbers in digits, also days of dates, microseconds of timestamps and nanoseconds of times; binaries in base64.
 
-What comes here is evaluated here alone, so it has to mean to `lance_format` exactly what it means to Spark. That is so
-for the columns that `filterable_columns` returns, which is what the bridge asks before it takes a predicate.
+Only this side evaluates these predicates, so they must mean exactly the same to `lance_format` and to Spark. They do
+for the columns that `filterable_columns` returns; the bridge asks for those before it takes a predicate.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ _EXACT: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_time,
     lambda arrow_type: pa.types.is_timestamp(arrow_type) and arrow_type.unit != "ns",
 )
-"""Stored types whose values Spark sees as they are. It sees nanoseconds and milliseconds of dates rounded down."""
+"""Stored types whose values Spark sees unchanged. It sees nanoseconds and milliseconds of dates rounded down."""
 
 
 def parse_predicate(text: str) -> Expression:
@@ -99,7 +98,7 @@ def parse_predicate(text: str) -> Expression:
 
 
 def filterable_columns(stored: pa.Schema, schema: StructType) -> list[list[str]]:
-    """Return the columns, and fields below structs, over which predicates mean the same to Spark and here.
+    """Return the columns, and fields below structs, for which predicates mean the same to Spark and to the library.
 
     Parameters
     ----------
@@ -183,7 +182,7 @@ def _arrow_type(spark_type: str) -> pa.DataType:
 
 
 def _value(arrow_type: pa.DataType, value: Any) -> Any:
-    """Return what Arrow makes a scalar of: numbers stand for days and fractions of seconds, too."""
+    """Return the Python value of a constant for Arrow; days and fractions of seconds are numbers."""
     if value is None or isinstance(value, bool) or pa.types.is_string(arrow_type):
         return value
     if pa.types.is_binary(arrow_type):

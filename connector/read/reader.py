@@ -31,10 +31,10 @@ from lance_format.expressions import conjunction, parse
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _WORKER_LOGS = "PYSPARK_SPARK_SESSION_UUID"
-"""Spark sets it in workers whose log it keeps, with `spark.sql.pyspark.worker.logging.enabled`."""
+"""Spark sets it in workers if it keeps their log, as `spark.sql.pyspark.worker.logging.enabled` says."""
 _DEFAULT_BATCH_ROWS = 65_536
 _DEFAULT_PARALLELISM = 16
-"""How many tasks a scan should have that does not learn how many can run at a time."""
+"""Number of tasks of a scan that does not know how many can run concurrently."""
 
 
 def create_reader(options: LanceOptions, schema: StructType, pushed: Pushed) -> LanceReader:
@@ -51,7 +51,7 @@ class LanceReader(DataSourceReader):
     Parameters
     ----------
     options : LanceOptions
-        `path` and `version` choose what to read; see `connector.options.snapshot`.
+        `path` and `version` choose the version to read; see `connector.options.snapshot`.
     schema : StructType
         The columns that Spark expects: from `LanceDataSource.schema`, given by the user, or pruned by the planner
         bridge.
@@ -88,12 +88,12 @@ class LanceReader(DataSourceReader):
         self._sizes = {"min_tasks": pushed.parallelism or _DEFAULT_PARALLELISM}
         if options.split_size_bytes is not None:
             self._sizes["split_size_bytes"] = options.split_size_bytes
-        self._scanner(dataset)  # so that errors of a filter are raised here
+        self._scanner(dataset)  # Raises the errors of a filter here.
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Divide the scan into tasks of about the same size; if there is none, Spark makes an empty partition.
+        """Divide the scan into tasks of about the same size. Without a task Spark makes an empty partition.
 
-        Where some rows suffice and no filter may drop any, no more are read.
+        If a limit suffices and no filter may drop rows, the tasks read no more rows than the limit.
         """
         return [ScanPartition(task) for task in self.tasks]
 
@@ -147,14 +147,14 @@ class LanceReader(DataSourceReader):
 
 
 class PushdownLanceReader(LanceReader):
-    """The same, for sessions that push filters. All of them are still evaluated by Spark.
+    """Reader for sessions that push filters. Spark still evaluates all of them.
 
     Up to version 4.3, Spark keeps one reader for all queries of a DataFrame or view, the one that was planned last, and
     runs it for every one of them, whatever filters it was given. So filters must not change what `read` yields.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Hand every filter back."""
+        """Return every filter."""
         return filters
 
 

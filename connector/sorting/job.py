@@ -27,7 +27,7 @@ def rewrite_sorted(
     target_rows_per_fragment: int | None = None,
     max_bytes_per_file: int | None = None,
 ) -> Any:
-    """Replace fragments by others that have the same rows in an order, and move the dataset to that version.
+    """Replace fragments by others with the same rows in an order, and move the dataset to that version.
 
     Spark divides the rows into ranges of the order, and each task writes one range. Rows keep their ids.
 
@@ -49,7 +49,7 @@ def rewrite_sorted(
     Raises
     ------
     NotSupportedError
-        If Spark cannot hold the values of a column as they are.
+        If Spark would change the values of a column.
     RetryableCommitConflictError
         If another writer changed the same fragments.
     """

@@ -1,4 +1,4 @@
-"""The order that rows are sorted into: columns with directions, or a z-order."""
+"""Orders for sorting rows: columns with directions, or a z-order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """The order that rows are sorted into: one of the two is given.
+    """An order for sorting rows; exactly one of the two parameters is given.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _unquoted(name: str) -> str:
 
 
 def _place(schema: pa.Schema, name: str) -> int:
-    """Return the position of a column by its name, in any case if that is clear."""
+    """Return the position of a column by its name, ignoring case if the name is unambiguous."""
     places = [place for place, known in enumerate(schema.names) if known == name]
     places = places or [place for place, known in enumerate(schema.names) if known.lower() == name.lower()]
     if len(places) != 1:

@@ -1,4 +1,4 @@
-"""Z-order: one number per row by which rows that are close in several columns are close to each other.
+"""Z-order: one number per row; rows that are close in several columns have close numbers.
 
 Each value becomes the number of a bucket. Buckets have about the same number of rows, according to a sample. The
 z-value interleaves the bits of the bucket numbers, most significant first (Morton, 1966):
@@ -7,7 +7,7 @@ z-value interleaves the bits of the bucket numbers, most significant first (Mort
     buckets of b      b2 b1 b0
     z-value           a2 b2 a1 b1 a0 b0
 
-Null is a bucket of its own, before all values.
+Null has an own bucket, before all values.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 from lance_format import LanceDataset, NotSupportedError, ScanTask
 
 _KEY_BITS = 63
-"""Of a bigint without its sign."""
+"""Bits of a bigint without its sign."""
 _MAX_BITS = 12
 _TEXT_BYTES = 16
-"""Strings are compared by so many of their first bytes."""
+"""Number of first bytes by which strings are compared."""
 _SAMPLE_ROWS = 65_536
 _SLICE_ROWS = 64
 _Sortable: TypeAlias = npt.NDArray[Any]
@@ -86,7 +86,7 @@ class ZOrder:
         return cls(tuple(columns), bounds, bits)
 
     def keys(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """Return the z-value of each row of a batch that has the columns."""
+        """Return the z-value of each row of a batch."""
         buckets = [
             self._buckets(batch.column(name), bounds) for name, bounds in zip(self.columns, self.bounds, strict=True)
         ]

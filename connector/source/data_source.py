@@ -101,7 +101,7 @@ class LanceDataSource(DataSource):
 
     Save modes are `append` and `overwrite`; the planner bridge adds `errorifexists` and `ignore`.
 
-    Spark makes one on the driver for every `load` and every `save`.
+    Spark makes one instance on the driver for every `load` and every `save`.
 
     Parameters
     ----------
@@ -120,13 +120,13 @@ class LanceDataSource(DataSource):
     def schema(self) -> StructType:
         """Look the schema up in the table: the columns that the options `columns` and `metadata_columns` name.
 
-        This also settles which version is read. Spark plans a DataFrame or view only once, or again for some of its
+        This also fixes the version to read. Spark plans a DataFrame or view only once, or again for some of its
         queries, depending on their filters; fixing the version here makes all of them see the same table.
 
         Raises
         ------
         DatasetNotFoundError, VersionNotFoundError
-            If there is nothing to read.
+            If the table or version does not exist.
         InvalidInputError
             If the options are wrong, or name columns that the table does not have.
         NotSupportedError
@@ -156,11 +156,11 @@ class LanceDataSource(DataSource):
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
 
     def act(self, schema: StructType | None) -> dict[str, Any]:
-        """Do what a catalog asks for; see `connector.catalog.actions`."""
+        """Do the action that a catalog requests; see `connector.catalog.actions`."""
         return act(self._given, schema)
 
     def exists(self) -> bool:
-        """Return whether there is a table, or the branch of it, to be written to."""
+        """Return whether the table, or the branch of it, to be written to exists."""
         try:
             open_at(self._parsed_options, branch_uri(self._parsed_options))
         except DatasetNotFoundError:
@@ -168,7 +168,7 @@ class LanceDataSource(DataSource):
         return True
 
     def misfit(self, schema: StructType) -> str | None:
-        """Return what keeps the table from being read with a schema; None if nothing does, or there is no table."""
+        """Return the reason why the table cannot be read with a schema; None if it can, or if there is no table."""
         try:
             return self._misfit(open_snapshot(self._parsed_options), schema)
         except DatasetNotFoundError:
@@ -185,7 +185,7 @@ class LanceDataSource(DataSource):
         check_change(self._parsed_options, command, schema, self._seen(Pushed.parse(self.options)))
 
     def delete(self, schema: StructType) -> int:
-        """Delete the rows for which the predicate that was pushed is true, and return their number."""
+        """Delete the rows for which the pushed predicate is true, and return their number."""
         return delete_rows(self._parsed_options, Pushed.parse(self.options).predicate, schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -200,7 +200,7 @@ class LanceDataSource(DataSource):
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Plan a write; whatever can be refused is refused here, before a task runs."""
+        """Plan a write; invalid writes are refused here, before a task runs."""
         refuse_writing(self._parsed_options)
         if DELTA in self._given:
             form = DeltaForm.parse(self._given[DELTA])
@@ -245,7 +245,7 @@ class LanceDataSource(DataSource):
         )
 
     def _seen(self, pushed: Pushed) -> tuple[str, int]:
-        """Return the version that Spark has seen, or settle it now."""
+        """Return the version that Spark has seen, or fix it now."""
         if self._snapshot is None:
             self._snapshot = pushed.snapshot
         if self._snapshot is None:

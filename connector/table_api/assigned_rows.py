@@ -1,4 +1,4 @@
-"""Rows that a change writes: for each column of a table a value, as an assignment or the old row has it.
+"""Rows that a change writes: each column has the value of its assignment, or that of the old row.
 
 Assignments are given as Delta takes them: by the names of columns, or of fields of structs (`p.a`), as SQL or as
 columns of Spark. The fields of a struct that are not assigned to stay, and a null struct becomes one of nulls.
@@ -65,7 +65,7 @@ class TableColumns:
     is_ansi: bool = True
 
     def parse(self, given: Values, what: str) -> Assignments:
-        """Find the columns that values are given for.
+        """Find the columns to which values are assigned.
 
         Parameters
         ----------
@@ -114,12 +114,12 @@ class TableColumns:
         return path
 
     def fit(self, frame: DataFrame, given: Sequence[Assignments]) -> list[Assignments]:
-        """Return assignments with values as the columns take them.
+        """Cast the values of assignments to the types of the columns.
 
         Parameters
         ----------
         frame : DataFrame
-            What the values are expressions over.
+            The values are expressions over its columns.
         given : sequence of Assignments
 
         Raises
@@ -144,7 +144,7 @@ class TableColumns:
         assignments : Assignments
             Of `fit`.
         old : callable
-            Returns the value of a column that is not assigned to, or of which fields are not.
+            Returns the old value of a column that is not assigned to as a whole.
         """
         return [_assigned(field, (), assignments.values, partial(old, field.name)) for field in self.fields]
 
@@ -176,7 +176,7 @@ class TableColumns:
         return tuple(path)
 
     def _is_itself(self, value: str, path: tuple[str, ...]) -> bool:
-        """Tell whether SQL is merely the name of a column; with an alias only its qualified name cannot mean others."""
+        """Return whether SQL is merely the name of a column; with an alias the name must be qualified."""
         try:
             parts = parse_name(value)
         except InvalidInputError:

@@ -27,7 +27,7 @@ _COMMENT = "comment"
 
 
 class Mode(enum.Enum):
-    """Behaviour of a builder where there is a table, or none; with the beginning of the SQL statement."""
+    """Behaviour of a builder if the table exists or not; the value is the beginning of the SQL statement."""
 
     CREATE = "CREATE TABLE"
     CREATE_IF_NOT_EXISTS = "CREATE TABLE IF NOT EXISTS"
@@ -37,7 +37,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True)
 class LanceTableBuilder(Generic[T]):
-    """A table that is being put together. `LanceTable.create` and its siblings make it.
+    """A definition of a table to be created. `LanceTable.create` and its siblings make it.
 
     Each method returns another builder.
 

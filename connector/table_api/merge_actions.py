@@ -1,4 +1,4 @@
-"""Actions of a merge: for each row of a join, what the first clause does whose condition is true."""
+"""Actions of a merge: each row of a join gets the action of the first clause whose condition is true."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Actions:
         ----------
         rows : Rows
         frame : DataFrame
-            What conditions and values are expressions over.
+            Conditions and values are expressions over its columns.
         old : callable
             Returns the value of a column of the table that a clause does not assign to.
 

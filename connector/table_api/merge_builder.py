@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LanceMergeBuilder:
-    """A merge that is being put together. `LanceTable.merge` makes it.
+    """A definition of a merge. `LanceTable.merge` makes it.
 
     Each method returns another builder. Clauses of one kind (`whenMatched…`, `whenNotMatched…`,
     `whenNotMatchedBySource…`) apply in the order in which they are added: for each row the first one whose condition is
-    true. A row for which there is none stays as it is, or is not inserted.
+    true. A row without such a clause stays unchanged, or is not inserted.
 
     Conditions and values are SQL in strings, or columns of Spark. Clauses for matched rows see the columns of both
     sides; give these aliases where names repeat. `whenNotMatched…` sees the columns of the source only, and
@@ -95,7 +95,7 @@ class LanceMergeBuilder:
         return self._add(Rows.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
     def withSchemaEvolution(self) -> LanceMergeBuilder:
-        """Add columns that only the source has to the table, if a clause is about all columns.
+        """Add the columns that only the source has, if a clause is about all columns.
 
         They are added before the merge, as a version, in which they are null. Clauses about all columns may then lack
         columns of the table: an update leaves them, and an insert makes them null.
@@ -145,7 +145,7 @@ class LanceMergeBuilder:
         return plan.compute()
 
     def _evolve(self) -> None:
-        """Add the columns that the table lacks, once Spark has found the merge to be right on a table that has them."""
+        """Add the columns that the table lacks, after Spark has analyzed the merge on a table that has them."""
         from pyspark.sql import functions as f
 
         snapshot = self._target.snapshot("MERGE")

@@ -86,6 +86,6 @@ def of_rows(clauses: Sequence[Clause], rows: Rows) -> list[Clause]:
 
 
 def deletes_all_matches(clauses: Sequence[Clause]) -> bool:
-    """Return whether all that happens to matched rows is their deletion, however many source rows match."""
+    """Return whether matched rows are only deleted, so that several source rows may match one."""
     matched = of_rows(clauses, Rows.MATCHED)
     return len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None

@@ -43,7 +43,7 @@ _OUTER_JOINS = {
     (False, True): "left_outer",
     (True, True): "full_outer",
 }
-"""By whether rows of the source, and of the target, are wanted that have no match."""
+"""Joins by two flags: whether source rows, and target rows, without a match are wanted."""
 
 
 class MergePlan:
@@ -100,7 +100,7 @@ class MergePlan:
         return Delta(rows, self._actions.changed)
 
     def _join(self) -> DataFrame:
-        """Return the rows of all clauses, of which some are about matched rows."""
+        """Return the rows of all clauses, if some are about matched rows."""
         from pyspark.sql import functions as f
 
         target, source = self._snapshot.rows, self._source.withColumn(_SOURCE, f.lit(True))
@@ -126,7 +126,7 @@ class MergePlan:
         return self._finish(rows)
 
     def _unhide(self, rows: DataFrame) -> DataFrame:
-        """Return the columns of the target under their names, and no others but those of this module."""
+        """Return the columns of the target under their names, and the columns of this module."""
         from pyspark.sql import functions as f
 
         names = self._columns.fields.names

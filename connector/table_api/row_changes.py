@@ -1,6 +1,6 @@
 """Changes of rows as Spark writes: a frame of (operation, columns, address) goes to the writer of deltas.
 
-The uuid of the delta is chosen here, so that the version that the write made can be found. If another writer has
+The uuid of the delta is chosen here; it identifies the version that the write made. If another writer has
 changed the same rows, the change is computed again on the latest version, with its source read again.
 """
 

@@ -1,4 +1,4 @@
-"""Values as a column takes them, by Spark's rule for writes (`spark.sql.storeAssignmentPolicy=ANSI`).
+"""Casts of values to the types of columns by Spark's rule for writes (`spark.sql.storeAssignmentPolicy=ANSI`).
 
 A number goes into any column of numbers, a date or a timestamp into any column of these, and every value without parts
 into a column of strings. Text does not become a number. A value that the column cannot hold is an error, also where
@@ -38,7 +38,7 @@ _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def fit(value: Column, found: DataType, wanted: DataType, path: str, *, is_ansi: bool, case_sensitive: bool) -> Column:
-    """Return a value as a column takes it.
+    """Cast a value to the type of a column.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class _Fitting:
 
 
 def limit_length(value: Column, metadata: dict[str, object], path: str) -> Column:
-    """Return text as a column takes it that is declared as `varchar(n)` or `char(n)`, as Spark's INSERT does.
+    """Check and pad text for a column declared as `varchar(n)` or `char(n)`, as Spark's INSERT does.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def limit_length(value: Column, metadata: dict[str, object], path: str) -> Colum
 
 
 def _checked_cast(value: Column, wanted: DataType, path: str) -> Column:
-    """Cast a value without parts, and fail where it does not fit; the session's own casts would change it."""
+    """Cast a value without parts, and fail if it does not fit; the session's own casts would change it."""
     from pyspark.sql import functions as f
 
     made = value.try_cast(wanted)
@@ -163,7 +163,7 @@ def _is_assignable(found: DataType, wanted: DataType) -> bool:
 
 
 def _is_same(found: DataType, wanted: DataType) -> bool:
-    """Tell whether two types have the same values in the same form; nulls are the writer's concern."""
+    """Return whether two types have the same values in the same form; the writer checks nulls."""
     if isinstance(found, UserDefinedType) or isinstance(wanted, UserDefinedType):
         return found == wanted
     if isinstance(found, StructType) and isinstance(wanted, StructType):

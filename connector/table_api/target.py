@@ -1,4 +1,4 @@
-"""Tables that are changed, and the snapshots of them that changes are computed on."""
+"""Tables to be changed, and their snapshots, on which changes are computed."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ class Target:
         command : str
             The change, for messages.
         condition : str, optional
-            SQL that names all columns that the change reads. By default these are all. Without the planner Spark would
-            read the others, too.
+            SQL that names all columns that the change reads. Default: all columns. Without the planner Spark would read
+            the others too.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class Snapshot:
     columns: StructType
 
     def column(self, name: str) -> Column:
-        """Return a column of the table, also where a join has others of its name."""
+        """Return a column of the table, also if a join has others of its name."""
         return self.rows[quoted(name)]
 
 

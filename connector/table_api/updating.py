@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def delete_rows(target: Target, condition: Value | None) -> RowChangeResult:
-    """Delete the rows for which a condition is true; all rows if there is none, without a job."""
+    """Delete the rows for which a condition is true; without a condition all rows, which needs no job."""
     if condition is None:
         dataset = target.open_latest("DELETE")
         deleted = dataset.delete("true").num_deleted_rows
@@ -26,7 +26,7 @@ def delete_rows(target: Target, condition: Value | None) -> RowChangeResult:
 
 
 def update_rows(target: Target, condition: Value | None, assignments: Values) -> RowChangeResult:
-    """Assign values to columns of the rows for which a condition is true; of all rows if there is none.
+    """Assign values to columns of the rows for which a condition is true; without a condition, of all rows.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class LanceOptimizeBuilder:
     _where: str | None = None
 
     def where(self, partitionFilter: str) -> LanceOptimizeBuilder:
-        """Rewrite only fragments that may have rows for which a condition is true, as far as an index tells.
+        """Rewrite only fragments that may have rows for which a condition is true, according to indices.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class TableUpkeep:
         return _as(IndexResult, made)[0]
 
     def refreshIndex(self, name: str | None = None) -> list[IndexResult]:
-        """Let an index cover fragments that were added or rewritten since; all indices if none is named."""
+        """Let an index cover fragments that were added or rewritten since it was built; by default all indices."""
         target = _procedure_target(self._target, "REFRESH INDEX")
         return _as(IndexResult, refresh_index(target, name=name, num_indices_to_merge=None, retrain=False))
 

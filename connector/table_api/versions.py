@@ -96,7 +96,7 @@ class TableVersions:
         return self._frame(rows, _HISTORY)
 
     def detail(self) -> DataFrame:
-        """Return one row that describes the table: where it is, its size, its properties, its version."""
+        """Return one row that describes the table: its location, size, properties and version."""
         dataset = self._target.open()
         fragments = [fragment.metadata for fragment in dataset.get_fragments()]
         files = [file for fragment in fragments for file in fragment.files]
@@ -128,7 +128,7 @@ class TableVersions:
         ----------
         startingVersion, endingVersion : int
             The first and the last version whose changes are returned; by default up to the latest. The version before
-            the first one has to be there, too.
+            the first one must exist too.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class TableVersions:
         InvalidInputError
             If a version is no number, or the first one is later than the last.
         VersionNotFoundError
-            If one of the versions is not there, as after a vacuum.
+            If one of the versions does not exist, as after a vacuum.
         """
         return read_changes(self._target, startingVersion, endingVersion)
 

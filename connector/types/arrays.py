@@ -27,7 +27,7 @@ class ConversionError(Exception):
     Parameters
     ----------
     path : str
-        Of what does not fit: the column's name, and those of the fields inside.
+        Path of the misfit: the name of the column, and those of the nested fields.
     source, target : pyarrow.DataType
     cause : Exception
     """
@@ -98,7 +98,7 @@ def find_nulls(array: pa.Array, field: pa.Field) -> str | None:
 
 
 def _find_nulls(array: pa.Array, field: pa.Field, path: str, *, exact: bool) -> str | None:
-    """Look for nulls; unless `exact`, those are found too that are inside of nulls, but nothing is copied."""
+    """Look for nulls. If not `exact`, nulls inside of nulls are found too, but nothing is copied."""
     if not field.nullable and array.null_count:
         return path
     if not _may_lack_nulls(field.type):
@@ -119,7 +119,7 @@ def _find_nulls(array: pa.Array, field: pa.Field, path: str, *, exact: bool) -> 
 
 
 def _may_lack_nulls(arrow_type: pa.DataType) -> bool:
-    """Tell whether anything inside of a type is declared not nullable."""
+    """Return whether a field inside of a type is declared not nullable."""
     if pa.types.is_map(arrow_type):
         return True
     if pa.types.is_struct(arrow_type):
@@ -147,7 +147,7 @@ def _items(array: pa.Array) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger]:
-    """Return where each row starts and the last one ends, of lists that have offsets."""
+    """Return the offsets of lists: the start of each row, and the end of the last."""
     if not len(array):
         return np.zeros(1, np.int32)
     dtype = np.dtype(np.int64 if pa.types.is_large_list(array.type) else np.int32)
@@ -223,7 +223,7 @@ def _wrong_length(path: str, length: int, size: int) -> str:
 def _fill_up(
     items: pa.Array, starts: npt.NDArray[np.signedinteger], valid: npt.NDArray[np.bool_], size: int
 ) -> pa.Array:
-    """Return `size` items a row, which are null where the row is."""
+    """Return `size` items per row; those of null rows are null."""
     indices = starts.astype(np.int64)[:, None] + np.arange(size)
     absent = np.repeat(~valid, size)
     return pc.take(items, pa.array(indices.ravel(), mask=absent))

@@ -1,8 +1,8 @@
 """Record batches from the table's types to Spark's, and from Spark's to the table's.
 
-Columns whose types agree are passed on without a copy, and so is what agrees inside of nested ones. Values never change
-silently: a conversion either keeps them or fails, with one exception that Spark's own resolution forces: timestamps and
-durations in nanoseconds are rounded down to microseconds, dates in milliseconds down to days.
+Columns, and parts of nested columns, whose types agree are passed on without a copy. Values never change silently: a
+conversion keeps them or fails. Spark's own resolution forces one exception: timestamps and durations in nanoseconds are
+rounded down to microseconds, dates in milliseconds down to days.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from connector.types.arrays import ConversionError, convert, find_nulls
 from lance_format import LanceError, NotSupportedError, SchemaMismatchError
 
 _MAX_BATCH_BYTES = 1 << 30
-"""Where a batch is halved, well before the 32-bit offsets of Spark's strings overflow."""
+"""Size at which a batch is halved, well before the 32-bit offsets of Spark's strings overflow."""
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert a batch of a table to what Spark expects.
+    """Convert a batch of a table to the types that Spark expects.
 
     Parameters
     ----------
@@ -96,5 +96,5 @@ def _convert(batch: pa.RecordBatch, schema: pa.Schema, error: type[LanceError], 
             raise SchemaMismatchError(f"column {nulls!r} holds nulls, but {owner} declares it as not nullable")
         columns.append(converted)
     if not columns:
-        return batch.select([])  # which keeps the number of rows
+        return batch.select([])  # This keeps the number of rows.
     return pa.RecordBatch.from_arrays(columns, schema=schema)

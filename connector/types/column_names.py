@@ -12,7 +12,7 @@ _WORD = re.compile(r"`((?:[^`]|``)+)`|\w+")
 
 
 def quoted(*parts: str) -> str:
-    """Return a name that Spark parses into the given parts, whatever characters they have."""
+    """Quote the parts of a name, so that Spark parses it into them."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
@@ -38,7 +38,7 @@ def parse_name(text: str) -> tuple[str, ...]:
 
 
 def mentioned_names(sql: str, names: Sequence[str]) -> list[str]:
-    """Return the names that an expression may refer to: those that it has as words, in any case.
+    """Return the names that an expression may refer to: those that occur in it as words, in any case.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def mentioned_names(sql: str, names: Sequence[str]) -> list[str]:
 
 
 def find_name(name: str, names: Sequence[str], *, case_sensitive: bool) -> str | None:
-    """Return the one of some names that a name means, or None.
+    """Return the candidate that a name refers to, or None.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Checks that the columns of a DataFrame and those of a table hold the same values.
 
-What no value depends on may differ: the order of columns and of the fields of structs, nullability, metadata, the
-length of a varchar, a collation, whether values are of a user-defined type or of what that is made of. Times and
-intervals may be coarser than where they go.
+Properties on which no value depends may differ: the order of columns and struct fields, nullability, metadata, the
+length of a varchar, a collation, a user-defined type or its storage type. Times and intervals may be coarser than the
+type of their target.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
 
 
 def find_misfit(stored: pa.Schema, wanted: StructType, path: str) -> str | None:
-    """Describe the reasons why a table cannot be read with a schema, None if it can.
+    """Describe the reasons why a table cannot be read with a schema; return None if it can.
 
     Metadata columns count as columns of the table. A schema may omit fields of a struct.
 
@@ -152,7 +152,7 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
 
 
 def check_same_columns(stored: pa.Schema, known: StructType, path: str) -> None:
-    """Check that Spark knows all columns of a table, and all fields of structs: rows written again would lose others.
+    """Check that Spark knows all columns and struct fields of a table: rewritten rows would lose others.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _differing(
 
 
 def _holds(source: DataType, target: DataType) -> bool:
-    """Tell whether a type without parts holds all values of another one, which merely has other parameters."""
+    """Return whether a type without parts holds all values of another one that differs just in its parameters."""
     if isinstance(source, TimeType) and isinstance(target, TimeType):
         return source.precision <= target.precision
     if isinstance(source, DayTimeIntervalType) and isinstance(target, DayTimeIntervalType):
@@ -228,7 +228,7 @@ def _holds(source: DataType, target: DataType) -> bool:
 
 
 def _has_fields(source: StructType, target: StructType, partial: bool) -> bool:
-    """Tell whether a struct has the fields of another one, and unless `partial` no others."""
+    """Return whether a struct has the fields of another one, and unless `partial` no others."""
     found, wanted = source.fieldNames(), target.fieldNames()
     return bool(wanted) and set(wanted) <= set(found) if partial else sorted(found) == sorted(wanted)
 
@@ -242,17 +242,17 @@ def _spell(spark_type: DataType) -> str:
 
 
 def with_new_fields(stored: pa.Field, wanted: pa.Field) -> pa.Field:
-    """Return a column of a table with the fields, behind others, that structs in the data have besides.
+    """Return a column of a table, its structs extended at the end by the fields that only the data has.
 
     Parameters
     ----------
     stored, wanted : pa.Field
-        The column as the table has it, and as the data would be stored.
+        The column of the table, and the stored form of the data.
 
     Raises
     ------
     SchemaMismatchError
-        If the data has such fields where the table has another type than a struct.
+        If the data has such fields in place of a value of the table that is no struct.
     """
     extended = stored.with_type(_extend(stored.type, wanted.type))
     lost = sorted(set(_struct_fields(wanted.type, wanted.name)) - set(_struct_fields(extended.type, wanted.name)))

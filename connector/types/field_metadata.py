@@ -14,8 +14,8 @@ the entry's own     a string
 `spark:type`        Spark's spelling of the type: `string collate UNICODE`, `time(3)`, `interval hour to second`
 =================== ============================
 
-One entry is on Spark's side only: `arrow.fixed-size-list.size` says of an array that it is stored as a vector, which
-the Arrow type says by itself.
+One entry is on Spark's side only: `arrow.fixed-size-list.size` marks an array that is stored as a vector; the Arrow
+type is the mark in the table.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ KEY = "lance-schema:unenforced-primary-key"
 KEY_POSITION = f"{KEY}:position"
 _RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
 _DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark itself keeps the declared type of a column that has char or varchar anywhere, and string in a plan."""
+"""Key of Spark for the declared type of a column with char or varchar, which is string in plans."""
 
 _INTERVAL_FIELDS = {"day": 0, "hour": 1, "minute": 2, "second": 3}
 _INTERVAL = re.compile(r"interval (day|hour|minute|second)(?: to (day|hour|minute|second))?")
 _TIME = re.compile(r"time\(([0-9])\)")
 _MAX_TIME_PRECISION = 9 if VersionUtils.majorMinorVersion(pyspark.__version__) >= (4, 3) else 6
-"""The most digits of a second that this Spark knows."""
+"""Maximum precision of seconds in this version of Spark."""
 _COLLATION = re.compile(r"string collate (\w{1,100})")
 
 
@@ -76,9 +76,9 @@ def to_stored_metadata(field: StructField) -> dict[str, str]:
 
 
 def without_copied_keys(schema: pa.Schema) -> pa.Schema:
-    """Return columns of a new table without the key that they had elsewhere, where they may be null.
+    """Return columns of a new table without the marks of a primary key, and nullable.
 
-    Spark hands the metadata of columns on to what queries make of them.
+    Spark passes the metadata of columns on to the results of queries.
     """
     entries = (KEY.encode(), KEY_POSITION.encode())
     fields = [
@@ -138,7 +138,7 @@ def _has_length(spark_type: DataType) -> bool:
 
 
 def _declare(spark_type: DataType) -> str:
-    """Spell a type so that Spark's parser reads it whatever its fields are called, which `simpleString` does not."""
+    """Spell a type so that Spark's parser reads it for any names of fields; `simpleString` does not quote them."""
     if isinstance(spark_type, ArrayType):
         return f"array<{_declare(spark_type.elementType)}>"
     if isinstance(spark_type, MapType):

@@ -19,4 +19,4 @@ ROW_FIELDS = {
         StructField("_rowoffset", LongType(), nullable=False),
     )
 }
-"""By their names. A table's own column of such a name is read instead."""
+"""By their names. A column of the table with such a name is read instead."""

@@ -135,15 +135,15 @@ _SPARK_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], DataTyp
 )
 
 _ELEMENT, _ITEM = "element", "item"
-"""What Spark calls the field inside an array, and what Arrow and Lance call it."""
+"""Name of the field inside an array in Spark, and in Arrow and Lance."""
 _MAX_VECTOR_SIZE = 2**31 - 1
 
 
 def to_stored_schema(schema: StructType) -> pa.Schema:
     """Map the schema of a DataFrame to that of a new table.
 
-    All columns are nullable, as in every file that Spark writes: whether a plan of Spark can yield nulls says little of
-    the rows that are appended later. Nested values keep the nullability of their type.
+    All columns are nullable, as in every file that Spark writes: rows appended later may have nulls even if this plan
+    yields none. Nested values keep the nullability of their type.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def _exchange_type(spark_type: DataType, path: str) -> pa.DataType:
 
 
 def _part(name: str, arrow_type: pa.DataType, nullable: bool) -> pa.Field:
-    """Return a field; of type null it is nullable, even if Spark says otherwise, as it does of `array()`."""
+    """Return a field; one of type null is nullable even if Spark says otherwise, as for `array()`."""
     return pa.field(name, arrow_type, nullable or pa.types.is_null(arrow_type))
 
 
@@ -349,7 +349,7 @@ def _atomic_spark_type(arrow_type: pa.DataType, path: str) -> DataType:
 
 
 def _is_variant(arrow_type: pa.DataType) -> bool:
-    """Tell a variant from a struct that merely has the names of its fields."""
+    """Return whether a struct is a variant, rather than a struct with the same names of fields."""
     if not pa.types.is_struct(arrow_type) or sorted(field.name for field in arrow_type) != ["metadata", "value"]:
         return False
     binary = all(pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type) for field in arrow_type)

@@ -34,21 +34,21 @@ def name_class(spark_type: UserDefinedType) -> str:
 
 
 def find_class(name: str | None) -> UserDefinedType | None:
-    """Return the user-defined type of Spark that a file names; None if it is no part of Spark.
+    """Return the user-defined type of Spark that a file names; None for other classes.
 
     Parameters
     ----------
     name : str or None
-        Of `name_class`, or anything else that a file holds.
+        A result of `name_class`, or any other text in a file.
     """
     if name not in _CLASSES:
         return None
     module, class_name = _CLASSES[name]
-    # Costs most of a second, which only those pay who read such a column.
+    # This import takes most of a second; only reads of such columns need it.
     found: UserDefinedType = getattr(import_module(module), class_name)()
     return found
 
 
 def storage_type(spark_type: DataType) -> DataType:
-    """Return what values of a type are made of: of a user-defined type its `sqlType`, of others the type itself."""
+    """Return the storage type of a type: the `sqlType` of a user-defined type, other types themselves."""
     return storage_type(spark_type.sqlType()) if isinstance(spark_type, UserDefinedType) else spark_type

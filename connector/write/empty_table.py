@@ -20,7 +20,7 @@ def write_empty(options: LanceOptions, columns: StructType, mode: str, config: M
     Parameters
     ----------
     options : LanceOptions
-        Of the table, with its path.
+        Options of the table, with its path.
     columns : StructType
     mode : {"create", "overwrite"}
     config : mapping of str to str

@@ -1,7 +1,7 @@
 """The write side of planned changes whose tasks are the partitions of a DataFrame.
 
 Spark sends copies of a writer to the tasks and to the processes that commit or abort. Its plan is the same in all of
-them, so that the files of every task carry one uuid.
+them, so the files of every task carry one uuid.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from lance_format import CommitError, InvalidInputError, LanceDataset, WriterPla
 class TaskMessage(WriterCommitMessage):
     """Message of a task to the driver: its result as bytes, which the library reads like any other input.
 
-    Spark pickles commit messages. This one carries nothing else, so that no object of an executor takes part in the
-    commit.
+    Spark pickles commit messages. This one carries nothing else, so no object of an executor takes part in the commit.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class TaskMessage(WriterCommitMessage):
         Raises
         ------
         CommitError
-            If the payload is not what a task sends.
+            If the payload is not a message of a task.
         """
         try:
             return result_type.from_bytes(self.payload)

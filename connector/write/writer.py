@@ -37,7 +37,7 @@ from connector.write.commit_message import LanceCommitMessage, TaskResult
 from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
 
 _KILL_SECONDS = 3.0
-"""How long a task may go on after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and some more."""
+"""Time that a task may run after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and a margin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class LanceWriter(DataSourceArrowWriter):
         Raises
         ------
         CommitError
-            If the messages are not exactly one a partition, or the table cannot be committed to.
+            If the messages are not exactly one per partition, or the table cannot be committed to.
         """
         results = [self._result(message) for message in messages]
         found = [result.partition_id for result in results]
@@ -233,7 +233,7 @@ def delete_files(abort: Callable[[], object], num_lost: int) -> None:
     Parameters
     ----------
     abort : callable
-        Deletes the files that are there.
+        Deletes the files that exist.
     num_lost : int
         Number of tasks that sent no message.
     """
@@ -278,7 +278,7 @@ def _check_stable_row_ids(options: LanceOptions, table: lance_format.LanceDatase
 def _plan_append(
     options: LanceOptions, schema: StructType, table: lance_format.LanceDataset
 ) -> tuple[StructType, pa.Schema]:
-    """Return the columns of a DataFrame by the table's names, and how they are stored: the table's, then new ones."""
+    """Return the columns of a DataFrame by the table's names, and their stored form: the table's, then new ones."""
     stored = table.read_schema("all_binary")
     named = name_as_stored(schema, stored.names)
     wanted = apply_to_new(to_stored_schema(named), options.column_options)

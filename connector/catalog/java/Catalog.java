@@ -40,8 +40,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * A catalog of the Lance tables in a directory: what is in it, and where, is looked up whenever it is asked for. A table
- * without a namespace whose name has a slash is the one at that path. Python does the work: see connector.catalog.
+ * A catalog of the Lance tables in a directory, which is listed again for every question. A name without a namespace
+ * that has a slash is the path of a table. Python does the work: see connector.catalog.
  */
 public class Catalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   private static final String ROOT = "root";
@@ -82,7 +82,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
         + ". A table elsewhere has its URI for a name, as lance.`s3://bucket/t.lance`");
   }
 
-  /** A path of this machine in its plain form, or the URI of a table in another storage. */
+  /** A local path in plain form, or the URI of a table in another storage. */
   private static String place(String given) {
     String scheme = new Path(given).toUri().getScheme();
     return scheme == null || scheme.equals("file") ? local(given) : given;
@@ -128,8 +128,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
   private static String metadataTable(Identifier table) { return table.name().toLowerCase(Locale.ROOT); }
 
   /**
-   * The table that a name is a branch or a metadata table of, as `t.branch_b` and `t.files` are of t unless t is a
-   * namespace; else what is given.
+   * The table of a branch or metadata table: t for `t.branch_b` and `t.files`, unless t is a namespace. Other names are
+   * returned as given.
    */
   private Identifier owner(Identifier table) {
     String[] namespace = table.namespace();
@@ -141,7 +141,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return namespaceExists(namespace) ? table : owner;
   }
 
-  /** The table itself that a name is of, and not a branch or a metadata table. */
+  /** The table of a name; refuses branches and metadata tables. */
   private Identifier main(Identifier table) {
     Identifier owner = owner(table);
     return owner == table ? table : main(owner);
@@ -180,7 +180,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
 
   // Tables
 
-  /** Whether there is a table: "table", or "dropped" without being purged, or "absent". */
+  /** The state of a name: "table", "dropped" (without being purged) or "absent". */
   private String state(Identifier table) {
     return (String) act("find", options(table), details("by_path", Boolean.valueOf(isPath(main(table)))), null).get("state");
   }
@@ -285,7 +285,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return new PlacedTable(this, table, made, creates);
   }
 
-  /** DataFrameWriter names Spark's default where its user names none. */
+  /** DataFrameWriter names Spark's default provider if its user names none. */
   private void checkProvider(String provider) {
     if (provider == null || provider.equalsIgnoreCase(Python.NAME) || provider.equals(DefaultSource.class.getName())) return;
     if (provider.equals(SQLConf$.MODULE$.get().defaultDataSourceName()) && Saving.isAsking()) return;
@@ -304,7 +304,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return kept;
   }
 
-  /** Makes a table without rows, or replaces one by such a table. */
+  /** Creates a table without rows, or replaces a table by one. */
   static void make(NamedTable table, boolean creates) {
     Map details = new LinkedHashMap();
     details.put("mode", creates ? "create" : "overwrite");
@@ -327,7 +327,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     Caches.refresh((String) table.options.get("path"));
   }
 
-  /** The files stay: the table is not listed any more. */
+  /** The files stay; the table is no longer listed. */
   public boolean dropTable(Identifier table) {
     refuseBranch("DROP TABLE", table);
     if (!tableExists(table)) return false;

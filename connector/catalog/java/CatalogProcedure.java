@@ -42,7 +42,7 @@ final class CatalogProcedure implements UnboundProcedure, BoundProcedure {
   public String description() { return (String) declared.get("comment"); }
   public boolean isDeterministic() { return false; }
 
-  /** Spark casts no interval to another one: parameters take those that they are given, as all count microseconds. */
+  /** Spark casts no interval to another type of interval; parameters take any of them, as all count microseconds. */
   public BoundProcedure bind(StructType given) {
     StructField[] fields = given.fields();
     Map made = new HashMap(declared);
@@ -97,7 +97,7 @@ final class CatalogProcedure implements UnboundProcedure, BoundProcedure {
     return Collections.singletonList(new ProcedureResult(found)).iterator();
   }
 
-  /** A value as JSON has it: times and intervals are microseconds. */
+  /** The JSON form of a value: times and intervals are microseconds. */
   private static Object external(Object value) {
     if (value instanceof ArrayData) {
       List items = new ArrayList();
@@ -109,7 +109,7 @@ final class CatalogProcedure implements UnboundProcedure, BoundProcedure {
   }
 }
 
-/** Refuses to be bound: where a procedure cannot be loaded, Spark does not say why. */
+/** Refuses to be bound, and says why. If a procedure cannot be loaded, Spark gives no reason. */
 final class UnknownProcedure implements UnboundProcedure {
   private final String name;
   private final String message;

@@ -70,7 +70,7 @@ final class Changes {
     return json(add.fieldNames(), add.dataType(), true, add.comment());
   }
 
-  /** A schema of one column, which has the last of some names. */
+  /** A schema of one column, named by the last part of a path. */
   private static String json(String[] names, DataType type, boolean nullable, String comment) {
     StructField field = new StructField(
         names[names.length - 1], type, nullable, org.apache.spark.sql.types.Metadata.empty());

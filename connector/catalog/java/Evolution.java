@@ -16,9 +16,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * WITH SCHEMA EVOLUTION: while Spark analyzes an INSERT or MERGE it alters the table so that it has the columns and types
- * of the rows to be written. Columns are added, and types of numbers widened; what would lose values is refused. Spark
- * 4.2 asks a table which changes it supports, and casts the rows to the types of the table otherwise.
+ * WITH SCHEMA EVOLUTION: while Spark analyzes an INSERT or MERGE, it alters the table to fit the rows to be written.
+ * Columns are added, and types of numbers widened; changes that lose values are refused. Spark 4.2 asks a table which
+ * changes it supports, and casts the rows to the types of the table otherwise.
  */
 final class Evolution {
   private static final String RULE = "SchemaEvolution";
@@ -26,7 +26,7 @@ final class Evolution {
 
   private Evolution() {}
 
-  /** A table that answers Spark's question, if this Spark asks one. */
+  /** A table that answers Spark's question, if this version of Spark asks it. */
   static NamedTable table(String name, StructType schema, Map options, Facts facts, Map properties) {
     try {
       Constructor constructor = Class.forName("lance.EvolvingTable", true, Evolution.class.getClassLoader())
@@ -39,7 +39,7 @@ final class Evolution {
     }
   }
 
-  /** Whether Spark alters a table by a rule of its analysis, and not by a statement of the user. */
+  /** Whether a rule of Spark's analysis alters a table, rather than a statement of the user. */
   static boolean isUnderWay() { return isCalledBy(RULE); }
 
   private static boolean isCalledBy(String name) {
@@ -68,7 +68,7 @@ final class Evolution {
     return details;
   }
 
-  /** Whether nothing is lost: a new column, or a wider type of numbers. */
+  /** Whether a change keeps all values: a new column, or a wider type of numbers. */
   static boolean supports(StructType schema, TableChange change) {
     if (!(change instanceof TableChange.UpdateColumnType)) return true;
     TableChange.UpdateColumnType update = (TableChange.UpdateColumnType) change;
@@ -78,7 +78,7 @@ final class Evolution {
         && Cast$.MODULE$.canUpCast(from, to);
   }
 
-  /** Large whole numbers are not all among those with a floating point. */
+  /** Floating-point types do not have all large integers. */
   private static boolean isExact(DataType from, DataType to) {
     if (from.equals(DataTypes.LongType) || from instanceof DecimalType) return !(to instanceof FloatType
         || to instanceof DoubleType);

@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * PRIMARY KEY, which nobody enforces: metadata of columns, as the reference has it. A merge that inserts a key fails if
- * another one has inserted it concurrently; nothing else looks at keys.
+ * PRIMARY KEY, unenforced: metadata of columns, as in the reference. A merge that inserts a key fails if another merge
+ * has inserted it concurrently; nothing else reads the key.
  */
 final class Keys {
   private static final String MEMBER = "lance-schema:unenforced-primary-key";
@@ -22,7 +22,8 @@ final class Keys {
 
   private Keys() {}
 
-  /** The columns of a table to be made, with the key that its constraints name; columns of a query may bring others. */
+  /** The columns of a table to be created, with the key that its constraints name. Columns of a query may bring other
+   * keys. */
   static StructType declared(String table, StructType schema, Constraint[] constraints) {
     List key = new ArrayList();
     for (int i = 0; i < constraints.length; i++) key.addAll(columns(table, constraints[i]));

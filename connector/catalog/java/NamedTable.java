@@ -16,7 +16,7 @@ class NamedTable extends LanceTable implements TruncatableTable {
   private final String name;
   private final Map properties;
 
-  /** There are no facts of a table that is to be made. */
+  /** A table to be created has no facts yet. */
   NamedTable(String name, StructType schema, Map options, Facts facts, Map properties) {
     super(schema, options, facts, true);
     this.name = name;
@@ -36,7 +36,7 @@ class NamedTable extends LanceTable implements TruncatableTable {
     return true;
   }
 
-  /** Spark has loaded the version that its own options name; they come along. */
+  /** Spark has loaded the version that its own options name; these options are passed on. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap more) {
     Map options = Python.merged(more.asCaseSensitiveMap(), Collections.emptyMap());
     options.remove("versionAsOf");
@@ -45,7 +45,7 @@ class NamedTable extends LanceTable implements TruncatableTable {
   }
 }
 
-/** A table that a statement creates or replaces: the write makes the version, so that nothing is left to do afterwards. */
+/** A table that a statement creates or replaces. The write makes the version, and nothing is left to do after it. */
 final class PlacedTable extends Staged {
   private final NamedTable made;
   private final boolean isNew;

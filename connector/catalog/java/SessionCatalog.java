@@ -20,11 +20,12 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Spark's session catalog, where its Lance tables have the columns that are stored, ALTER TABLE and time travel. Tables of
- * other formats and views are what they are without it. It is opt-in: spark.sql.catalog.spark_catalog names it.
+ * Spark's session catalog, in which Lance tables have their stored columns, ALTER TABLE and time travel. Tables of
+ * other formats and views are unchanged. It is opt-in: spark.sql.catalog.spark_catalog names it.
  */
 public class SessionCatalog extends DelegatingCatalogExtension {
-  /** Returns the entry of a Lance table; null for all others. With a catalog of its own Spark hands out V1Table for all. */
+  /** Returns the entry of a Lance table; null for all others. If the session catalog is replaced, Spark hands out
+   * V1Table for all. */
   private static CatalogTable entry(Table table) {
     if (!(table instanceof V1Table) || !DefaultSource.enabled()) return null;
     CatalogTable entry = ((V1Table) table).v1Table();
@@ -39,7 +40,7 @@ public class SessionCatalog extends DelegatingCatalogExtension {
     return DefaultSource.declared(given);
   }
 
-  /** A table that is only declared has the columns of the catalog, until rows are written. */
+  /** A table that is only declared has the columns of the catalog until rows are written. */
   private Table known(Table table, String name, String version) {
     CatalogTable entry = entry(table);
     if (entry == null) return null;

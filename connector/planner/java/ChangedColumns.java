@@ -17,9 +17,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.collection.immutable.Seq;
 
 /**
- * Finds the columns that an UPDATE or MERGE assigns to. Spark's analysis makes rows of all columns of it, so each is
- * followed back: one that comes from the column of the same name, by nothing but projections and clauses that keep it, is
- * not changed. Where that is not clear it counts as changed.
+ * Finds the columns that an UPDATE or MERGE assigns to. Spark's analysis turns it into rows of all columns, so each
+ * column is traced back: it is unchanged if it comes from the column of the same name, through projections and clauses
+ * that keep it. In doubt it counts as changed.
  */
 final class ChangedColumns {
   private final Map columns = new HashMap();
@@ -28,7 +28,7 @@ final class ChangedColumns {
   private ChangedColumns() {}
 
   /**
-   * @param query what makes the rows of a delta
+   * @param query the plan that makes the rows of a delta
    * @param ordinals of the columns of the table among those of the query
    * @param names of the columns of the table
    */

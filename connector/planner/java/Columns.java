@@ -23,11 +23,11 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 
 /**
- * Reads that hand Spark the batches of Python's workers as they are. Its own reader copies them row by row into another
- * form first, which costs more than what most queries do with them.
+ * Reads that hand Spark the batches of Python workers unchanged. Spark's own reader copies them into rows first, which
+ * costs more than most queries do with them.
  *
- * Those batches are what the iterator of its rows is made of, by flatMap and then map. The reader is serialised, so
- * that executors need this class: see `areReachable`.
+ * Spark's iterator of rows is made of those batches by flatMap and then map. The reader is serialized, so executors
+ * need this class: see `areReachable`.
  */
 final class Columns implements PartitionReaderFactory {
   private static final String READER =
@@ -40,7 +40,7 @@ final class Columns implements PartitionReaderFactory {
 
   Columns(PartitionReaderFactory rows) { this.rows = rows; }
 
-  /** Whether this version of Spark has them where they are looked for, and the executors have been given the class. */
+  /** Whether this version of Spark has the expected fields, and the executors have the class. */
   static boolean areReachable() {
     if (MADE_BY == null) return false;
     SparkContext context = SparkContext$.MODULE$.getOrCreate();
@@ -48,7 +48,7 @@ final class Columns implements PartitionReaderFactory {
         || Python.jar != null && context.listJars().mkString().contains(new File(Python.jar).getName());
   }
 
-  /** Returns the classes of what map and flatMap return; null if Spark does not read as it is known to do. */
+  /** Returns the classes of the iterators that map and flatMap return; null if Spark reads in an unknown way. */
   private static Class[] find() {
     try {
       boolean isFlatMapped = false;
@@ -71,7 +71,7 @@ final class Columns implements PartitionReaderFactory {
     }
   }
 
-  /** What an iterator has been made of by flatMap, and possibly map. */
+  /** The source of an iterator that flatMap, and possibly map, has made. */
   private static Iterator source(Object iterator, Class[] madeBy) throws ReflectiveOperationException {
     Object found = iterator;
     while (found.getClass() == madeBy[0]) found = field(found, "$outer");
@@ -102,7 +102,7 @@ final class Columns implements PartitionReaderFactory {
   }
 }
 
-/** Reads the batches of which Spark's reader makes rows; each of them is one column, a struct. */
+/** Reads the batches from which Spark's reader makes rows; each has one column, a struct. */
 final class BatchReader implements PartitionReader {
   private final PartitionReader rows;
   private final Iterator batches;
@@ -128,8 +128,8 @@ final class BatchReader implements PartitionReader {
 }
 
 /**
- * A column that the next batch fills anew. Whoever has done with a batch of Arrow's own columns closes them, or, as
- * functions in Python do, keeps several of them; Spark's reader closes these in the end, and has but one.
+ * A column that the next batch refills. Consumers of Arrow's own columns close them after a batch, or keep several
+ * batches, as Python functions do. Spark's reader closes these columns at the end, and has just one set.
  */
 final class BorrowedColumn extends ColumnVector {
   private final ColumnVector column;

@@ -43,10 +43,10 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
 /**
- * Plans the commands on Lance tables of the session catalog that Spark would carry out in a way that loses data.
+ * Plans those commands on Lance tables of the session catalog that lose data if Spark runs them its own way.
  *
- * Spark replaces such a table by dropping it first, and appends to what is at the location of one that it creates. It
- * does better by a catalog that stages changes, so it is given one, Staging, for these commands alone.
+ * Spark replaces such a table by dropping it first. When it creates one, it appends to the files at its location. A
+ * catalog that stages changes avoids both, so these commands, and no others, get one: Staging.
  */
 final class Commands extends SparkStrategy {
   private final SparkSession session;
@@ -99,7 +99,7 @@ final class Commands extends SparkStrategy {
     return plan instanceof ReplaceTableAsSelect ? ((ReplaceTableAsSelect) plan).tableSpec() : null;
   }
 
-  /** Returns null for what Spark does well by itself. */
+  /** Returns null for commands that Spark runs safely itself. */
   private SparkPlan plan(LogicalPlan plan) {
     Divisions.refuse(transforms(((V2CreateTablePlan) plan).partitioning()));
     Object spark = new DataSourceV2Strategy(session).apply(plan).head();
@@ -122,7 +122,7 @@ final class Commands extends SparkStrategy {
   private SparkPlan create(CreateTableAsSelect plan, CreateTableAsSelectExec spark) {
     TableSpec spec = spark.tableSpec();
     if (spark.ifNotExists() && !spark.catalog().tableExists(spark.ident()) && Staging.isTable(spec.location())) {
-      // The rows that are there are left alone, and the catalog gets to know them.
+      // Existing rows are kept, and the catalog gets an entry for them.
       CreateTable known = new CreateTable(
           plan.name(), (Seq) Nil$.MODULE$, (Seq) Nil$.MODULE$, plan.tableSpec(), true);
       return (SparkPlan) new DataSourceV2Strategy(session).apply(known).head();
@@ -137,7 +137,7 @@ final class Commands extends SparkStrategy {
         spark.invalidateCache());
   }
 
-  /** A table without rows is what a query without rows makes. */
+  /** A query without rows makes a table without rows. */
   private SparkPlan replace(ReplaceTableExec spark) {
     StructType schema = CatalogV2Util.v2ColumnsToStructType(spark.columns());
     Dataset rows = session.createDataFrame(

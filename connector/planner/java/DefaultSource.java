@@ -21,9 +21,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * What Spark finds for format("lance") and USING lance once this class is visible to the driver: it looks for a class
- * "lance.DefaultSource" before it looks for a Python data source "lance". Where the planner is turned off, it answers as
- * Spark's own wrapper of the Python data source does.
+ * The source that Spark finds for format("lance") and USING lance once this class is visible to the driver: Spark looks
+ * for a class "lance.DefaultSource" before it looks for a Python data source "lance". If the planner is turned off, the
+ * class answers as Spark's own wrapper of the Python data source does.
  *
  * Janino compiles these classes, so they are plain: no lambdas, no generics.
  */
@@ -31,7 +31,7 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
   private final PythonDataSourceV2 plain = Python.source();
   private Facts facts;
 
-  /** Spark makes one whenever it looks the source up, so before it plans a command on a table of a catalog. */
+  /** Spark makes an instance for each lookup of the source, thus before it plans a command on a table of a catalog. */
   public DefaultSource() { Commands.install(); }
 
   static boolean enabled() {
@@ -54,21 +54,21 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
     return new LanceTable(schema, declared(options), known, written);
   }
 
-  /** What DataFrameWriter.save comes to, as its table takes no batches. */
+  /** DataFrameWriter.save ends here, as its table takes no batches. */
   public BaseRelation createRelation(
       SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset rows) {
     return Saving.save(context, mode, options, rows);
   }
 
-  /** The writer says which types cannot be stored, and why. */
+  /** The writer refuses types that cannot be stored, and says why. */
   public boolean supportsDataType(DataType type) { return true; }
 
   private static boolean isCatalogs(Map options) { return options.containsKey(TableCatalog.PROP_PROVIDER); }
 
   /**
-   * The options of a read or write, and the time zone that a timestamp among them may need. Those of a table that a
-   * catalog knows (CREATE TABLE t USING lance OPTIONS (...) LOCATION ...) come with a prefix among its properties, and
-   * the path as an escaped URI.
+   * The options of a read or write, and the time zone for a timestamp among them. For a table of a catalog (CREATE
+   * TABLE t USING lance OPTIONS (...) LOCATION ...) Spark passes the options as properties with a prefix, and the path
+   * as an escaped URI.
    */
   static Map declared(Map given) {
     Map options = new HashMap(given);
@@ -84,7 +84,7 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
     }
     String path = (String) given.get("path");
     if (path != null) {
-      // The writer of CREATE TABLE is given it as it was declared.
+      // The writer of CREATE TABLE gets it as it was declared.
       path = (path.matches("[a-z0-9]+:/\\S*") ? new Path(URI.create(path)) : new Path(path)).toString();
       options.put("path", path.startsWith("file:/") ? path.substring("file:".length()) : path);
     }

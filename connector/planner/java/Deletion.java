@@ -11,16 +11,16 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
-/** A DELETE that the driver's Python process carries out, without a job of Spark's. */
+/** A DELETE that the driver's Python process runs, without a Spark job. */
 final class Deletion {
-  /** What a task of a scan reads by default. */
+  /** The default size of a scan task. */
   private static final long TASK_BYTES = 128L << 20;
 
   private Deletion() {}
 
   /**
-   * Refuses to delete through a view that shows some of the rows: Spark has the table delete what the condition says, and
-   * leaves out what the view says.
+   * Refuses to delete through a view that shows some of the rows: Spark passes the table the condition of the DELETE
+   * without that of the view.
    */
   static void check(DeleteFromTable delete) {
     Seq leaves = delete.table().collectLeaves();

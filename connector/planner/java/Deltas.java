@@ -23,13 +23,13 @@ import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
- * Plans the write of deltas. Spark's own, WriteDeltaExec, has writers in Java only; what is a delta to Spark is planned as
- * an append of rows (operation, columns, address) to a Python writer instead.
+ * Plans the write of deltas. Spark's own, WriteDeltaExec, has writers in Java only; here a delta is planned as an
+ * append of rows (operation, columns, address) to a Python writer.
  */
 final class Deltas {
   private Deltas() {}
 
-  /** Returns null for what is no delta of a Lance table. */
+  /** Returns null for plans other than deltas of Lance tables. */
   static SparkPlan plan(SparkSession session, LogicalPlan plan) {
     if (!(plan instanceof WriteDelta)) return null;
     WriteDelta delta = (WriteDelta) plan;
@@ -64,7 +64,7 @@ final class Deltas {
     return all;
   }
 
-  /** The constructor has other parameters in Spark 4.1 than later, so that they are told apart by their types. */
+  /** The constructor has other parameters in Spark 4.1 than later, so they are identified by their types. */
   private static SparkPlan append(WriteDeltaExec spark, Write write) {
     Constructor constructor = AppendDataExec.class.getConstructors()[0];
     Class[] types = constructor.getParameterTypes();

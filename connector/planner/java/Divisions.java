@@ -5,7 +5,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 
-/** The clauses by which Spark can divide a table, all of which Lance tables refuse. */
+/** The clauses that divide a table in Spark; Lance tables refuse all of them. */
 final class Divisions {
   private Divisions() {}
 

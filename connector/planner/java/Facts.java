@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What Python knows of the version of a table that some options name. */
+/** Facts that Python knows about a version of a table; options name the version. */
 final class Facts {
   private final Map answer;
   private final Set filterable;
@@ -23,32 +23,32 @@ final class Facts {
   /** Asks for the columns of a schema, or for all that the options name if it is null. */
   static Facts of(Map options, StructType schema) { return new Facts(Python.ask("describe", options, schema)); }
 
-  /** Asks for all columns; what is wrong is raised as the driver's Python process has it. */
+  /** Asks for all columns; errors are those of the driver's Python process. */
   static Facts demanded(Map options) { return new Facts(Python.demand("describe", options, null)); }
 
-  /** What keeps the table from being read with the schema that it was asked for; null if nothing does. */
+  /** The reason why the table cannot be read with the requested schema; null if it can. */
   String misfit() { return (String) answer.get("misfit"); }
 
   StructType schema() { return schema; }
 
-  /** Where the table is and its version, as Python wants to have it back. */
+  /** The location and version of the table, in the form that Python takes back. */
   String snapshot() { return (String) answer.get("snapshot"); }
 
   String uri() { return (String) answer.get("uri"); }
   String version() { return String.valueOf(answer.get("version")); }
 
-  /** The same for people. */
+  /** The location and version for messages. */
   String name() { return (String) answer.get("name"); }
 
-  /** How many rows there are at most. */
+  /** Upper bound of the number of rows. */
   long rows() { return ((Number) answer.get("rows")).longValue(); }
 
   long fragments() { return ((Number) answer.get("fragments")).longValue(); }
 
-  /** Whether there are exactly so many rows. */
+  /** Whether the upper bound is the exact number of rows. */
   boolean exact() { return ((Boolean) answer.get("exact")).booleanValue(); }
 
-  /** About how many bytes the columns of a schema have. */
+  /** Approximate size in bytes of the columns of a schema. */
   long sizeInBytes(StructType columns) {
     Map sizes = (Map) answer.get("sizes");
     long total = 8 * rows();
@@ -60,6 +60,6 @@ final class Facts {
     return Math.max(total, 1);
   }
 
-  /** Whether predicates over a column mean the same to Python and to Spark. */
+  /** Whether predicates over a column mean the same in Python and in Spark. */
   boolean isFilterable(List path) { return filterable.contains(path); }
 }

@@ -9,8 +9,8 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * What the session's Hadoop configuration says of S3, as an option that Python translates: keys, addresses, regions. Its
- * name has Spark redact it wherever options are shown. Defaults of Hadoop are left out.
+ * S3 settings of the session's Hadoop configuration, as an option that Python translates: keys, addresses, regions. The
+ * name of the option makes Spark redact it wherever options are shown. Hadoop's defaults are left out.
  */
 final class Hadoop {
   private static final String OPTION = "__lance.credentials";
@@ -20,7 +20,7 @@ final class Hadoop {
 
   private Hadoop() {}
 
-  /** Options of a table, and those that Hadoop has for its bucket. */
+  /** Options of a table, and Hadoop's settings for its bucket. */
   static Map with(Map options) {
     if (options.containsKey(OPTION)) return options;
     String path = (String) Python.merged(options, Collections.emptyMap()).get("path");
@@ -42,7 +42,7 @@ final class Hadoop {
     return all;
   }
 
-  /** A setting, or an entry of Hadoop's credential stores; null for what nobody has set. */
+  /** A setting, or an entry of Hadoop's credential stores; null if it is not set. */
   private static String setting(Configuration hadoop, String name) {
     String[] sources = hadoop.getPropertySources(name);
     boolean isDefault = sources == null || sources.length == 0 || sources[sources.length - 1].endsWith("-default.xml");

@@ -29,7 +29,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** One scan, around Spark's PythonScan. Scans that read the same are equal, so that Spark runs one of them. */
+/** One scan, around Spark's PythonScan. Scans that read the same are equal, so Spark runs one of them. */
 final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
   private static final int MAX_SHOWN = 1000;
   private static final int MAX_RUNTIME_VALUES = 10000;
@@ -58,7 +58,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return Metrics.of(planned("fragments"), facts.fragments(), plannedRows(), facts.rows());
   }
 
-  /** Known without a plan: Spark asks while it plans what comes after the scan. */
+  /** Known without a plan: Spark asks while it plans the operators above the scan. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
     return Columns.areReachable() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
@@ -70,7 +70,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
         + shown("limit") + shown("offset") + shown("order") + tasks();
   }
 
-  /** What tasks look at; nothing where a worker is going to plan them. */
+  /** What tasks will read; empty if a worker plans them. */
   private String tasks() {
     if (plan() == null) return "";
     return ", fragments: " + planned("fragments") + " of " + facts.fragments()
@@ -87,7 +87,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return value == null ? "" : ", " + what + ": " + value;
   }
 
-  /** How many rows are looked at: fewer than there are, where the tasks are known to leave some out. */
+  /** The number of rows to be read: fewer than the table has if the tasks are known to skip some. */
   public Statistics estimateStatistics() {
     long rows = plan() == null ? facts.rows() : plannedRows();
     double share = facts.rows() == 0 ? 1 : (double) rows / facts.rows();
@@ -108,7 +108,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return plan;
   }
 
-  /** Whether nothing that was pushed leaves out rows. */
+  /** Whether all rows are read: nothing that was pushed skips rows. */
   boolean readsAllRows() {
     return predicates.length == 0 && !options.containsKey("__lance.limit") && !options.containsKey("__lance.offset");
   }
@@ -117,9 +117,9 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   boolean isRowLevel() { return options.containsKey("__lance.row_level"); }
 
   /**
-   * Columns by which a join may leave out rows while it runs; none where a limit has already chosen rows, nor where rows
-   * are changed: there Spark would scan the table once more to find out what can be left out. Spark looks them
-   * up by their names, so names that it takes for one are left out.
+   * Columns by which a running join may skip rows. There are none if a limit has already chosen rows, or if rows are
+   * changed: Spark would scan the table once more to find the rows to skip. Spark looks columns up by name, so names
+   * that it cannot tell apart are left out.
    */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
@@ -144,7 +144,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
 
-  /** Predicates that may be left alone, so what is large is. */
+  /** Predicates that may be ignored, so large ones are. */
   public void filter(Predicate[] predicates) {
     List small = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {
@@ -165,7 +165,8 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return python(Python.source()).toMicroBatchStream(checkpointLocation);
   }
 
-  /** Of a source of its own: Spark keeps one reader a source, which would answer other queries with the rows of this. */
+  /** Has an own source: Spark keeps one reader per source, which would answer other queries with the rows of this one.
+   * */
   PythonScan python(PythonDataSourceV2 source) {
     return new PythonScan(source, Python.NAME, schema, new CaseInsensitiveStringMap(options), new Filter[0]);
   }
@@ -178,14 +179,14 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public int hashCode() { return options.hashCode(); }
 }
 
-/** Plans in the driver's Python process where that answers, else in a worker; reads as any Python data source. */
+/** Plans in the driver's Python process if it answers, else in a worker; reads as any Python data source. */
 final class LanceBatch implements Batch {
   private final LanceScan scan;
   private Batch python;
 
   LanceBatch(LanceScan scan) { this.scan = scan; }
 
-  /** What has been planned before Spark knew more. */
+  /** Tasks that were planned before Spark pushed runtime filters. */
   synchronized void forget() { python = null; }
 
   private synchronized Batch python() {

@@ -38,7 +38,7 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
     options.put("__lance.parallelism", String.valueOf(Math.max(parallelism, 1)));
   }
 
-  /** Takes what Python evaluates exactly as Spark does, and returns the rest. */
+  /** Takes predicates that Python evaluates exactly as Spark does, and returns the others. */
   public Predicate[] pushPredicates(Predicate[] predicates) {
     Predicates encoder = new Predicates(facts);
     List mine = new ArrayList();
@@ -60,12 +60,12 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
     return true;
   }
 
-  /** Without a filter the tasks together yield so many rows, else each of them may, and Spark counts again. */
+  /** Without a filter all tasks together yield at most the limit; with one each task may, and Spark counts again. */
   public boolean isPartiallyPushed() { return !isUnfiltered() || options.containsKey("__lance.order"); }
 
   private boolean isUnfiltered() { return taken.length == 0 && facts.exact(); }
 
-  /** Of the rows up to the limit, if there is one. */
+  /** Skips rows before the limit applies, if there is one. */
   public boolean pushOffset(int offset) {
     if (isPartiallyPushed()) return false;
     options.put("__lance.offset", String.valueOf(offset));

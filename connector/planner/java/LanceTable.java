@@ -31,7 +31,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.util.SchemaUtils$;
 
-/** A table as Spark plans reads and writes of it. What runs in tasks is Spark's own wrapper of Python. */
+/** A table for which Spark plans reads and writes. Spark's own wrapper of Python runs in the tasks. */
 class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsDeleteV2,
     SupportsRowLevelOperations {
   private static final List PARTIAL = Arrays.asList(new String[] {"version", "tag", "timestamp", "versionAsOf",
@@ -43,7 +43,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   private final boolean isCatalogs;
   private Facts facts;
 
-  /** The last says whether Spark is to write it as a table. */
+  /** The last parameter says whether Spark writes it as a table. */
   LanceTable(StructType schema, Map options, Facts facts, boolean written) {
     this.schema = schema;
     this.options = Hadoop.with(options);
@@ -55,9 +55,9 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   public String name() { return Python.NAME; }
 
   /**
-   * The version that the table had when it was loaded, null if it has only been declared. As there is one, Spark loads
-   * tables of catalogs again for every query. There is no id: nothing in a Lance table outlives all of its versions and
-   * differs from table to table.
+   * The version that the table had when it was loaded; null if it has only been declared. Because it is stated, Spark
+   * loads tables of catalogs again for every query. An id is not stated: nothing in a Lance table outlives all of its
+   * versions and differs from table to table.
    */
   public String version() {
     boolean isThere = facts != null || Boolean.TRUE.equals(Python.ask("exists", options, null).get("exists"));
@@ -66,10 +66,10 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   public StructType schema() { return schema; }
 
-  /** The same table, in another version that has the same columns. */
+  /** The same table in another version with the same columns. */
   LanceTable renewed(Facts facts) { return new LanceTable(schema, options, facts, written); }
 
-  /** Where a table of the session catalog is, unless its options show only a part of what is there. */
+  /** The location of a table of the session catalog, unless its options show only a part of the table. */
   public Map properties() {
     Map all = new HashMap();
     if (!isCatalogs) return all;
@@ -91,7 +91,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return all;
   }
 
-  /** Whether its catalog alters the table itself, and not only what the catalog says of it. */
+  /** Whether its catalog alters the table itself, rather than only the entry of the catalog. */
   boolean isAltered() { return false; }
 
   public MetadataColumn[] metadataColumns() {
@@ -106,7 +106,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return new LanceScanBuilder(schema, all, facts(all));
   }
 
-  /** Spark loads tables of catalogs again for each query, so that they are of the version that they were loaded in. */
+  /** Spark loads tables of catalogs again for each query, so they keep the version that was the latest then. */
   Facts facts(Map all) {
     boolean isOwn = all.equals(Python.merged(options, Collections.emptyMap()));
     boolean isNamed = Versions.isNamed(all);
@@ -134,7 +134,8 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return new RefreshingWriteBuilder(this, info, all);
   }
 
-  /** Whether the driver is to delete rows: it does if it can tell which, and a task would read what tells it at once. */
+  /** Whether the driver deletes the rows: it does if it can evaluate the condition on at most one task's worth of data.
+   * */
   public boolean canDeleteWhere(Predicate[] predicates) { return Deletion.suits(predicates, schema, facts(all())); }
 
   public void deleteWhere(Predicate[] predicates) { Deletion.run(predicates, schema, all(), facts(all())); }
@@ -147,8 +148,8 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   private Map all() { return Python.merged(options, Collections.emptyMap()); }
 
   /**
-   * Tables that read the same are equal, so that what is cached of one is found for the other. Those of catalogs have to
-   * be of one version besides: where they are equal Spark keeps the one that it had before it loaded another.
+   * Tables that read the same are equal, so Spark finds cached data of one for the other. Tables of catalogs must also
+   * have the same version: of equal ones Spark keeps the one that it loaded earlier.
    */
   public boolean equals(Object other) {
     if (!(other instanceof LanceTable)) return false;
@@ -159,7 +160,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   public int hashCode() { return read().hashCode(); }
 
-  /** The options that say what is read. */
+  /** The options that decide what is read. */
   private Map read() {
     Map all = Python.merged(options, Collections.emptyMap());
     if (!all.containsKey("timestamp") && !all.containsKey("timestampAsOf")) all.remove("__lance.time_zone");
@@ -180,7 +181,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   }
 }
 
-/** What a table knows of every row; hidden until it is named. */
+/** Metadata columns of rows; hidden until they are named. */
 final class RowColumn implements MetadataColumn {
   private final String name;
   private final DataType type;

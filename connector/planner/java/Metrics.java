@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What a plan leaves out before any task runs, for Spark's user interface, which makes the classes by their names. */
+/** Metrics of what a plan skips before any task runs, for Spark's user interface, which loads the classes by name. */
 public final class Metrics {
   private static final CustomMetric[] ALL = {
       new FragmentsPlanned(), new FragmentsSkipped(), new RowsPlanned(), new RowsSkipped()};
@@ -19,7 +19,7 @@ public final class Metrics {
     return all;
   }
 
-  /** Of fragments and rows that tasks look at, and of all. */
+  /** Fragments and rows that tasks read, out of all. */
   static CustomTaskMetric[] of(long fragments, long allFragments, long rows, long allRows) {
     return new CustomTaskMetric[] {new Value(ALL[0], fragments), new Value(ALL[1], allFragments - fragments),
         new Value(ALL[2], rows), new Value(ALL[3], Math.max(allRows - rows, 0))};

@@ -30,8 +30,8 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's predicates as lists that connector/read/predicates.py reads; its docstring describes them. Null stands for what Python
- * would not evaluate exactly as Spark does.
+ * Spark's predicates as lists that connector/read/predicates.py reads; its docstring describes them. Null stands for
+ * predicates that Python would not evaluate exactly as Spark does.
  */
 final class Predicates {
   private static final Set OPERATORS = new HashSet(Arrays.asList(new String[] {
@@ -110,7 +110,7 @@ final class Predicates {
       type = (String) constant.get(1);
       values.add(constant.get(2));
       Object value = ((Literal) operands[i]).value();
-      // Spark looks zeros up by their bits where there are many constants, and compares them where there are few.
+      // Spark looks up zeros by their bits among many constants, and compares them among few.
       if (isFraction(value) && ((Number) value).doubleValue() == 0) return null;
     }
     return Arrays.asList(new Object[] {"IN", operand, type, values});
@@ -143,7 +143,7 @@ final class Predicates {
         && decimal.precision() - decimal.scale() >= given.precision() - given.scale();
   }
 
-  /** Spark's name of a type of constants that Python takes, null for others: collated strings and intervals are some. */
+  /** Spark's name of a type of constants that Python takes; null for others, such as collated strings and intervals. */
   private static String typeName(DataType type) {
     if (type.equals(StringType$.MODULE$)) return "string";
     boolean known = type instanceof BooleanType || type instanceof ByteType || type instanceof ShortType
@@ -164,7 +164,7 @@ final class Predicates {
   private static Object value(Object value) {
     if (value == null || value instanceof Boolean) return value;
     if (value instanceof byte[]) return Base64.getEncoder().encodeToString((byte[]) value);
-    // A float in its shortest digits is another number once it is a double.
+    // The shortest digits of a float give another number when read as a double.
     return value instanceof Float ? Double.toString(((Float) value).doubleValue()) : value.toString();
   }
 }

@@ -14,8 +14,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Questions to Python. The driver's own Python process answers them through py4j, in a millisecond; where it does not, a
- * Python worker is forked as Spark does for any Python data source, which also raises the errors that Spark raises.
+ * Questions to Python. The driver's own Python process answers them through py4j in a millisecond. If it does not
+ * answer, Spark forks a Python worker as for any Python data source, which also raises the errors that Spark raises.
  */
 public final class Python {
   public static final String NAME = "lance";
@@ -35,7 +35,7 @@ public final class Python {
     return source;
   }
 
-  /** Returns null if the driver's Python process does not answer; what is wrong, a worker will say. */
+  /** Returns null if the driver's Python process does not answer; a worker will then raise the error. */
   static Map askDriver(String what, Map options, StructType schema) {
     Function driver = callback;
     if (driver == null) return null;
@@ -47,7 +47,7 @@ public final class Python {
     }
   }
 
-  /** Asks for what changes something, or may not be there: an error is raised, and not a reason to ask a worker again. */
+  /** Asks for a change, or about something that may be absent: an error is raised, rather than a worker asked again. */
   static Map demand(String what, Map options, StructType schema) {
     Function driver = callback;
     if (driver == null) return askWorker(what, options, schema);
@@ -81,7 +81,7 @@ public final class Python {
     return parse(answer.schema().fields()[0].metadata().getString("answer"));
   }
 
-  /** Options of which those of the second map win, whatever the case of their names. */
+  /** Merges options; the second map overrides the first, ignoring the case of names. */
   static Map merged(Map base, Map more) {
     Map all = new TreeMap(String.CASE_INSENSITIVE_ORDER);
     all.putAll(base);

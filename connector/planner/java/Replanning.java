@@ -27,9 +27,9 @@ import scala.runtime.AbstractPartialFunction;
 /**
  * Commits a change of rows, and runs the whole command again if another writer has changed the same rows.
  *
- * What tasks have written holds for the version that they have read. So the command is planned from its analyzed form once
- * more, with every Lance table in it, source or target, as it is by now, and all of its jobs run. Commands whose commit
- * can collide have only to change what Spark's analysis keeps of a table: see LanceTable.renewed.
+ * Files that tasks have written are valid for the version that they have read. So the command is planned once more from
+ * its analyzed form, with the latest version of every Lance table in it, source or target, and all of its jobs run
+ * again. Commands whose commit can collide only replace the tables in Spark's analyzed plan: see LanceTable.renewed.
  */
 final class Replanning {
   private static final Logger LOG = LoggerFactory.getLogger(Replanning.class);
@@ -86,7 +86,7 @@ final class Replanning {
     throw new IllegalArgumentException(ATTEMPTS + " must be a whole number from 1 to 99999, not " + given);
   }
 
-  /** What collided with what; null if an error is about something else. */
+  /** The conflict that an error reports; null for other errors. */
   private static String reason(Throwable error) {
     for (Throwable e = error; e != null; e = e.getCause()) {
       String message = String.valueOf(e.getMessage());
@@ -96,7 +96,7 @@ final class Replanning {
     return null;
   }
 
-  /** Waits for longer each time, and for no time that two commands are likely to share. */
+  /** Waits longer each time, for a random time, so that two commands do not collide again. */
   private static void pause(int attempt) {
     long most = Math.min(FIRST_PAUSE_MILLIS << Math.min(attempt, 10), LAST_PAUSE_MILLIS);
     try {
@@ -128,12 +128,12 @@ final class Run extends AbstractFunction0 {
   public Object apply() { return execution.executedPlan().executeCollect(); }
 }
 
-/** Puts the latest version of each Lance table into a plan: of each the same one, wherever it stands. */
+/** Puts the latest version of each Lance table into a plan, the same one at all its places. */
 final class Renewal extends AbstractPartialFunction {
   private final Map renewed = new IdentityHashMap();
   private final Map versions = new HashMap();
 
-  /** A command that writes has relations among its arguments that are no children of it. */
+  /** A command that writes has relations among its arguments that are not its children. */
   Object of(LogicalPlan command) {
     Object[] arguments = new Object[command.productArity()];
     for (int i = 0; i < arguments.length; i++) {

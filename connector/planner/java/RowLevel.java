@@ -16,7 +16,8 @@ import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A DELETE, UPDATE or MERGE whose tasks write a delta of rows, which they name by address. Scan and write share a version. */
+/** A DELETE, UPDATE or MERGE whose tasks write a delta of rows, identified by address. Scan and write share a version.
+ * */
 final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
   private static final String ADDRESS = "_rowaddr";
 
@@ -25,7 +26,7 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
   private final Facts facts;
   private final RowLevelOperation.Command command;
 
-  /** Refuses what cannot be done before anything is read. */
+  /** Refuses impossible changes before anything is read. */
   RowLevel(StructType schema, Map options, Facts facts, RowLevelOperationInfo info) {
     this.schema = schema;
     this.options = options;
@@ -45,10 +46,10 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
     Python.demand("check_change", options, schema);
   }
 
-  /** The same change of another version. */
+  /** The same change, of another version. */
   RowLevel renewed(Facts facts) { return new RowLevel(this, facts); }
 
-  /** What Python has to know of the change; the strategy that plans its write adds more. */
+  /** Options that describe the change to Python; the strategy that plans its write adds more. */
   Map form() {
     Map form = new LinkedHashMap();
     form.put("command", command.toString());
@@ -73,8 +74,8 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
   }
 
   /**
-   * Refuses WITH SCHEMA EVOLUTION: Spark asks for the capability, and ignores the clause where there is none. It asks for
-   * all capabilities in many places, and for this one in autoSchemaEvolution alone.
+   * Refuses WITH SCHEMA EVOLUTION: Spark asks for the capability, and ignores the clause if a table does not have it.
+   * It asks for all capabilities in many places, and for this one in autoSchemaEvolution alone.
    */
   static void refuseEvolution() {
     StackTraceElement[] calls = new Throwable().getStackTrace();
@@ -88,7 +89,7 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
   }
 }
 
-/** The write of a delta as Spark's analysis knows it. Deltas plans another one, since tasks write it in Python. */
+/** The write of a delta in Spark's analyzed plan. Deltas plans another one, as its tasks write in Python. */
 final class Delta implements DeltaWriteBuilder, DeltaWrite {
   final RowLevel operation;
   final LogicalWriteInfo info;

@@ -15,10 +15,10 @@ import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * df.write.save in all four modes. Spark refuses errorifexists, its default, and ignore for every table that takes
- * batches, before the table hears of the mode. So the table that DataFrameWriter asks for takes none, whereupon Spark
- * hands rows and mode to createRelation; that looks whether there is a table, and saves once more in a mode that Spark
- * knows, with an option by which the table can tell.
+ * df.write.save in all four modes. For every table that takes batches Spark refuses errorifexists, its default, and
+ * ignore, before the table learns the mode. So the table of DataFrameWriter takes no batches, and Spark passes rows and
+ * mode to createRelation. That checks whether the table exists, and saves again in a mode that Spark accepts, with an
+ * option that marks the second save.
  */
 final class Saving {
   private static final String MODE = "__lance.mode";
@@ -36,7 +36,7 @@ final class Saving {
 
   static boolean isUnderWay(Map options) { return options.containsKey(MODE); }
 
-  /** The option by which a table can tell that a write has a mode, and the writer whether it has to make the table. */
+  /** The option that tells a table that a write has a mode, and the writer whether to create the table. */
   static Map mode(boolean creates) { return Collections.singletonMap(MODE, creates ? "create" : "change"); }
 
   static BaseRelation save(SQLContext context, SaveMode mode, scala.collection.immutable.Map given, Dataset rows) {
@@ -59,7 +59,7 @@ final class Saving {
   }
 }
 
-/** What createRelation has to return; nobody reads it. */
+/** The result that createRelation must return; nobody reads it. */
 final class Saved extends BaseRelation {
   private final SQLContext context;
   private final StructType schema;

@@ -30,7 +30,7 @@ abstract class Staged implements StagedTable, SupportsWrite {
   protected final LanceTable table;
   private final boolean creates;
 
-  /** The last says whether there must be no table yet at its location, instead of one whose rows are replaced. */
+  /** The last parameter says whether its location must be free; otherwise the rows of the table there are replaced. */
   Staged(TableCatalog catalog, Identifier name, LanceTable table, boolean creates) {
     this.catalog = catalog;
     this.name = name;
@@ -50,7 +50,7 @@ abstract class Staged implements StagedTable, SupportsWrite {
   }
 }
 
-/** A new table, which the catalog has known since the write began: so it keeps others from creating it. */
+/** A new table. The catalog gets its entry when the write begins, which keeps others from creating it. */
 final class MadeTable extends Staged {
   MadeTable(TableCatalog catalog, Identifier name, LanceTable table, boolean creates) {
     super(catalog, name, table, creates);
@@ -60,7 +60,7 @@ final class MadeTable extends Staged {
   public void abortStagedChanges() { catalog.dropTable(name); }
 }
 
-/** A Lance table that stays where it is. The write replaces its rows and columns, and the entry of the catalog follows. */
+/** A Lance table that keeps its location. The write replaces its rows and columns, and the catalog entry follows. */
 final class ReplacedTable extends Staged {
   private static final Set KEPT = new HashSet(Arrays.asList(new String[] {TableCatalog.PROP_PROVIDER,
       TableCatalog.PROP_OWNER, TableCatalog.PROP_LOCATION, TableCatalog.PROP_EXTERNAL,
@@ -112,7 +112,7 @@ final class ReplacedTable extends Staged {
   }
 }
 
-/** A table under a name of its own, until it takes the place of the one that it replaces. */
+/** A table under a temporary name, until it replaces the other one. */
 final class SwappedTable extends Staged {
   private final Identifier aside;
   private boolean isDropping;
@@ -133,7 +133,7 @@ final class SwappedTable extends Staged {
     }
   }
 
-  /** What is written stays where the old table may be gone already. */
+  /** The new files stay, as the old table may already be gone. */
   public void abortStagedChanges() {
     if (!isDropping) catalog.dropTable(aside);
   }

@@ -27,17 +27,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
- * The session catalog as one that stages: what is replaced stays until what replaces it is written.
+ * The session catalog with staging: a replaced table stays until its replacement is written.
  *
- * A Lance table is replaced where it is, by one version, whose predecessors stay readable. What is somewhere else, or no
- * Lance table, is replaced by a table with a name of its own, which is renamed when its rows are there.
+ * A Lance table is replaced in place by one version; earlier versions stay readable. A table at another location, or of
+ * another format, is replaced by a table with a temporary name, which is renamed once its rows are written.
  */
 final class Staging implements StagingTableCatalog {
   private final SparkSession session;
   private final TableCatalog catalog;
   private final boolean nullable;
 
-  /** The last says whether columns may be null, whatever the query says. */
+  /** The last parameter says whether columns may be null regardless of the query. */
   Staging(SparkSession session, TableCatalog catalog, boolean nullable) {
     this.session = session;
     this.catalog = catalog;
@@ -55,7 +55,7 @@ final class Staging implements StagingTableCatalog {
     return location.isDefined() && Boolean.TRUE.equals(Python.ask("exists", at(location), null).get("exists"));
   }
 
-  /** Refuses columns that the table at a location, if there is one, does not have; none stand for those that it has. */
+  /** Refuses columns that an existing table at a location does not have. No columns stand for all of the table's. */
   static void checkColumns(Option location, StructType columns) {
     if (location.isEmpty() || columns.isEmpty() || !DefaultSource.enabled()) return;
     Object misfit = Python.ask("misfit", at(location), columns).get("misfit");

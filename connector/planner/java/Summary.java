@@ -33,7 +33,7 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Counts, minima and maxima of a whole table, which are known while Spark plans: no task runs. */
+/** Counts, minima and maxima of a whole table, known while Spark plans: no task runs. */
 final class Summary implements LocalScan {
   private final String name;
   private final StructType schema;
@@ -74,7 +74,7 @@ final class Summary implements LocalScan {
     return new Summary(facts.name(), schema, values);
   }
 
-  /** The column that a function is of, null if it is another function, or its values are others to Python. */
+  /** The column that a function aggregates; null for other functions, and for columns whose values differ in Python. */
   private static StructField column(AggregateFunc function, Facts facts) {
     Expression operand = function instanceof Min ? ((Min) function).column()
         : function instanceof Max ? ((Max) function).column()
@@ -92,7 +92,7 @@ final class Summary implements LocalScan {
         || type instanceof TimestampNTZType || type instanceof DecimalType || type.equals(StringType$.MODULE$);
   }
 
-  /** A value as Spark has it in its rows. */
+  /** A value in the form of Spark's rows. */
   private static Object value(DataType type, Object given) {
     if (given == null || given instanceof Boolean) return given;
     String text = given.toString();

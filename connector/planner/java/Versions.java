@@ -16,9 +16,9 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
 /**
- * The versions that queries read. A relation that names none is of the latest version at each execution of a query, which
- * is Spark's own rule for the tables of catalogs since 4.1: all scans of one execution see one version, and keep it. Spark
- * has an object for each execution, its planning tracker, by which the versions are kept here.
+ * The versions that queries read. A relation that names none reads the latest version at each execution of a query. All
+ * scans of one execution share it: this is Spark's own rule for tables of catalogs since 4.1. Spark has one planning
+ * tracker per execution; it is the key of the versions here.
  */
 final class Versions {
   private static final List NAMED_BY = Arrays.asList(new String[] {"version", "tag", "timestamp", "versionAsOf",
@@ -34,8 +34,8 @@ final class Versions {
   }
 
   /**
-   * Returns what is known of the version that the current query reads: of the one that options name, or that the query
-   * reads already, or the given one, or the latest, in this order.
+   * Returns the facts of the version that the current query reads: the one that options name, else the one that the
+   * query already reads, else the given one, else the latest.
    */
   static Facts ofThisQuery(Map options, StructType schema, Facts given) {
     Option tracker = QueryPlanningTracker.get();
@@ -57,7 +57,7 @@ final class Versions {
     }
   }
 
-  /** Returns the version of a table that the query reads already, if it does. */
+  /** Returns the version of a table that the query already reads, if any. */
   private static Facts united(Map known, Facts facts, Map options, StructType schema) {
     Path place = new Path(facts.uri());
     Facts first = (Facts) known.get(place);

@@ -100,11 +100,11 @@ class AddColumnsPlan(ChangePlan[WidenedFragments, None]):
     read_version : int
     uuid : str
     schema : Schema
-        Of the table with the new columns.
+        Schema of the table with the new columns.
     nullable : bool
-        Whether all of the new columns may be null.
+        Whether all new columns may be null.
     tasks : tuple of AddColumnsTask
-        None if the new columns are null in all rows.
+        Empty if the new columns are null in all rows.
     """
 
     read_version: int
@@ -145,8 +145,8 @@ def plan_add_columns(
     Raises
     ------
     InvalidInputError
-        If a column exists already, or an expression is invalid. With a size also for rows of an iterator, and for a
-        checkpoint: one process must compute those, in the order of the table.
+        If a column exists already, or an expression is invalid. If a size is given, also for rows of an iterator, and
+        for a checkpoint: one process must compute those, in the order of the table.
     SchemaMismatchError
         If a function returns other rows or columns than expected.
     """
@@ -169,7 +169,7 @@ def plan_add_columns(
     if source.compute is not None:
         groups = divide_fragments(table, range(len(table.manifest.fragments)), source.reads, split_size_bytes)
         if split_size_bytes is None and not groups:
-            groups = [()]  # So that given rows are found to be left over.
+            groups = [()]  # Given rows must be found to be left over.
     tasks = tuple(
         AddColumnsTask(version, number, identity, source, added, group, batch_size)
         for number, group in enumerate(groups)
@@ -200,7 +200,7 @@ def add_columns(
         table.
     output_schema : pa.Schema, optional
         The schema of the batches that a function returns, or of the rows. By default a function is called on the first
-        rows to find it out.
+        rows to find the schema.
     batch_size : int, optional
         Maximum number of rows to compute at once.
 
@@ -259,7 +259,7 @@ def merge_schemas(table: TableVersion, makes: pa.Schema, *, is_null: bool = Fals
     makes : pa.Schema
         The new columns.
     is_null : bool
-        Whether they have no values: fields of structs may be new then, too.
+        Whether they have no values; fields of structs may then be new too.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def add_data_file(
     batch_size: int = BATCH_ROWS,
     file_version: FileVersion | None = None,
 ) -> FragmentMetadata:
-    """Write the new columns of one fragment, and return it with the data file that holds them.
+    """Write the new columns of one fragment, and return the fragment with their data file.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ _KEYS = {"path", "name", "nullable", "data_type"}
 
 
 def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
-    """Drop columns, and commit that; their values stay in the files until these are rewritten.
+    """Drop columns and commit the change; their values stay in the files until these are rewritten.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class AlterColumnsPlan(ChangePlan[WidenedFragments, None]):
     schema : Schema
         Of the table with the changed columns.
     preserves_nullability : bool
-        Whether no column is made to hold no nulls.
+        False if a nullable column becomes non-nullable.
     rewrites : bool
         Whether values get another type.
     tasks : tuple of AddColumnsTask
-        Which write these values; none if there are no rows, or the schema alone changes.
+        Tasks that write these values; empty if there are no rows, or only the schema changes.
     """
 
     read_version: int
@@ -253,7 +253,7 @@ def _without(siblings: Sequence[Field], dropped: set[int]) -> tuple[Field, ...]:
 def _plan_casts(
     table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType]
 ) -> tuple[Schema, ColumnSource, Schema]:
-    """Return the schema with other types, under new field ids; the source of their values, and what it makes."""
+    """Return the schema with other types under new field ids, the source of their values, and its output schema."""
     ids = itertools.count(table.manifest.next_field_id)
     fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
     stored = {node.id for node in table.manifest.schema.walk()}
@@ -275,7 +275,7 @@ def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int])
 
 
 def _narrowed(siblings: Sequence[Field], wanted: Set[int]) -> tuple[Field, ...]:
-    """Return the wanted fields, with all below them and the structs around them."""
+    """Return the wanted fields, with all fields below them and the structs around them."""
     kept = []
     for field in siblings:
         children = _narrowed(field.children, wanted)

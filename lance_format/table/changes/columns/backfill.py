@@ -1,6 +1,6 @@
 """Adding columns by address: an engine that computes them elsewhere gives each row its values.
 
-How many tasks there are, the caller decides; each has a writer. All rows of a fragment go to one task, in the order of
+The caller decides on the number of tasks; each has a writer. All rows of a fragment go to one task, in the order of
 their addresses. Rows without values get null. A fragment without any values gets no file.
 
 >>> backfill = dataset.plan_column_backfill(pa.schema({"size": pa.int64()}))  # doctest: +SKIP
@@ -67,7 +67,7 @@ class BackfilledFragments:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Rebuild what `to_bytes` returned.
+        """Rebuild the result from the bytes that `to_bytes` returned.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class BackfilledFragments:
 
 
 class ColumnBackfillWriter:
-    """Writer of the new columns of some fragments. Nothing of them is seen before the commit.
+    """Writer of the new columns of some fragments. No reader sees them before the commit.
 
     Parameters
     ----------
@@ -226,12 +226,12 @@ class ColumnBackfill(WriterPlan[BackfilledFragments, int]):
         return ColumnBackfillWriter(check_out(dataset._table, self.read_version), self, number)
 
     def checked(self, results: Iterable[BackfilledFragments]) -> list[BackfilledFragments]:
-        """Return results in order, if there is one of each task, and no fragment is of two tasks.
+        """Return results in order; check that each task has one, and that no fragment has two.
 
         Raises
         ------
         InvalidInputError
-            If a result is missing, of another plan, or has a fragment that another one has too.
+            If a result is missing or of another plan, or if two results have the same fragment.
         """
         given = WriterPlan.checked(self, results)
         ids = [fragment.id for fragment in _fragments(given)]

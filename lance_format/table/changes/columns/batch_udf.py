@@ -55,7 +55,7 @@ class BatchUDF:
         return self.func(batch)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Travel by name, as functions do, where the decorated function has taken the name of the plain one."""
+        """Pickle by name, as functions do: the decorated function has taken the name of the plain one."""
         name = getattr(self.func, "__qualname__", "")
         module = getattr(self.func, "__module__", None)
         if module != "__main__" and getattr(sys.modules.get(module or ""), name, None) is self:
@@ -72,7 +72,7 @@ def batch_udf(
     Parameters
     ----------
     output_schema : pa.Schema, optional
-        The new columns. By default the function is called on the first rows to find them out.
+        The new columns. By default the function is called on the first rows to find them.
     checkpoint_file : str or path, optional
         A local file that keeps the results until they are committed, and is deleted then. `add_columns` with the same
         file continues an interrupted run. Delete the file if the function changes.
@@ -86,7 +86,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str
-        Made if there is none.
+        Created if it does not exist.
 
     Raises
     ------
@@ -145,7 +145,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
-        import sqlite3  # takes some milliseconds, and only this needs it
+        import sqlite3  # The import takes milliseconds, and only this needs it.
 
         try:
             with contextlib.closing(sqlite3.connect(self._path)) as connection, connection:

@@ -52,11 +52,11 @@ class ColumnSource:
     compute : callable, optional
         From a batch of `reads`, and of `row_columns` behind them, to one of `makes`, row by row; nulls if not given.
     finish : callable
-        Called once all rows have been computed; raises `SchemaMismatchError` if something is left over.
+        Called once all rows have been computed; raises `SchemaMismatchError` if rows are left over.
     row_columns : tuple of str
         Those of `_rowid` and `_rowaddr` that are needed.
     checkpoint : Checkpoint, optional
-        What has been computed already.
+        Results that have already been computed.
     """
 
     reads: Schema

@@ -1,4 +1,4 @@
-"""Adding columns by key: every row of the table gets the values of that row of the data which has the same key."""
+"""Adding columns by key: every row of the table gets the values of the row of the data with the same key."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class _LookUp:
 
 
 def merge_columns(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> TableVersion:
-    """Add columns to a table, and commit that.
+    """Add columns to a table, and commit the change.
 
     Parameters
     ----------
     table : TableVersion
     data : pa.Table
-        Of rows with one key the last one counts. Null is a key like others.
+        The last row wins if a key repeats. Null is a key like any other.
     left_on : str
         The key of the table: a column, `_rowid` or `_rowaddr`.
     right_on : str
@@ -117,5 +117,5 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
         arrays = [column.take(positions).combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=makes)
 
-    batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # the index of keys is hashed again for every batch
+    batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # The index of keys is hashed again for every batch.
     return _LookUp(look_up, makes, batch_rows)

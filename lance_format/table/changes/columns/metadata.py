@@ -13,7 +13,7 @@ from lance_format.table.transaction.operations.update_config import MapUpdate
 from lance_format.table.versions.table_version import TableVersion
 
 MetadataEntries = Mapping[str, str | None]
-"""What to set; None removes a key."""
+"""Entries to set; None removes a key."""
 
 
 def update_config(table: TableVersion, values: MetadataEntries, *, replace: bool = False) -> TableVersion:

@@ -91,7 +91,7 @@ def _match(table: TableVersion, fragment: FragmentMetadata, data: pa.Table, left
             f"the keys differ: {left_on!r} of the table is {kind}, {right_on!r} of the data {found.type}; cast the data"
         )
     keys, numbers = index_keys(data.select([right_on]).rename_columns([left_on]), [left_on])
-    last_row = np.full(keys.num_keys + 1, -1, np.int64)  # The last one is that of keys which the data lacks.
+    last_row = np.full(keys.num_keys + 1, -1, np.int64)  # The last item is for keys that the data lacks.
     last_row[numbers] = np.arange(numbers.size)
     last_row[-1] = -1
     read = LanceScanner(table, ScanOptions(columns=[left_on], fragments=[fragment])).to_table()

@@ -19,7 +19,7 @@ class WhenMatched(enum.Enum):
 
 
 class WriteMode(enum.StrEnum):
-    """Way to write updated rows: into new fragments, or as new files of columns where they are."""
+    """Way to write updated rows: into new fragments, or in place as new files of columns."""
 
     AUTO = "auto"
     REWRITE_ROWS = "rewrite_rows"
@@ -36,13 +36,13 @@ class Merging:
         The columns of the key.
     matched : WhenMatched
     condition : str, optional
-        SQL over `source.<column>` and `target.<column>`: only rows for which it holds are updated.
+        SQL over `source.<column>` and `target.<column>`: only rows for which it is true are updated.
     inserts : bool
         Whether rows of the source whose key the target lacks are added.
     deletes_others : bool
         Whether rows of the target whose key the source lacks are deleted.
     others : str, pyarrow.compute.Expression or Expression, optional
-        Over the columns of the target: which of these; all if not given.
+        Condition over the columns of the target on the rows to delete; by default all are.
     write_mode : WriteMode
         `AUTO` writes rows.
     file_version : FileVersion, optional

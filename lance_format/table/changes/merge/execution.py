@@ -50,11 +50,11 @@ class MergeResult(ChangeResult):
     Parameters
     ----------
     num_inserted_rows : int
-        New ones.
+        Number of inserted rows.
     num_updated_rows : int
-        Rows of the target that were replaced.
+        Number of replaced target rows.
     num_deleted_rows : int
-        Rows of the target that are gone.
+        Number of deleted target rows.
     """
 
     num_inserted_rows: int
@@ -75,7 +75,7 @@ class MergeChanges(RowChanges):
     rewritten : tuple of FragmentMetadata
         Fragments whose columns were rewritten in place.
     offsets : mapping of int to bytes
-        Updated rows of these, by fragment id.
+        Offsets of the updated rows in `rewritten`, by fragment id.
     reads : ScanMetrics, optional
         Metrics of the search for matches.
     """
@@ -89,22 +89,22 @@ class MergeChanges(RowChanges):
 
 @dataclass(frozen=True, slots=True)
 class MergeTask(ChangeTask[MergeChanges]):
-    """Finds the rows of a part of the target that match, and writes their new forms.
+    """Finds the matching rows of a part of the target, and writes their new forms.
 
     Parameters
     ----------
     read_version : int
     number : int
-        Tells the tasks of the plan apart.
+        Number of the task within the plan.
     uuid : str
-        Of the plan; the data files that are written carry it.
+        The uuid of the plan, which the names of its data files carry.
     merging : Merging
     source : MergeSource
-        All of it, in each task.
+        The whole source, in each task.
     part : ScanTask, optional
-        The rows to search; all if not given.
+        The rows to search, by default all.
     inserts : bool
-        Whether to write the rows without a match as well.
+        Whether to write the rows without a match too.
     """
 
     read_version: int
@@ -224,17 +224,17 @@ def plan_merge(
     table : TableVersion
     merging : Merging
     source : pa.Table
-        With the columns of the key. Columns of the table, and fields of structs, that it lacks keep their values in
-        rows that are updated, and become null in rows that are inserted.
+        Rows with the columns of the key. Columns and struct fields that they lack keep their values in updated rows,
+        and become null in inserted rows.
     split_size_bytes : int, optional
-        How much of the files a task reads to find rows that match, about. One task searches all if not given.
+        Approximate number of bytes that a task reads to find matches. By default one task searches all rows.
 
     Raises
     ------
     SchemaMismatchError
         If the source does not fit the table.
     InvalidInputError
-        If an expression does not fit, or if the merge cannot be written in the mode that is wanted.
+        If an expression does not fit, or if the merge cannot be written in the requested mode.
     """
     rows = read_source(table, merging, source)
     schema = table.manifest.schema

@@ -1,11 +1,11 @@
-"""Merging rows into a table by key: which rows of the table and of the data match, and what becomes of them.
+"""Matching of source and target rows by key, and the decision about each target row.
 
-The *source*, which is the data, is in memory, its keys numbered. The *target*, which is the table, is read once as a
-stream, and of it only the keys and the columns that conditions name; so memory depends on the source, and on how many
-rows change.
+The *source* is the data; it is in memory, and its keys are numbered. The *target* is the table; its keys, and the
+columns that conditions name, are read once as a stream. Memory therefore depends on the source, and on the number of
+changed rows.
 
-A key with a null is equal to no other. A row of the source may replace several rows of the target; two rows of the
-source that would replace or delete the same one are refused.
+A key with a null is equal to no other. A source row may replace several target rows; two source rows that would replace
+or delete the same target row are refused.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class MergeSource:
         The key number of each row; -1 if a key column is null.
     by_key : RowsByKey
     partial : mapping of str to pa.StructType
-        Columns whose structs lack fields, with the fields that they have. Updated rows keep the others.
+        Columns whose structs lack fields, with the fields present. Updated rows keep the others.
     """
 
     table: pa.Table
@@ -72,14 +72,14 @@ class MergeSource:
         return max(_SEARCHED_PER_ROW * self.numbers.size, _MIN_SEARCHED_ROWS)
 
     def find(self, rows: pa.Table) -> Int64Array:
-        """Return which keys of the source other rows have; -1 for none."""
+        """For each row, return the number of its key in the source, or -1."""
         numbers = self.keys.find(rows)
         if any(rows.column(name).null_count for name in self.keys.names):
             numbers[null_keys(rows, self.keys.names)] = -1
         return numbers
 
     def without_match(self, matched: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return which rows have a key that is not among those matched, `bool[num_keys]`."""
+        """Return a mask of the rows whose key is not matched, given `bool[num_keys]`."""
         found = np.ones(self.numbers.size, np.bool_)
         keyed = self.numbers >= 0
         found[keyed] = ~matched[self.numbers[keyed]]
@@ -104,10 +104,10 @@ def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
         If it lacks a column of the key.
     """
     for name in merging.on:
-        schema.field(name)  # it may be gone by now
+        schema.field(name)  # The column may have been dropped since.
         if name not in source.names:
             raise InvalidInputError(f"the data lacks the column {name!r}, by which its rows are matched")
-    plan_update(schema, pa.schema([source.field(name) for name in merging.on]))  # Keys are whole.
+    plan_update(schema, pa.schema([source.field(name) for name in merging.on]))  # Keys must be complete.
     if merging.inserts:
         keeps = merging.matched is WhenMatched.UPDATE
         return plan_append(schema, source, partial=Partial.NOT_IN_LISTS if keeps else Partial.ALL)
@@ -122,7 +122,7 @@ def read_source(table: TableVersion, merging: Merging, source: pa.Table) -> Merg
     table : TableVersion
     merging : Merging
     source : pa.Table
-        As it was given. Only the columns of the key are looked at if no row of it comes into the table.
+        The data as given. Only its key columns are used if none of its rows enters the table.
 
     Raises
     ------
@@ -148,11 +148,11 @@ class MergeTerms:
     Parameters
     ----------
     condition : BoundExpression, optional
-        Over pairs of a row of the source and one of the target.
+        Over pairs of a source row and a target row.
     others : BoundExpression, optional
         Over rows of the target.
     columns : tuple of str
-        What is read of all rows of the target, for the keys and these.
+        Columns that are read of all target rows, for the keys and the expressions.
     """
 
     condition: BoundExpression | None
@@ -172,7 +172,7 @@ class FragmentUpdate:
         return sum(rows.size for rows in self.source_rows)
 
     def all(self) -> tuple[LiveRows, Int64Array]:
-        """Return the rows, ascending, and those of the source beside them."""
+        """Return the rows, ascending, and the source row of each."""
         offsets = np.concatenate([rows.offsets for rows in self.rows])
         positions = np.concatenate([rows.positions for rows in self.rows])
         return LiveRows(self.scan, offsets, positions), np.concatenate(self.source_rows)
@@ -185,13 +185,13 @@ class Matches:
     Parameters
     ----------
     matched : bool[num_keys]
-        Which keys of the source the target has.
+        Source keys that the target has.
     gone : RowSet
         The rows that are replaced or deleted.
     updates : dict of int to FragmentUpdate
-        Those that are replaced, by fragment.
+        The replaced rows, by fragment.
     reads : ScanMetrics, optional
-        What was read to find them.
+        Metrics of the search.
     """
 
     matched: npt.NDArray[np.bool_]
@@ -258,7 +258,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource, par
 def _gathered(
     matching: Iterator[tuple[pa.RecordBatch, LiveRows]], num_rows: int
 ) -> Iterator[tuple[list[pa.RecordBatch], list[LiveRows]]]:
-    """Yield batches of about so many rows together; of fewer, if they are large."""
+    """Unite batches up to about a number of rows; fewer if the rows are large."""
     batches: list[pa.RecordBatch] = []
     pieces: list[LiveRows] = []
     held_rows = held_bytes = 0
@@ -336,7 +336,7 @@ def bind_terms(schema: Schema, merging: Merging, source: pa.Schema) -> MergeTerm
     Returns
     -------
     tuple
-        The bound expressions, and the columns that are read of all rows for them.
+        The bound expressions, and the columns that they read of all rows.
 
     Raises
     ------

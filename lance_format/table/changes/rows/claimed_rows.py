@@ -1,4 +1,4 @@
-"""Rows that a task changes, each of them once, named by their addresses."""
+"""Rows that a task changes, each once, identified by their addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_format.table.fragments.row_columns import created_at_of, last_updated
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
-"""Of rows: the fragment's id in the upper 32 bits, the place in the fragment, deleted rows counted, in the lower."""
+"""Addresses of rows: the fragment's id in the upper 32 bits, the offset in the fragment in the lower ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ClaimedRows:
 
 
 def _by_fragment(addresses: Addresses) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield the fragments that rows are in: their ids, places among the addresses, and places in the fragment."""
+    """Yield per fragment of the rows: its id, positions among the addresses, and offsets in the fragment."""
     fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
     offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
     order = np.argsort(fragment_ids, kind="stable")

@@ -97,7 +97,7 @@ def plan_delete(table: TableVersion, predicate: Filter, split_size_bytes: int | 
     table : TableVersion
     predicate : str, pyarrow.compute.Expression or Expression
     split_size_bytes : int, optional
-        How much of the files a task reads, about. One task reads all if not given.
+        Approximate number of bytes that a task reads. By default one task reads all.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def scan_deleted(
     Raises
     ------
     InvalidInputError
-        If it is not a predicate, or does not fit the table. A missing one never means all rows.
+        If it is not a predicate, or does not fit the table. A missing predicate never means all rows.
     """
     if predicate is None:
         raise InvalidInputError(

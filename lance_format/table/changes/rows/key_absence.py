@@ -25,7 +25,7 @@ from lance_format.table.versions.commit import Precondition
 from lance_format.table.versions.table_version import TableVersion
 
 Clashes = Callable[[pa.Table], npt.NDArray[np.bool_]]
-"""For rows with the columns of the key, returns which of them have a key that must be absent."""
+"""Returns a mask of the rows whose key must be absent, given rows with the columns of the key."""
 _SEARCHED_ROWS = 64 * 1024
 
 
@@ -57,7 +57,7 @@ def watch_added_rows(
         The columns of the key.
     clashes : callable
     batch_size : int
-        How many rows are looked at together.
+        Maximum number of rows to check at once.
     """
     keys = [table.manifest.schema.field(name) for name in names]
     known: dict[int, tuple[DataFile, ...]] = {}

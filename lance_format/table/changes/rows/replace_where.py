@@ -1,4 +1,4 @@
-"""Replacing the rows that match a predicate: they are deleted where they are, and fragments added, in one version."""
+"""Replacing the rows that match a predicate: deleting them and adding fragments in one version."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from lance_format.table.versions.table_version import Draft
 
 @dataclass(slots=True)
 class RowSet:
-    """Some rows of a table, by fragment; a few bytes a row at most."""
+    """Some rows of a table, by fragment; at most a few bytes per row."""
 
     _offsets: dict[int, pyroaring.BitMap] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class RowSet:
         return from_bitmap(self._offsets.get(fragment_id, pyroaring.BitMap()))
 
     def fragment_ids(self) -> Iterator[int]:
-        """Yield the fragments that rows are in."""
+        """Yield the fragments of the rows."""
         yield from self._offsets
 
 

@@ -1,7 +1,7 @@
-"""Row deltas: rows that are deleted, replaced and inserted one by one, as an engine that joins tables finds them.
+"""Row deltas: rows deleted, replaced and inserted one by one, by an engine that finds them with joins.
 
-Other changes find their rows themselves. Here the caller has them: by their addresses in the version that the delta was
-planned on, with the values that they get. How many tasks there are, the caller decides; each has a writer.
+Other changes find their rows themselves. Here the caller gives them: the addresses in the version that the delta was
+planned on, and the new values. The caller decides on the number of tasks; each has a writer.
 
 >>> delta = dataset.plan_row_delta(["price"])  # doctest: +SKIP
 >>> writer = delta.open_writer(dataset, number=0)  # doctest: +SKIP
@@ -10,9 +10,9 @@ planned on, with the values that they get. How many tasks there are, the caller 
 >>> delta.commit(dataset, [writer.finish()])  # doctest: +SKIP
 RowDeltaResult(num_inserted_rows=0, num_updated_rows=7, num_deleted_rows=3)
 
-Rows stream into data files. What a task keeps of a row is its address in a bitmap, and in a table with stable row ids
-the id and the creating version of a row that is replaced. So replaced rows have files of their own: these begin with
-the ids that they keep.
+Rows stream into data files. A task keeps the address of each row in a bitmap. In a table with stable row ids, it also
+keeps the id and the creating version of replaced rows. Replaced rows have separate files, which begin with the ids that
+they keep.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     read_version : int
     uuid : str
     columns : tuple of str
-        Those whose values may change in rows that are replaced.
+        Columns whose values may change in replaced rows.
     description : str
         Of what is deleted, for the transaction.
     heeds_keys : bool

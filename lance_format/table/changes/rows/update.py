@@ -100,7 +100,7 @@ class UpdatePlan(ChangePlan[RowChanges, UpdateResult]):
     read_version : int
     uuid : str
     columns : tuple of str
-        Those that change.
+        The changed columns.
     tasks : tuple of UpdateTask
     """
 
@@ -141,7 +141,7 @@ def plan_update(
     file_version : FileVersion, optional
         Version of the new files, by default that of the table.
     split_size_bytes : int, optional
-        How much of the files a task reads, about. One task reads all if not given.
+        Approximate number of bytes that a task reads. By default one task reads all.
 
     Raises
     ------
