@@ -6,7 +6,7 @@ sends copies of it to the tasks and to the separate processes that commit or abo
 | event | result |
 |---|---|
 | all tasks succeed, the commit lands | the new version |
-| a task fails | it deletes its own files; `abort` deletes those of the others, dead or alive |
+| a task fails | it deletes its own files; `abort` deletes those of all other tasks           |
 | a task runs again | the files that a dead attempt has left are deleted after the commit |
 | the commit fails, Spark calls `abort` | files that provably no version refers to are deleted |
 | the driver dies | unreferenced files remain until a cleanup |
