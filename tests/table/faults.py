@@ -94,6 +94,13 @@ class FaultyDisk:
         Whether all calls of these kinds fail from then on.
     kinds : set of str
         Names of calls.
+
+    Attributes
+    ----------
+    num_calls : int
+        Number of calls until now.
+    refused : set of str
+        Names of the calls that have failed.
     """
 
     def __init__(
@@ -106,6 +113,7 @@ class FaultyDisk:
         kinds: frozenset[str] = _WATCHED,
     ) -> None:
         self.num_calls = 0
+        self.refused: set[str] = set()
         self._first, self._code, self._is_late, self._keeps_failing = first, code, is_late, keeps_failing
         self._kinds = kinds
 
@@ -120,6 +128,8 @@ class FaultyDisk:
             number = self.num_calls
             self.num_calls += 1
             fails = number == self._first or (self._keeps_failing and number > self._first)
+            if fails:
+                self.refused.add(name)
             if fails and not self._is_late:
                 raise OSError(self._code, os.strerror(self._code))
             result = proper(*arguments, **options)

@@ -36,7 +36,7 @@ from lance_format.table.fragments.writer import (
     FragmentWriter,
     list_data_files,
 )
-from lance_format.table.transaction.operations import Operation
+from lance_format.table.transaction.operations import Delete, Operation, Update
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
 from lance_format.table.versions.history import History, load_history, load_latest
@@ -271,6 +271,7 @@ class Draft:
         self._identity = self.uuid if uuid is None else uuid
         made = self.table.commit(operation, uuid=self._identity, precondition=precondition, properties=properties)
         self._has_landed = True
+        self._delete_superseded(operation, made.manifest)
         return made
 
     def discard(self) -> None:
@@ -280,11 +281,25 @@ class Draft:
             if not self.table.history().find_transaction(identity, self.table.manifest.version, strays=True):
                 self._delete()
 
+    def _delete_superseded(self, operation: Operation, made: Manifest) -> None:
+        """Delete the deletion files of this draft that the commit has united with those of other writers."""
+        is_own = self._identity is not None and self._identity in made.transaction_file
+        if not is_own or not isinstance(operation, (Delete, Update)):
+            return
+        superseded = []
+        for planned in operation.updated_fragments:
+            now = made.fragment(planned.id)
+            if planned.deletion_file is not None and (now is None or now.deletion_file != planned.deletion_file):
+                superseded.append(self.table.directory.path(planned.deletion_file.path(planned.id)))
+        self._delete_files(path for path in superseded if path in self.paths)
+
     def _delete(self) -> None:
-        store = self.table.store
         paths = list(self.paths)
         with contextlib.suppress(LanceError):
             paths += list_data_files(self.table.directory, self.uuid)
+        self._delete_files(paths)
+
+    def _delete_files(self, paths: Iterable[str]) -> None:
         for path in paths:
             with contextlib.suppress(StorageError):
-                store.delete(path)
+                self.table.store.delete(path)

@@ -27,6 +27,7 @@ from lance_format.table.transaction.operations import Delete
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.planned_change import run_change
 from tests.table.builders import changed_manifest, column, rows
+from tests.table.leftovers import leftovers
 
 
 @pytest.fixture
@@ -59,12 +60,13 @@ def test_a_branch_goes_its_own_way(table: LanceDataset, tmp_path: Path) -> None:
 
 
 def test_deletions_of_two_writers_are_united(table: LanceDataset) -> None:
-    """One deletion file lies with the parent, the others in the branch."""
+    """One deletion file lies with the parent, the others in the branch. That of the second writer alone is deleted."""
     branch = table.create_branch("b")
     first = lance_format.dataset(branch.uri)._table
     run_change(first, plan_delete(first, "a = 1"))
     run_change(first, plan_delete(first, "a = 2"))
     assert column(branch.uri) == [0, *range(4, 12)]
+    assert leftovers(Path(table.uri)) == set()
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,9 @@ def detach(path: str) -> None:
 def race(path: str) -> None:
     """Delete rows of a fragment of which others have deleted some, so that both deletions are united."""
     stale = lance_format.dataset(path)
+    plan = stale.plan_delete("a = 23")
     lance_format.dataset(path).delete("a = 22")
-    stale.delete("a = 23")
+    plan.commit(stale, [task.execute(stale) for task in plan.tasks])
 
 
 CHANGES: dict[str, Callable[[str], object]] = {
@@ -153,7 +154,7 @@ def test_a_failed_change_leaves_nothing(path: Path, change: str, fault: str, mon
         elif not isinstance(error, CommitStateUnknownError):
             assert found == old or change in RESUMED, where
         if not isinstance(error, CommitStateUnknownError) and change not in RESUMED:
-            assert leftovers(path) == set(), where
+            assert leftovers(path) == set() or (error is None and disk.refused == {"unlink"}), where
         if fault == "full" and error is not None:
             assert "No space left" in str(error), where
         if change in RESUMED:
