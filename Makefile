@@ -4,6 +4,7 @@
 #   make test    run the tests: those of the library, then those of Spark
 #   make lint    ruff, mypy and the import contracts
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
+#   make wheel   build wheels: one for every platform, one for this platform that contains compiled kernels
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -23,16 +24,16 @@ AZURITE := 3.37.0
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help demo test lint matrix java clean
+.PHONY: help demo test lint matrix wheel java clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
 
-demo: java $(VENV)/.examples
+demo: java $(VENV)/.examples $(VENV)/.kernels
 	$(BIN)/python examples/flights.py $(ARGS)
 
 # Every process of the second stage has one JVM, which its tests share. With ARGS pytest runs once, with these.
-test: java $(VENV)/.test $(VENV)/.azurite
+test: java $(VENV)/.test $(VENV)/.kernels $(VENV)/.azurite
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
@@ -55,6 +56,9 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+wheel: $(VENV)/.test
+	$(BIN)/python tools/build_wheels.py
+
 java:
 	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
 	major=$$("$$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1); \
@@ -75,6 +79,12 @@ $(VENV)/.examples: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the tests need into $(VENV)"
 	@$(INSTALL) --editable '.[examples,test]'
+	@touch $@
+
+# Compiled once, so that no query and no test waits for it. The package is there, as .examples or .test was made first.
+$(VENV)/.kernels: $(wildcard lance_format/kernels/*.py) | $(BIN)/python
+	@echo "Compiling kernels, which takes a minute"
+	@$(BIN)/python -m pyspark_lance.warm
 	@touch $@
 
 # An emulator of Azure. Without npm the tests that need it are skipped.

@@ -1,4 +1,4 @@
-"""Compilation of kernels ahead of the first query, into numba's cache of the user."""
+"""Compilation of kernels ahead of the first query."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
 
 _NUM_ROWS = 20_000
-_VERSIONS = ("2.1", "2.2")
+_VERSIONS = ("2.0", "2.1", "2.2")
 _OPTION = "lance-encoding:"
 _KEY = {"lance-schema:unenforced-primary-key": "true"}
 _NO_DICTIONARY = {"dict-divisor": "1000000000"}
@@ -26,12 +27,12 @@ _Column = tuple[pa.Array, dict[str, str]]
 def compile_kernels() -> None:
     """Write, scan, filter, take and delete rows of every kind of value, which calls the kernels with all their types.
 
-    Kernels of read-only formats, such as 2.0, are compiled when such a file is read. Cached kernels are loaded. A cache
-    belongs to a user, an installation of this package and a processor model.
+    Kernels that are compiled already are loaded.
     """
     with tempfile.TemporaryDirectory(prefix="lance-warming-") as directory:
         for version in _VERSIONS:
             _use(str(Path(directory, f"{version}.lance")), _table(version), version)
+    _unpack()
 
 
 def _use(path: str, table: pa.Table, version: str) -> None:
@@ -46,11 +47,19 @@ def _use(path: str, table: pa.Table, version: str) -> None:
     dataset(path).to_table(limit=10)
 
 
+def _unpack() -> None:
+    """Unpack values as other writers of format 2.0 pack them."""
+    one = np.ones(1, np.int64)
+    for data in (np.zeros(16, np.uint8), np.frombuffer(bytes(16), np.uint8)):
+        for word_bits in (8, 16, 32, 64):
+            ValueSlices(data, one, one, word_bits - 3).join(word_bits)
+
+
 def _table(version: str) -> pa.Table:
     random = np.random.default_rng(0)
     is_null = random.random(_NUM_ROWS) < 0.2
-    columns = [*_numbers(random, is_null), *_texts(is_null), *_nested(random, is_null)]
-    if version != "2.1":
+    columns = [*_numbers(random, is_null), *_texts(is_null), *_nested(random, is_null, version)]
+    if version == "2.2":
         columns += [(_pairs(pa.array([f"name {number}" for number in range(_NUM_ROWS)])), {"packed": "true"})]
     fields, arrays = [pa.field("id", pa.int64(), nullable=False, metadata=_KEY)], [pa.array(np.arange(_NUM_ROWS))]
     for index, (array, options) in enumerate(columns):
@@ -105,12 +114,13 @@ def _texts(is_null: npt.NDArray[np.bool_]) -> Iterator[_Column]:
     yield few.dictionary_encode(), {}
 
 
-def _nested(random: np.random.Generator, is_null: npt.NDArray[np.bool_]) -> Iterator[_Column]:
+def _nested(random: np.random.Generator, is_null: npt.NDArray[np.bool_], version: str) -> Iterator[_Column]:
     items = pa.array(random.integers(0, 1000, _NUM_ROWS), mask=is_null)
     lists = _lists(items, is_null)
     for array in (lists, lists.cast(pa.large_list(pa.int64())), _lists(lists, is_null)):
         yield array, {}
-    structs = pa.StructArray.from_arrays([items, lists], ["a", "b"], mask=pa.array(np.roll(is_null, 1)))
+    missing = None if version == "2.0" else pa.array(np.roll(is_null, 1))  # 2.0 has no null structs
+    structs = pa.StructArray.from_arrays([items, lists], ["a", "b"], mask=missing)
     yield structs, {}
     yield _lists(structs, is_null), {}
     yield lists, {"structural-encoding": "fullzip"}

@@ -1,65 +1,147 @@
 """Compiled kernels on disk: one file per kernel, signature and processor, named by what it holds.
 
-The index of numba numbers the files of a kernel. Two processes that compile a kernel for different types may give their
-files the same number, and later processes would run code for other types. A file that an earlier source left keeps its
-number until it is replaced. Here the name of a file identifies the source, the signature and the processor. The file is
-loaded only if its content agrees.
+A wheel for a platform contains compiled kernels (`compiled/`), for a processor that most machines have. Other kernels
+are compiled on their first call, and kept beside the package, in the user's cache directory, or in `NUMBA_CACHE_DIR`.
+One process compiles a kernel, and others that need it wait.
+
+numba's own index is not used. It numbers the files of a kernel: two processes that compile a kernel for different types
+may give their files the same number, and later processes would run code for other types. Here the name of a file
+identifies the source, the signature and the processor. The file is loaded only if its content agrees.
 
 ```
-<kernel>-<line>.py311.<source>.<signature>.nbc = digest (32 bytes), pickle of (key, code)
+<module>.<kernel>.py311.<source>.<key>.nbc = digest (32 bytes), pickle of (key, code)
 ```
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import functools
 import hashlib
+import logging
 import pickle
+import sys
+import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import llvmlite
 import numba
 from numba.core import serialize
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, _Cache
+from numba.core.compiler import CompileResult
+
+SHIPPED = Path(__file__).parent / "compiled"
+"""Directory of the compiled kernels in wheels."""
 
 _DIGEST_BYTES = 32
 _NAME_BYTES = 12
+_MAX_WAIT_SECONDS = 300.0
+_WAIT_SECONDS = 0.02
+_LOGGER = logging.getLogger(__name__)
 
 
-class KernelCache(FunctionCache):
+@functools.cache
+def portable_processor(architecture: str) -> tuple[str, frozenset[str]]:
+    """Return the processor that shipped kernels are compiled for, and the features that a machine needs to run them.
+
+    Parameters
+    ----------
+    architecture : str
+        The first part of a target triple of LLVM.
+    """
+    if architecture == "x86_64":
+        features = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2", "xsave"}
+        return "x86-64-v3", frozenset(features)
+    return "generic", frozenset()
+
+
+class KernelCache(_Cache):
     """Cache of a kernel. A cache that cannot be read or written is not used, and raises no error.
 
     Parameters
     ----------
     function : callable
         The kernel as Python knows it.
-    callees : iterable of KernelCache
-        Caches of the kernels that it calls. Its compiled code contains theirs.
-
-    Raises
-    ------
-    RuntimeError
-        If there is no directory for compiled code.
     """
 
-    def __init__(self, function: Callable[..., Any], callees: Iterable[KernelCache] = ()) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        stamps = [self._impl.locator.get_source_stamp(), *(callee.source_stamp for callee in callees)]
-        self.source_stamp: str = _name((numba.__version__, stamps))
-        self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, self.source_stamp)
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._enabled = True
+        source = Path(function.__code__.co_filename)
+        base = f"{source.stem}.{function.__qualname__}.py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+        self._name = base, _source(source.parent)
+        self._shipped = _Files(SHIPPED, *self._name)
+
+    @functools.cached_property
+    def _kept(self) -> _Files | None:
+        """The files of the user, or None if no directory can be written."""
+        try:
+            locator = CompileResultCacheImpl(self._function).locator  # type: ignore[no-untyped-call]
+        except RuntimeError:
+            return None
+        return _Files(Path(locator.get_cache_path()), *self._name)
+
+    @property
+    def cache_path(self) -> str | None:
+        """Directory of the user's compiled kernels."""
+        return None if self._kept is None else str(self._kept.directory)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code of a signature, or None."""
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        processor = target_context.codegen().magic_tuple()
+        payload = None
         with contextlib.suppress(OSError):
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        return None
+            if _runs_portable_code(processor):
+                payload = self._shipped.load(_portable_key(sig, processor))
+            if payload is None and self._kept is not None:
+                payload = self._kept.load((sig, processor))
+        return None if payload is None else CompileResult._rebuild(target_context, *payload)  # type: ignore[no-untyped-call]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save the compiled code of a signature if there is room."""
-        with contextlib.suppress(OSError):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        if not self._enabled:
+            return
+        if self._kept is None:
+            _warn_of_no_cache("no directory for it can be written")
+            return
+        try:
+            self._kept.save((sig, data.codegen.magic_tuple()), data._reduce())
+        except OSError as error:
+            _warn_of_no_cache(str(error))
+
+    @contextlib.contextmanager
+    def lock(self, sig: Any, target_context: Any) -> Iterator[None]:
+        """Keep other processes from compiling the kernel as well, unless its code is there already.
+
+        They wait for five minutes at most, and compile it then.
+        """
+        processor = target_context.codegen().magic_tuple()
+        shipped = _runs_portable_code(processor) and self._shipped.has(_portable_key(sig, processor))
+        if shipped or self._kept is None or self._kept.has((sig, processor)):
+            yield
+            return
+        with self._kept.lock():
+            yield
+
+    def enable(self) -> None:
+        """Load and save code, as by default."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither load nor save code."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Delete the user's code of all signatures."""
+        if self._kept is not None:
+            self._kept.flush()
 
 
 class _Files:
@@ -75,9 +157,13 @@ class _Files:
     """
 
     def __init__(self, directory: Path, base: str, source: str) -> None:
-        self._directory = directory
+        self.directory = directory
         self._base = base
         self._source = source
+
+    def has(self, key: Any) -> bool:
+        """Tell whether there is a file of a key."""
+        return self._path(key).exists()
 
     def load(self, key: Any) -> Any:
         """Return the code of a key, or None if there is none or its file is damaged."""
@@ -102,22 +188,79 @@ class _Files:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
-        for other in self._directory.glob(f"{self._base}.*.nbc"):
+        for other in self.directory.glob(f"{self._base}.*.nbc"):
             if not other.name.startswith(f"{self._base}.{self._source}."):
                 other.unlink(missing_ok=True)
 
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock of the kernel if the file system has locks, and nobody keeps it for too long."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                file = stack.enter_context((self.directory / f"{self._base}.lock").open("ab"))
+                _wait_for(file)
+            yield
+
     def flush(self) -> None:
         """Delete the code of all keys."""
-        for path in self._directory.glob(f"{self._base}.*.nbc"):
+        for path in self.directory.glob(f"{self._base}.*.nbc"):
             path.unlink(missing_ok=True)
 
     def _path(self, key: Any) -> Path:
-        return self._directory / f"{self._base}.{self._source}.{_name(key)}.nbc"
+        return self.directory / f"{self._base}.{self._source}.{_short(repr(key).encode())}.nbc"
+
+
+def _wait_for(file: IO[bytes]) -> None:
+    end = time.monotonic() + _MAX_WAIT_SECONDS
+    while time.monotonic() < end:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_WAIT_SECONDS)
+
+
+def _portable_key(sig: Any, processor: tuple[str, str, str]) -> Any:
+    triple = processor[0]
+    name, _ = portable_processor(triple.partition("-")[0])
+    return sig, (triple, name, "")
+
+
+@functools.cache
+def _runs_portable_code(processor: tuple[str, str, str]) -> bool:
+    triple, _, features = processor
+    _, needed = portable_processor(triple.partition("-")[0])
+    return needed <= {name[1:] for name in features.split(",") if name.startswith("+")}
+
+
+@functools.cache
+def _warn_of_no_cache(reason: str) -> None:
+    _LOGGER.warning(
+        "compiled code cannot be kept (%s): every process compiles the kernels that it calls, which takes seconds. "
+        "Set NUMBA_CACHE_DIR to a directory that can be written",
+        reason,
+    )
+
+
+def _source(directory: Path) -> str:
+    """Return what identifies the source of all kernels of a directory, and the compiler.
+
+    Kernels call each other, and use each other's constants.
+    """
+    paths = sorted(directory.glob("*.py"))
+    if not paths:  # The package is in an archive.
+        paths = [next(path for path in (directory, *directory.parents) if path.is_file())]
+    return _digest_of_files(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in paths))
+
+
+@functools.lru_cache(maxsize=4)
+def _digest_of_files(files: tuple[tuple[Path, int, int], ...]) -> str:
+    digests = [(path.name, _digest(path.read_bytes())) for path, _, _ in files]
+    return _short(repr((numba.__version__, llvmlite.__version__, digests)).encode())
 
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
 
-def _name(value: Any) -> str:
-    return hashlib.blake2b(repr(value).encode(), digest_size=_NAME_BYTES).hexdigest()
+def _short(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=_NAME_BYTES).hexdigest()

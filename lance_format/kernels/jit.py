@@ -1,8 +1,8 @@
 """Compilation of kernels.
 
 A kernel is a function over NumPy arrays and numbers: `(source, …, out) -> count`. The caller allocates the output and
-checks bounds and sizes first, or the kernel reports a malformed input by a negative count. Compiled code is cached
-beside the module, in the user's cache directory, or, where neither can be written, not at all.
+checks bounds and sizes first, or the kernel reports a malformed input by a negative count. `disk_cache.py` says where
+compiled code comes from.
 
 The first call of a kernel imports the compiler. Importing it costs 0.2 s, which metadata-only processes avoid: Spark's
 planner starts one per query.
@@ -10,7 +10,6 @@ planner starts one per query.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 from collections.abc import Callable
@@ -45,17 +44,27 @@ class _Kernel(Generic[P, R]):
         from lance_format.kernels.disk_cache import KernelCache
 
         scope: dict[str, Any] = self._function.__globals__
-        callees = []
         for name in self._function.__code__.co_names:
             if isinstance(scope.get(name), _Kernel):
                 scope[name] = scope[name].compiled
-            cache = getattr(scope.get(name), "_cache", None)
-            if isinstance(cache, KernelCache):
-                callees.append(cache)
         compiled: Any = numba.njit(nogil=True)(self._function)
-        with contextlib.suppress(RuntimeError):  # There is no directory to keep compiled code in.
-            compiled._cache = KernelCache(self._function, callees)
+        compiled._cache = KernelCache(self._function)
+        compiled.compile = _compiled_by_one_process(compiled)
         return cast("Callable[P, R]", compiled)
+
+
+def _compiled_by_one_process(dispatcher: Any) -> Callable[[Any], Any]:
+    """Return the function that compiles a dispatcher's kernel for a signature, unless another process does so."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    compile_kernel, cache = dispatcher.compile, dispatcher._cache
+
+    def compile_once(sig: Any) -> Any:
+        # Threads that compile wait for the compiler's lock first, lest they wait for each other.
+        with global_compiler_lock, cache.lock(sig, dispatcher.targetctx):
+            return compile_kernel(sig)
+
+    return compile_once
 
 
 class _Intrinsic(_Kernel[P, R]):

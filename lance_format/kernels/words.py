@@ -18,7 +18,7 @@ U8 = npt.NDArray[np.uint8]
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
 
     view = context.make_array(array_type)(context, builder, array)
     address = builder.gep(view.data, [position])

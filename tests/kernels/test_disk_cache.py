@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+
+from lance_format.kernels import disk_cache
+from lance_format.kernels.disk_cache import portable_processor
 
 _SOURCE = """
 from lance_format.kernels.jit import kernel
@@ -28,7 +34,16 @@ from lance_format.kernels.jit import kernel
 def weight(number):
     return {weight}
 """
-_TYPES = (np.int16, np.int32, np.int64, np.float32, np.float64)
+_CALLS = """
+import sys
+import numpy as np
+from sums import total
+
+for name in sys.argv[1:]:
+    total(np.array([1, 2, 3], name), np.zeros(1, name))
+print(sum(total.compiled.stats.cache_misses.values()))
+"""
+_TYPES = (np.int16, np.float64)
 
 
 class _Package:
@@ -79,6 +94,18 @@ class _Package:
         for dtype in _TYPES:
             module.total(np.array([1, 2, 3], dtype), np.zeros(1, dtype))
         return sum(module.total.compiled.stats.cache_hits.values())
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        """Start a process that calls the kernel for all types, and prints for how many it compiled code."""
+        root = Path(disk_cache.__file__).parents[2]
+        paths = os.pathsep.join([str(self._directory), str(root)])
+        names = [dtype.__name__ for dtype in _TYPES]
+        return subprocess.Popen(
+            [sys.executable, "-c", _CALLS, *names],
+            env={**os.environ, **environment, "PYTHONPATH": paths},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
 
 @pytest.fixture
@@ -143,3 +170,66 @@ def test_a_full_disk_costs_the_cache_only(package: _Package, monkeypatch: pytest
     monkeypatch.setattr(Path, "write_bytes", full)
     assert package.totals() == [12] * len(_TYPES)
     assert not package.files
+
+
+def test_one_process_compiles_for_all(package: _Package) -> None:
+    processes = [package.start() for _ in range(3)]
+    assert sum(int(process.communicate()[0]) for process in processes) == len(_TYPES)
+
+
+@pytest.fixture
+def shipped(package: _Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Compile the kernel for the processor of wheels, and return the directory of its files."""
+    directory, cache = tmp_path / "compiled", tmp_path / "cache"
+    directory.mkdir()
+    name, _ = portable_processor(os.uname().machine)
+    process = package.start(NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES="", NUMBA_CACHE_DIR=str(cache))
+    assert process.communicate()[0].strip() == str(len(_TYPES))
+    for path in cache.rglob("*.nbc"):
+        shutil.copy(path, directory)
+    monkeypatch.setattr(disk_cache, "SHIPPED", directory)
+    return directory
+
+
+@pytest.mark.usefixtures("shipped")
+class TestKernelsOfAWheel:
+    def test_nothing_is_compiled(self, package: _Package) -> None:
+        assert package.totals() == [12] * len(_TYPES)
+        assert package.hits() == len(_TYPES)
+        assert not package.files
+
+    def test_another_source_is_compiled(self, package: _Package) -> None:
+        package.set_weight(5)
+        assert package.totals() == [30] * len(_TYPES)
+        assert len(package.files) == len(_TYPES)
+
+    def test_an_older_processor_compiles(self, package: _Package, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(disk_cache, "portable_processor", lambda _: ("x86-64-v3", {"a feature of the future"}))
+        disk_cache._runs_portable_code.cache_clear()
+        try:
+            assert package.totals() == [12] * len(_TYPES)
+            assert len(package.files) == len(_TYPES)
+        finally:
+            disk_cache._runs_portable_code.cache_clear()
+
+    def test_damage_is_compiled_again(self, package: _Package, shipped: Path) -> None:
+        for path in shipped.iterdir():
+            path.write_bytes(path.read_bytes()[:-1])
+        assert package.totals() == [12] * len(_TYPES)
+        assert len(package.files) == len(_TYPES)
+
+
+def test_a_cache_that_cannot_be_written_is_told_once(
+    package: _Package, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_path: Path, _content: bytes) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    disk_cache._warn_of_no_cache.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert package.totals() == [12] * len(_TYPES)
+    assert [record.getMessage() for record in caplog.records] == [
+        "compiled code cannot be kept ([Errno 13] Permission denied): every process compiles the kernels that it "
+        "calls, which takes seconds. Set NUMBA_CACHE_DIR to a directory that can be written"
+    ]
