@@ -9,7 +9,7 @@ Tables are opened by `dataset` and written by `write_dataset`, whose names and a
 >>> lance_format.dataset(path).to_table()["name"].to_pylist()
 ['owl', 'emu']
 
-A write that several machines share is planned by `plan_write`, which returns a `TableWrite`.
+`plan_write` plans a write by several machines, and returns a `TableWrite`.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ __all__ = [
     "write_fragments",
 ]
 
-# Loaded on first use: they bring in pyarrow, protobuf and the compiled kernels, which a process that only names an
-# error or a version does not need.
+# Loaded on first use: they import pyarrow, protobuf and the compiled kernels, which processes that only use an error or
+# a version do not need.
 _LAZY = {
     "BatchUDF": "lance_format.table.changes.columns.batch_udf",
     "BlobFile": "lance_format.file.blobs.blob_file",

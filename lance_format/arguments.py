@@ -1,6 +1,6 @@
 """Checks of the arguments of public functions and methods against their annotations.
 
-An argument of another type than its annotation raises an `InvalidInputError` that names it, before anything is done.
+An argument of another type than its annotation raises an `InvalidInputError` that names it, before any effect.
 Elements of sequences and mappings are checked too, but not those of iterators, which can be consumed only once. Text
 must be Unicode: a lone surrogate has no encoding, and cannot be stored.
 """
@@ -48,7 +48,7 @@ def checked_methods(cls: _Class) -> _Class:
 
 
 def checked(function: _Function) -> _Function:
-    """Check the arguments of a function, which is called with whole numbers and flags of Python for those of NumPy."""
+    """Check the arguments of a function, and convert integers and flags of NumPy to those of Python."""
 
     @functools.wraps(function)
     def check(*args: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ class _Argument:
     name : str
     hint : Any
     simple : frozenset of type
-        Types whose values fit as they are.
+        Types whose values need no further check.
     takes_text : bool
     """
 
@@ -90,7 +90,7 @@ class _Argument:
         return cls(name, hint, frozenset(simple | ({int} if float in simple else set())), str in classes)
 
     def __call__(self, value: Any) -> Any:
-        """Return the value, once it is shown to fit."""
+        """Check and return the value."""
         kind = type(value)
         if kind in self.simple or (kind is str and self.takes_text and value.isascii()):
             return value
@@ -174,7 +174,7 @@ def _keys(typed: Any) -> dict[str, Any]:
 
 class _PublicNames(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
-        library = sys.modules[_LIBRARY]  # It is complete once a function of it is called.
+        library = sys.modules[_LIBRARY]  # The module is complete once one of its functions is called.
         if name not in library.__all__:
             raise KeyError(name)
         return getattr(library, name)
@@ -193,7 +193,7 @@ def _check(name: str, value: Any, hint: Any) -> Any:
 
 
 def _as_python(value: Any) -> Any:
-    """Return a number or a flag of NumPy as one of Python."""
+    """Convert a number or a flag of NumPy to one of Python."""
     if type(value).__module__ == "numpy" and isinstance(value, collections.abc.Hashable) and hasattr(value, "item"):
         return value.item()
     return value
@@ -233,7 +233,7 @@ def _is_instance(value: Any, hint: Any) -> bool:
 
 
 def _resembles(value: Any, hint: type) -> bool:
-    """Tell whether a value has all that a class of this library has, as pylance's class of the same name does."""
+    """Return whether a value has all members of a class of this library, as pylance's class of the same name has."""
     if hint.__module__.partition(".")[0] != _LIBRARY:
         return False
     wanted = [name for name in (*vars(hint), *getattr(hint, "__dataclass_fields__", ())) if not name.startswith("_")]
@@ -277,7 +277,7 @@ def _fits_tuple(value: Any, hint: Any) -> bool:
 
 
 def _fits_iterable(value: Any, hint: Any) -> bool:
-    """Check an iterable, and its elements if it can be gone through again; numbers are checked where they are used."""
+    """Check an iterable, and its elements if it can be iterated again; uses of numbers check these."""
     origin = typing.get_origin(hint)
     if isinstance(value, str | bytes) or not (isinstance(value, origin) or (_is_array(value) and origin in _ANY_ORDER)):
         return False
@@ -288,7 +288,7 @@ def _fits_iterable(value: Any, hint: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    """Tell whether a value is an array, of NumPy or Arrow, which is a sequence in all but name."""
+    """Return whether a value is an array of NumPy or Arrow, which counts as a sequence."""
     return hasattr(value, "__array__") and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1
 
 

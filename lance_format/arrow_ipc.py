@@ -1,4 +1,4 @@
-"""Arrow IPC files from untrusted sources: their memory is computed before anything is decompressed.
+"""Arrow IPC files from untrusted sources: their memory is computed before decompression.
 
 The bodies of a file's batches may be compressed, each buffer separately, and PyArrow expands them to the size they
 claim. FlatBuffers hold the offsets of batches and buffers; this module reads the few fields it needs.
@@ -25,7 +25,7 @@ _CONTINUATION = 0xFFFFFFFF
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _NOT_COMPRESSED = -1
 _MIN_BUFFER_BYTES = 8
-"""Minimum size that a buffer counts for, so that few bytes cannot represent countless empty ones."""
+"""Minimum counted size of a buffer, so that few bytes cannot represent countless empty ones."""
 # The positions of fields in their tables.
 _FOOTER_DICTIONARIES, _FOOTER_BATCHES = 2, 3
 _MESSAGE_KIND, _MESSAGE_HEADER = 1, 2
@@ -36,13 +36,13 @@ _BUFFER = struct.Struct("<qq")
 
 
 def read_file(content: bytes, max_bytes: int) -> pa.Table:
-    """Read an Arrow IPC file, all of whose values are checked.
+    """Read an Arrow IPC file, and check all of its values.
 
     Parameters
     ----------
     content : bytes
     max_bytes : int
-        What its buffers may take once they are decompressed.
+        Maximum size of its decompressed buffers.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def read_file(content: bytes, max_bytes: int) -> pa.Table:
 
 
 def _buffer_sizes(content: bytes) -> Iterator[int]:
-    """Yield the bytes of each buffer of each batch, expanded, however often the footer names the batch."""
+    """Yield the expanded size of each buffer of each batch, per mention of the batch in the footer."""
     if content[-len(_MAGIC) :] != _MAGIC:
         raise CorruptFileError("an Arrow file does not end with its magic bytes")
     size_at = len(content) - len(_MAGIC) - 4
@@ -100,12 +100,12 @@ def _unpack(layout: str, content: bytes, position: int) -> Any:
 
 
 def _root(content: bytes, position: int) -> int:
-    """Return where the outermost table of a FlatBuffer is."""
+    """Return the position of the outermost table of a FlatBuffer."""
     return position + int(_unpack("<I", content, position))
 
 
 def _field(content: bytes, table: int, index: int) -> int:
-    """Return where a field of a table is, 0 if it is not there."""
+    """Return the position of a field of a table, 0 if it is absent."""
     fields = table - _unpack("<i", content, table)
     slot = 4 + 2 * index
     if slot + 2 > _unpack("<H", content, fields):
@@ -115,7 +115,7 @@ def _field(content: bytes, table: int, index: int) -> int:
 
 
 def _table(content: bytes, table: int, index: int) -> int:
-    """Return where a table is that is a field of another, 0 if it is not there."""
+    """Return the position of a table that is a field of another, 0 if it is absent."""
     position = _field(content, table, index)
     return _root(content, position) if position else 0
 

@@ -1,8 +1,8 @@
 """Columns of blobs: large values that are stored separately from the pages that describe them.
 
-There are two formats. A field of the first, which file format 2.1 has, is a byte string that its metadata marks. The
-second, which tables have from file format 2.2 on, is an extension type whose storage is the writer's input: bytes or
-the URI of bytes elsewhere. Three forms of a field follow:
+There are two formats. The first is that of file format 2.1: a byte string that its metadata marks. The second is that
+of tables from file format 2.2 on: an extension type whose storage is the writer's input, bytes or the URI of bytes
+elsewhere. Three forms of a field follow:
 
 =============== ============================================= ===============================================
 form            first format                                  second format
@@ -43,12 +43,12 @@ _GIVEN_TYPES = tuple(
 )
 
 NUM_DESCRIPTION_PARTS = len(_V2_FIELDS)
-"""How many fields such a description has, which the file lists without ids."""
+"""Number of fields of such a description; the file lists them without ids."""
 
 
 @checked
 def blob_field(name: str, *, nullable: bool = True) -> pa.Field:
-    """Return a column of blobs for the schema of data: byte strings that are stored apart from others.
+    """Return a column of blobs for the schema of data: byte strings that are stored separately.
 
     >>> import pyarrow as pa
     >>> schema = pa.schema([pa.field("id", pa.int64()), blob_field("video")])
@@ -81,7 +81,7 @@ def blob_array(values: Iterable[object]) -> pa.LargeBinaryArray:
 
 
 class BlobHandling(enum.Enum):
-    """Form in which reads return columns of blobs; the last two are the same."""
+    """Form of columns of blobs in the results of reads; the last two are the same."""
 
     ALL_BINARY = "all_binary"
     BLOBS_DESCRIPTIONS = "blobs_descriptions"
@@ -111,7 +111,7 @@ class BlobFormat(enum.Enum):
 
 
 def is_marked(metadata: Mapping[bytes, bytes] | None) -> bool:
-    """Return whether metadata makes a field a column of blobs: any value of its key does, `false` too."""
+    """Return whether metadata makes a field a column of blobs: any value of the key does, even `false`."""
     return BLOB_KEY in (metadata or {})
 
 
@@ -121,7 +121,7 @@ def marks_description(metadata: Mapping[bytes, bytes]) -> bool:
 
 
 def format_of(field: Field) -> BlobFormat | None:
-    """Return how a field, in any of its forms, stores blobs; None if it is no column of blobs."""
+    """Return the blob format of a field in any of its forms; None if it is no column of blobs."""
     if field.extension_name == _EXTENSION_NAME:
         is_storage = field.logical_type == "struct" and _is_given(field.children)
         return BlobFormat.V2 if is_storage or holds_bytes(field) else None
@@ -169,12 +169,12 @@ def as_bytes(field: Field) -> Field:
 
 
 def in_file(field: Field) -> Field:
-    """Return a field as the schema of a data file has it."""
+    """Return the form of a field in the schema of a data file."""
     return _replace(field, lambda blob, kind: blob if kind is BlobFormat.V1 else _described(blob, kind))
 
 
 def read_schema(schema: Schema, handling: BlobHandling) -> Schema:
-    """Return the schema of what reading a table returns."""
+    """Return the schema of the results of reading a table."""
     form = as_bytes if handling is BlobHandling.ALL_BINARY else describe
     return Schema(tuple(form(field) for field in schema.fields), schema.metadata)
 
@@ -217,9 +217,9 @@ def _with_bytes(field: Field, kind: BlobFormat) -> Field:
 
 
 def table_schema(schema: pa.Schema, version: FileVersion) -> pa.Schema:
-    """Return the schema that a new table gets for data of some schema.
+    """Return the schema of a new table for data of a schema.
 
-    Byte strings that are marked as blobs become `large_binary`, or the extension type where the version has it.
+    Byte strings that are marked as blobs become `large_binary`, or the extension type if the version has it.
     """
     for column in schema:
         check_depth(column)

@@ -22,16 +22,16 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class RequestShape:
-    """Requests that a storage serves best: how near ranges are read together, and how large a request may become.
+    """Shape of requests that a storage serves best.
 
     Parameters
     ----------
     gap_bytes : int
-        Ranges with at most so many bytes between them are one request: another one would cost more.
+        Ranges with at most this gap between them are one request: another one would cost more.
     max_bytes : int
         Ranges are not merged beyond this size.
     reads_ahead : bool
-        Whether the next rows of a scan are read while the last ones are used.
+        Whether the next rows of a scan are read while the current ones are used.
     """
 
     gap_bytes: int
@@ -40,7 +40,7 @@ class RequestShape:
 
 
 FILE_REQUESTS = RequestShape(gap_bytes=8 * 1024, max_bytes=64 * 1024 * 1024)
-"""The shape for local files, where a request costs a system call."""
+"""The shape for local files; a request costs a system call."""
 
 
 class RangeReader(Protocol):
@@ -70,11 +70,11 @@ class RangeReader(Protocol):
         """
 
     def close(self) -> None:
-        """Release what the reader holds; closing twice is harmless."""
+        """Release the resources of the reader; closing twice is harmless."""
 
 
 class RangeWriter(Protocol):
-    """Writes one file from its start to its end. The file exists for others only after `close`."""
+    """Writes one file from its start to its end. Others see the file only after `close`."""
 
     @property
     def path(self) -> str:
@@ -97,4 +97,4 @@ class RangeWriter(Protocol):
         """Make the file durable and visible."""
 
     def abort(self) -> None:
-        """Leave nothing behind; harmless after `close`, which it does not undo."""
+        """Discard the file; has no effect after `close`."""

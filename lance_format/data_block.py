@@ -1,7 +1,7 @@
-"""Blocks of values, the currency between structural layouts and compressions, and the buffers that hold them.
+"""Blocks of values, which structural layouts and compressions exchange, and their buffers.
 
 A block knows nothing of Arrow's types: an `int32`, a `float` and a `date32` column are the same fixed-width block.
-Validity is not part of it; that is what definition levels are for.
+Validity is not part of it; definition levels state it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DictionaryIndices: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueShape:
-    """The kind of block that a column's values form.
+    """The kind of block of a column's values.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class FixedWidthBlock:
 
     @property
     def bytes_per_value(self) -> int:
-        """The bytes of a value that has whole ones."""
+        """The bytes of a value, which has whole ones."""
         return self.bits_per_value // 8
 
     @property
@@ -107,7 +107,7 @@ class VariableWidthBlock:
     ----------
     data : uint8[…]
     offsets : int32[num_values + 1] or int64[num_values + 1]
-        Where each value starts in `data`, and where the last ends.
+        The start of each value in `data`, and the end of the last.
     """
 
     data: Bytes
@@ -150,12 +150,12 @@ class VariableWidthBlock:
 
 
 DataBlock: TypeAlias = FixedWidthBlock | VariableWidthBlock
-"""What most compressions map."""
+"""Blocks that most compressions take and return."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListLevel:
-    """One level of lists: how many items each has, and whether these may be null."""
+    """One level of lists: the number of items per list, and whether they may be null."""
 
     dimension: int
     has_validity: bool
@@ -170,7 +170,7 @@ class ListShape:
     levels : tuple of ListLevel
         Outermost first.
     bits_per_item : int
-        Of the innermost items: 1 or a multiple of 8. 0 if all of them are null and have no bytes.
+        Of the innermost items: 1 or a multiple of 8. 0 if all items are null and have no bytes.
     """
 
     levels: tuple[ListLevel, ...]
@@ -231,13 +231,14 @@ class _RowBlock:
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeListBlock(_RowBlock):
-    """Fixed-size lists of primitive items, each a row of a fixed width; `compression/fixed_size_list.py` has its bytes.
+    """Fixed-size lists of primitive items; each is a row of fixed width, with the bytes of
+    `compression/fixed_size_list.py`.
 
     Parameters
     ----------
     rows : FixedWidthBlock
     shape : ListShape
-        What a row consists of.
+        Shape of a row.
     """
 
     rows: FixedWidthBlock
@@ -252,7 +253,7 @@ class RowCodec(Protocol):
         """The encoding of the rows."""
 
     def split_rows(self, rows: DataBlock) -> list[ValueBlock]:
-        """Return one block a field.
+        """Return one block per field.
 
         Raises
         ------
@@ -263,7 +264,7 @@ class RowCodec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PackedStructBlock(_RowBlock):
-    """Structs whose fields stand side by side, each struct a row.
+    """Structs whose fields are adjacent; each struct is a row.
 
     Parameters
     ----------
@@ -318,7 +319,7 @@ class DictionaryBlock:
 
 
 ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock | DictionaryBlock
-"""What the values of a page may be."""
+"""Possible values of a page."""
 
 
 def detached(block: DataBlock) -> DataBlock:
@@ -359,12 +360,12 @@ class BufferSlices:
 
 
 def aligned(data: Bytes, alignment: int = 8) -> Bytes:
-    """Return the bytes at an address that is a multiple of `alignment`, copied if they are not there yet."""
+    """Return the bytes at an address that is a multiple of `alignment`; copy them if necessary."""
     return data if data.ctypes.data % alignment == 0 else data.copy()
 
 
 def starts_of(sizes: Counts) -> Counts:
-    """Return where consecutive slices of these sizes start."""
+    """Return the starts of consecutive slices of these sizes."""
     starts = np.zeros(len(sizes), np.int64)
     np.cumsum(sizes[:-1], out=starts[1:])
     return starts

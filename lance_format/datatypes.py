@@ -28,7 +28,7 @@ UNASSIGNED = -1
 
 _EXTENSION_NAME = EXTENSION_KEYS[0]
 _JSON_NAME = b"lance.json"
-# Under these names data brings JSON, as text and as JSONB.
+# Names of JSON in data: as text and as JSONB.
 _JSON_STORAGES = {b"arrow.json": ("string", "large_string"), _JSON_NAME: ("large_binary",)}
 _MAX_FIELDS = 100_000
 _MAX_NESTING = 62
@@ -43,7 +43,7 @@ class Field:
     ----------
     name : str
     logical_type : str
-        The type as the format spells it.
+        The type in the spelling of the format.
     nullable : bool
     id : int
         Unique in the table and never reused; -1 while unassigned.
@@ -51,12 +51,12 @@ class Field:
         -1 for a top-level field.
     metadata : mapping of bytes to bytes
     children : tuple of Field
-        Of a struct its fields, of a list its item, of a map its entries.
+        Fields of a struct, item of a list, or entries of a map.
     extension_name : str
     unenforced_primary_key : bool
         Whether it belongs to the table's primary key.
     primary_key_position, clustering_key_position : int
-        Positions in these keys, from 1 on; 0 if it has none.
+        Positions in these keys, from 1 on; 0 for fields outside of them.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Field:
 
     @property
     def stored_type(self) -> str:
-        """The stored type as the format spells it: bytes for JSON, and for numbers that Arrow lacks."""
+        """The stored type in the spelling of the format: bytes for JSON, and for numbers that Arrow lacks."""
         return "large_binary" if self.logical_type == JSON else self.logical_type.replace(BFLOAT16, BFLOAT16_STORAGE)
 
     def walk(self) -> Iterator[Field]:
@@ -83,7 +83,7 @@ class Field:
             yield from child.walk()
 
     def to_arrow_type(self) -> pa.DataType:
-        """Return the Arrow type of the values, storage types standing for extension types.
+        """Return the Arrow type of the values, with storage types in place of extension types.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Field:
         return pa.field(self.name, arrow_type, self.nullable, metadata=dict(self.metadata) or None)
 
     def to_arrow(self) -> pa.Field:
-        """Return the Arrow field, with the extension types that are registered, metadata included."""
+        """Return the Arrow field with metadata, and with registered extension types."""
         return resolve(self.to_storage())
 
     @classmethod
@@ -159,7 +159,7 @@ class Field:
         )
 
     def with_fields(self, new: Iterable[Field]) -> Field:
-        """Return the field with further ones behind those below it, each below the field of its `parent_id`."""
+        """Append further fields to the children of the field and those below it, by their `parent_id`."""
         listed = list(new)
         children = [child.with_fields(listed) for child in self.children]
         children += [field for field in listed if field.parent_id == self.id]
@@ -203,7 +203,7 @@ class Schema:
         raise InvalidInputError(f"there is no column {name!r}; the columns are {', '.join(self.names) or '(none)'}")
 
     def with_fields(self, new: Iterable[Field]) -> Schema:
-        """Return the schema with further fields behind the others, each below the field of its `parent_id`."""
+        """Append further fields to the schema, each below the field of its `parent_id`."""
         listed = list(new)
         below = [field for field in listed if field.parent_id != TOP_LEVEL_PARENT]
         fields = [field.with_fields(below) for field in self.fields] if below else list(self.fields)
@@ -214,11 +214,11 @@ class Schema:
         return Schema(tuple(self.field(name) for name in names), self.metadata)
 
     def to_storage(self) -> pa.Schema:
-        """Return the Arrow schema, storage types standing for extension types."""
+        """Return the Arrow schema, with storage types in place of extension types."""
         return pa.schema([field.to_storage() for field in self.fields], metadata=dict(self.metadata) or None)
 
     def to_arrow(self) -> pa.Schema:
-        """Return the Arrow schema, with the extension types that are registered."""
+        """Return the Arrow schema, with registered extension types."""
         return pa.schema([field.to_arrow() for field in self.fields], metadata=dict(self.metadata) or None)
 
     @classmethod
@@ -314,7 +314,7 @@ def serialize_fields(fields: Iterable[Field]) -> list[file_pb2.Field]:
 
 
 def serialize_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, bytes]:
-    """Return schema metadata as files and manifests hold it."""
+    """Return schema metadata in the form of files and manifests."""
     return {key.decode(errors="replace"): value for key, value in metadata.items()}
 
 

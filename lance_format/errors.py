@@ -16,7 +16,7 @@ class InvalidInputError(LanceError, ValueError):
 
 
 class RepeatedRowError(InvalidInputError):
-    """A row that one change is to delete or replace more than once."""
+    """A row that one change deletes or replaces more than once."""
 
 
 class SchemaMismatchError(LanceError, ValueError, OSError):
@@ -28,15 +28,15 @@ class DatasetNotFoundError(LanceError, FileNotFoundError, ValueError):
 
 
 class DatasetExistsError(LanceError, FileExistsError):
-    """An existing table where one was to be created."""
+    """An existing table at the place of one to be created."""
 
 
 class VersionNotFoundError(LanceError, ValueError):
-    """A version, tag or branch that the table does not have."""
+    """A missing version, tag or branch of a table."""
 
 
 class IndexNotFoundError(InvalidInputError, KeyError):
-    """An index name that the table does not have; a KeyError in pylance."""
+    """A missing index of a table; a KeyError in pylance."""
 
     __str__ = Exception.__str__  # KeyError's own puts the message into quotes.
 
@@ -47,7 +47,7 @@ class CorruptFileError(LanceError, ValueError):
     Parameters
     ----------
     what : str
-        What was found and what was expected.
+        Found and expected content.
     path : str, optional
         The file.
     offset : int, optional

@@ -1,9 +1,9 @@
 """Arrow's extension types, and their conversion to storage types and back.
 
-An extension type is a storage type and two entries of its field's metadata. PyArrow writes them wherever a field leaves
-the process, but tells only of types that are defined in Python what the second would be; so the field is exported
-through Arrow's C data interface, which has them for all. On the way back in, PyArrow makes of storage and entries the
-extension type again, if one of that name is registered, however deep inside of a type it is.
+An extension type is a storage type and two entries of its field's metadata. PyArrow writes them whenever a field leaves
+the process, but reveals the second only for types that are defined in Python. The field is therefore exported through
+Arrow's C data interface, which has both for all types. On import PyArrow rebuilds the extension type from storage and
+entries, at any depth of a type, if one of that name is registered.
 
 All other modules use storage types; extension types appear only in public schemas and batches.
 """
@@ -46,7 +46,7 @@ def metadata_of(field: pa.Field) -> dict[bytes, bytes]:
     try:
         return _parse(exported.metadata) if exported.metadata else {}
     finally:
-        pa.Field._import_from_c(ctypes.addressof(exported))  # takes it over, and so releases it
+        pa.Field._import_from_c(ctypes.addressof(exported))  # Takes it over, and thus releases it.
 
 
 def _parse(address: int) -> dict[bytes, bytes]:
@@ -118,7 +118,7 @@ def _names_extensions(field: pa.Field) -> bool:
 
 
 def map_leaf_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type with every type that has no fields of its own changed.
+    """Map the types without fields inside of a type.
 
     Extension types become storage types, and maps with sorted keys plain ones, which have the same layout.
     """
@@ -139,7 +139,7 @@ def _map_field(field: pa.Field, change: Callable[[pa.DataType], pa.DataType]) ->
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Return whether values of a type are lists, large or fixed-size ones among them, and maps not."""
+    """Return whether values of a type are lists, including large and fixed-size ones, but not maps."""
     return any(check(arrow_type) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 

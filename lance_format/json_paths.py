@@ -1,12 +1,12 @@
 """Paths into JSON documents, and their values.
 
-A path is a chain of steps, each of which leads from some values to others, or to none:
+A path is a chain of steps. Each step leads from some values to others, or to none:
 
     $            the document, which may be left out
     .key  :key   a member of an object; ."a key" and ["a key"] are keys of any characters
     .*           all members of an object
-    [0] [last-1] an item of an array, from the start or from the end
-    [*]          all items of an array; what is no array, itself
+    [0] [last-1] an item of an array, counted from the start or the end
+    [*]          all items of an array; other values themselves
 
 The reference supports more: slices, lists of items, conditions and arithmetic.
 """
@@ -22,7 +22,7 @@ from lance_format import jsonb
 from lance_format.errors import InvalidInputError
 
 _MAX_INDEX = 2**31 - 1
-# A key without quotes is ended by a blank, and by no other space.
+# A blank ends a key without quotes; other white space does not.
 _STEP = re.compile(
     r"""\s*(?:
         [.:](?P<key>\w+)(?![\w\t\n\r\f\v]) | [.:](?P<quoted>"(?:[^"\\]|\\.)+") | (?P<members>\.\*)
@@ -99,12 +99,12 @@ def _step_of(found: re.Match[str]) -> Step:
 
 
 def select(document: bytes, path: tuple[Step, ...]) -> list[bytes]:
-    """Return the documents that a path leads to from one, in its order.
+    """Return the documents to which a path leads from a document, in its order.
 
     Raises
     ------
     CorruptFileError
-        If it is no JSONB.
+        If the document is no JSONB.
     """
     found = [document]
     for step in path:
@@ -113,7 +113,7 @@ def select(document: bytes, path: tuple[Step, ...]) -> list[bytes]:
 
 
 def items(document: bytes) -> list[bytes] | None:
-    """Return the items of an array, or None if it is none."""
+    """Return the items of an array; None for other values."""
     kind, kinds, bounds = jsonb.read_container(document, 0, len(document))
     if kind != jsonb.ARRAY:
         return None
@@ -121,7 +121,7 @@ def items(document: bytes) -> list[bytes] | None:
 
 
 def child(document: bytes, key: str) -> bytes | None:
-    """Return the member of an object by key, or the item of an array by index; None if there is none."""
+    """Return the member of an object by key, or the item of an array by index, or None."""
     kind = jsonb.read_container(document, 0, len(document))[0]
     if kind == jsonb.ARRAY and not re.fullmatch(r"\+?[0-9]{1,19}", key):
         return None
@@ -148,7 +148,7 @@ def _follow(document: bytes, step: Step) -> list[bytes]:
 
 
 def _find(document: bytes, bounds: list[int], count: int, key: bytes) -> tuple[int, int]:
-    """Return the range of the values of an object that have a key: one, or none."""
+    """Return the range of the values of an object with a key: one value, or none."""
     for element in range(count):
         if document[bounds[element] : bounds[element + 1]] == key:
             return count + element, count + element + 1

@@ -1,19 +1,19 @@
 """JSONB, the stored form of JSON in Lance: conversion from and to text.
 
 The layout is that of the Rust crate `jsonb` (github.com/databendlabs/jsonb). All integers are big-endian. A document is
-a container, a container is
+a container. A container is
 
     │ u32: kind in the upper 3 bits, number of values │ u32 for each value │ payloads, one after the other │
 
-whose kind is a scalar (one value), an array, or an object, which has an entry for each key, then one for each value. An
-entry says in its upper 4 bits what the value is, and in the others how many bytes its payload has:
+Its kind is a scalar (one value), an array, or an object, which has an entry per key, then one per value. The upper 4
+bits of an entry are the kind of the value, the others the size of its payload:
 
     0 null   1 string, as UTF-8   2 number   3 false   4 true   5 array or object, a container again
 
-A number is a byte that says what follows: nothing (zero, and what is no number), a signed or unsigned integer of 1, 2,
-4 or 8 bytes, a double, or a decimal: an integer of 8, 16 or 32 bytes and a byte of scale, before which early writers
-put one of precision. Writers choose the smallest integer, unsigned unless it is negative, and doubles for all other
-numbers. Keys are sorted by their bytes, and each is there once.
+A number begins with a byte for its form: none (zero, NaN and infinities), a signed or unsigned integer of 1, 2, 4 or 8
+bytes, a double, or a decimal. A decimal is an integer of 8, 16 or 32 bytes and a byte of scale; early writers put a
+byte of precision before the scale. Writers choose the smallest integer, unsigned unless it is negative, and doubles for
+all other numbers. Keys are sorted by their bytes, and are unique.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _INTEGER_SIZES = (1, 2, 4, 8)
 _DECIMAL_SIZES = {9: 8, 17: 16, 18: 16, 33: 32, 34: 32}
 _MAX_SCALE = 76
 _SMALLEST_PLAIN = 1e-5
-_MAX_INTEGER_DIGITS = 20  # So many has the largest unsigned one of 8 bytes, and the smallest signed one with its sign.
+_MAX_INTEGER_DIGITS = 20  # Of the largest unsigned integer of 8 bytes, and the smallest signed one with its sign.
 _MAX_SHOWN = 60
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 _Part: TypeAlias = "str | tuple[int, int]"
-"""Text, or where a container that is yet to become text begins and ends."""
+"""Text, or the byte range of a container that is yet to become text."""
 
 
 def to_text(data: bytes) -> str:
@@ -194,12 +194,12 @@ _SCALARS: dict[int, Callable[[bytes], str]] = {
 
 
 def from_text(text: str) -> bytes:
-    """Return the JSONB of a JSON document: byte for byte what pylance makes of it.
+    """Return the JSONB of a JSON document, byte for byte as pylance.
 
     Parameters
     ----------
     text : str
-        As RFC 8259 has it. Strings may have control characters, and numbers may be `NaN` or `Infinity`, which read as
+        JSON of RFC 8259. Strings may also have control characters, and numbers may be `NaN` or `Infinity`, which become
         null.
 
     Raises
@@ -230,11 +230,11 @@ def _shown(text: str) -> str:
 
 
 class _DuplicateKeyError(Exception):
-    """Signal that stops the parser; its argument is the key."""
+    """Signal that stops the parser at a repeated key, its argument."""
 
 
 def _encode_object(members: list[tuple[str, Any]]) -> bytes:
-    """Return an object; the parser calls this for the innermost first, whose values so are bytes in those around."""
+    """Return an object; the parser calls this for inner objects first, which are bytes in outer ones."""
     values = dict(members)
     if len(values) < len(members):
         raise _DuplicateKeyError(Counter(key for key, _ in members).most_common(1)[0][0])
@@ -243,7 +243,7 @@ def _encode_object(members: list[tuple[str, Any]]) -> bytes:
 
 
 def _container(header: int, values: list[Any]) -> bytes:
-    """Return a container of values as the parser makes them; bytes are containers themselves."""
+    """Return a container of parsed values; bytes are containers themselves."""
     entries, payloads = [header], []
     for value in values:
         kind = type(value)
@@ -286,7 +286,7 @@ def _encode_double(value: float) -> bytes:
 
 
 def _parse_integer(text: str) -> int | float:
-    """Return a number without fraction; as a double if it has too many digits, of which Python limits the number."""
+    """Return a number without fraction; a double if it has more digits than Python's limit."""
     return int(text) if len(text) <= _MAX_INTEGER_DIGITS else float(text)
 
 
@@ -296,12 +296,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_encode_object, parse_int=_parse_i
 
 
 def pack(kind: int, payload: bytes) -> bytes:
-    """Return the document that has one value of another, a container or not."""
+    """Return a value of a document, a container or not, as a document."""
     return payload if kind == CONTAINER else struct.pack(">II", SCALAR, kind << 28 | len(payload)) + payload
 
 
 def pack_array(documents: list[bytes]) -> bytes:
-    """Return the array of some documents."""
+    """Return an array of documents."""
     entries, payloads = [ARRAY | len(documents)], []
     for document in documents:
         kind, kinds, bounds = read_container(document, 0, len(document))
@@ -312,7 +312,7 @@ def pack_array(documents: list[bytes]) -> bytes:
 
 
 def to_scalar(document: bytes) -> str | int | float | bool | None:
-    """Return the value of a document that is neither an array nor an object.
+    """Return the value of a scalar document.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Logical types: the names of types in files and manifests, and the Arrow types that they mean.
+"""Logical types: the names of types in files and manifests, and their Arrow types.
 
 `int32`, `timestamp:us:UTC`, `fixed_size_list:float:128`, `struct` … The types of a struct's fields are
 separate fields of a schema (`datatypes.py`).
@@ -17,7 +17,7 @@ JSON = "json"
 """The logical type of JSON, whose values are JSONB."""
 
 _EXTENSION_NAME = EXTENSION_KEYS[0]
-# The items of a fixed-size list are no field, which could name their extension type; of this one the format knows.
+# The items of a fixed-size list are no field, which could name their extension type; the format knows this one.
 BFLOAT16 = "lance.bfloat16"
 BFLOAT16_STORAGE = "fixed_size_binary:2"
 _BFLOAT16_ITEM = pa.field(
@@ -52,7 +52,7 @@ _PLAIN_NAMES: dict[pa.DataType, str] = {
     pa.string_view(): "string",
     pa.binary_view(): "binary",
 }
-# The format spells a dictionary with the types of its values and keys between colons, which then must have none.
+# The format spells a dictionary with the types of its values and keys between colons; these must not have colons.
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _DICTIONARY_VALUES = frozenset(
     arrow_type for name, arrow_type in _PLAIN_TYPES.items() if ":" not in name and name not in ("null", JSON)
@@ -61,16 +61,16 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
-    """Return how the format spells a type.
+    """Return the spelling of a type in the format.
 
     Raises
     ------
     NotSupportedError
         If Lance cannot store the type.
     InvalidInputError
-        If it is of lists that have no items.
+        If it is a type of lists without items.
     """
-    is_extension = isinstance(arrow_type, pa.BaseExtensionType)  # extension types defined in Python have no hash
+    is_extension = isinstance(arrow_type, pa.BaseExtensionType)  # Extension types defined in Python have no hash.
     plain = None if is_extension else _PLAIN_NAMES.get(arrow_type)
     if plain is not None:
         return plain
@@ -109,14 +109,14 @@ def _spell_dictionary(arrow_type: pa.DictionaryType, name: str) -> str:
 
 
 def _has_nameless_dictionary(arrow_type: pa.DictionaryType) -> bool:
-    """Return whether a dictionary is stored as its values, because the format has a name only for these."""
+    """Return whether a dictionary is stored as its values because the format has no name for its type."""
     value = arrow_type.value_type
     checks = (pa.types.is_temporal, pa.types.is_decimal128, pa.types.is_decimal256, pa.types.is_fixed_size_binary)
     return any(check(value) for check in checks) and not isinstance(value, pa.BaseExtensionType)
 
 
 def stored_leaf_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type that values without fields of their own are stored as: views and some dictionaries are not."""
+    """Return the stored type of values without fields: views and some dictionaries change."""
     if pa.types.is_dictionary(arrow_type):
         return arrow_type.value_type if _has_nameless_dictionary(arrow_type) else arrow_type
     return _VIEWS.get(arrow_type, arrow_type)
@@ -144,7 +144,7 @@ _PARAMETRIC_TYPES: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataTy
 
 
 def parse_logical_type(text: str) -> pa.DataType:
-    """Return the type of a name, except those whose fields have own names.
+    """Return the type of a name, except types whose fields have names.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def parse_logical_type(text: str) -> pa.DataType:
 
 
 def parse_size(text: str, least: int = 0) -> int:
-    """Return a size in a name, at least so large and below 2**31.
+    """Return a size in a name, between a minimum and 2**31 - 1.
 
     Raises
     ------

@@ -11,12 +11,12 @@ _MOST_DIGITS = 20
 
 
 def is_yes(value: bytes | None) -> bool:
-    """Return whether a value says yes: true, 1, yes, y or on, in any case. A value that is absent does not."""
+    """Return whether a value means yes: true, 1, yes, y or on, in any case. An absent value does not."""
     return value is not None and value.lower() in _YES
 
 
 def parse_unsigned(value: bytes | None, bits: int) -> int | None:
-    """Return an unsigned number of so many bits, which may have a plus sign; None for any other text."""
+    """Return an unsigned number of limited bits, possibly with a plus sign; None for any other text."""
     digits = (value or b"").removeprefix(b"+")
     if not digits.isdigit() or len(digits.lstrip(b"0")) > _MOST_DIGITS:
         return None

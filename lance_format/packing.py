@@ -1,7 +1,7 @@
 """Packed structs, which are stored as one column of adjacent fields: their marks in the metadata of a field.
 
 Either of two keys suffices. The reference writes packed structs for every spelling of yes, but its readers accept only
-`true`, in any case: they abort on the other columns that it writes. This library writes `true`.
+`true`, in any case. They abort on columns with other spellings. This library writes `true`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def asks_to_pack(metadata: Mapping[bytes, bytes]) -> bool:
 
 
 def spell_out(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return metadata in which `true` stands for every other spelling that asks to pack."""
+    """Return metadata with `true` in place of other spellings that request packing."""
     return {
         key: _TRUE if key in PACKED_KEYS and is_yes(value) and value.lower() != _TRUE else value
         for key, value in metadata.items()

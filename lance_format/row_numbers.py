@@ -1,4 +1,4 @@
-"""Sets of row numbers: ascending arrays and Roaring bitmaps, and the ways between them that take no time."""
+"""Sets of row numbers: ascending arrays and Roaring bitmaps, and fast conversions between them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Number = TypeVar("_Number", bound=np.integer)
 
 
 def distinct(numbers: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """Return the numbers once each, ascending.
+    """Return the distinct numbers, ascending.
 
-    `np.unique`, and with it `np.union1d`, hashes them since NumPy 2.3, which takes fifty times as long as sorting does.
+    `np.unique`, and thus `np.union1d`, hashes them since NumPy 2.3, which takes fifty times as long as sorting.
     """
     ascending = np.sort(numbers)
     is_first = np.ones(ascending.size, np.bool_)
@@ -26,7 +26,7 @@ def distinct(numbers: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 def to_bitmap(numbers: npt.NDArray[np.integer], *, runs: bool = True) -> pyroaring.BitMap:
     """Return numbers from 0 to 2^32 - 1 as a bitmap.
 
-    Of buffers only those of `array` are taken as a whole; those of NumPy are gone through number by number.
+    Roaring takes only buffers of `array` as a whole; it iterates over those of NumPy.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Primary and clustering keys that a table promises and nobody enforces: entries of the metadata of their fields.
+"""Unenforced primary and clustering keys: entries of the metadata of their fields.
 
-`lance-schema:unenforced-primary-key` says that a field belongs to the primary key, and the entries that end with
-`:position` its position in the key, from 1. The format stores the same in members of the field.
+`lance-schema:unenforced-primary-key` marks a field of the primary key. The entries that end with `:position` state its
+position in the key, from 1. The format stores the same in members of the field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class KeyMembers(TypedDict):
 
 
 def keys_of(metadata: Mapping[bytes, bytes]) -> KeyMembers:
-    """Return what the metadata of a field says of keys."""
+    """Return the roles in keys that the metadata of a field states."""
     position = _position(metadata, _PRIMARY)
     return {
         "unenforced_primary_key": position is not None or is_yes(metadata.get(_PRIMARY)),

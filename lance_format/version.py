@@ -1,6 +1,6 @@
-"""File format versions: names, aliases, numbers on disk, and what each may contain.
+"""File format versions: names, aliases, numbers on disk, and the permitted content of each.
 
-No other module compares versions: what differs between them is a field of `FileVersion`.
+No other module compares versions: the differences between them are fields of `FileVersion`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SINCE_2_2: dict[str, Any] = {
 
 
 class FileVersion(enum.Enum):
-    """A version of the file format, and the profile that says what its files may contain."""
+    """A version of the file format, and the profile of its files."""
 
     V0_1 = _Profile("0.1", (0, 2), (0, 2), readable=True, array_encodings=True, page_table=True)
     V2_0 = _Profile("2.0", (0, 3), (2, 0), readable=True, writable=True, array_encodings=True)
@@ -129,12 +129,12 @@ class FileVersion(enum.Enum):
 
     @property
     def all_manifest_numbers(self) -> tuple[tuple[int, int], ...]:
-        """Major and minor numbers by which manifests of any release know data files of this version."""
+        """Major and minor numbers of data files of this version in manifests of all releases."""
         return tuple(numbers for numbers, version in _MANIFESTS.items() if version is self)
 
     @classmethod
     def from_manifest(cls, major: int, minor: int) -> FileVersion | None:
-        """Return the version of a data file that a manifest knows by these numbers, or None."""
+        """Return the version of a data file with these numbers in a manifest, or None."""
         return _MANIFESTS.get((major, minor))
 
     @classmethod
@@ -161,7 +161,7 @@ class FileVersion(enum.Enum):
     def require_changeable(self) -> None:
         """Raise `NotSupportedError` unless rows and columns of tables with files of this version can be changed.
 
-        Files of format 0.1 are written for that, but neither for new tables nor for new rows.
+        Files of format 0.1 are written for such changes, but not for new tables or new rows.
         """
         if not self.has_page_table:
             self.require_writable()
@@ -172,7 +172,7 @@ WAY_OUT_OF_0_1 = (
     'optimize.compact_files(data_storage_version="2.2") takes a table of format 0.1 to a newer one, and so does'
     ' overwriting it with data_storage_version="2.2"'
 )
-"""What to do about a table that cannot have what is asked for, because its files are of format 0.1."""
+"""Remedy for a table that cannot be changed as requested because its files are of format 0.1."""
 NEXT = FileVersion.V2_3
 
 _NAMES: dict[str, FileVersion] = {

@@ -33,7 +33,15 @@ class LanceCommitMessage(WriterCommitMessage):
 
     @classmethod
     def of(cls, partition_id: int, attempt: int, fragments: Sequence[FragmentMetadata]) -> LanceCommitMessage:
-        """Describe the fragments that an attempt of the task of a partition wrote."""
+        """Describe the fragments that an attempt of the task of a partition wrote.
+
+        Parameters
+        ----------
+        partition_id : int
+        attempt : int
+            The attempt of the task.
+        fragments : sequence of FragmentMetadata
+        """
         written = [fragment.to_json() for fragment in fragments]
         return cls(json.dumps({"partition": partition_id, "attempt": attempt, "fragments": written}))
 

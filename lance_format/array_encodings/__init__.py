@@ -1,1 +1,1 @@
-"""Pages of file format 2.0, which are trees of array encodings: one file a member, like compressions and layouts."""
+"""Pages of file format 2.0, which are trees of array encodings: one file per encoding, like page layouts."""

@@ -1,8 +1,8 @@
 """Interface of array encodings: requests for rows, and results.
 
-Like page layouts (`structural/page.py`), encodings do no I/O: each returns a plan for rows, a generator that yields the
-byte ranges it needs next, is sent their bytes, and returns the rows. An encoding that consists of others runs their
-plans side by side, so that their ranges are fetched together.
+Like page layouts (`structural/page.py`), encodings do no I/O: each returns a plan for rows. The plan is a generator: it
+yields the byte ranges that it needs next, is sent their bytes, and returns the rows. An encoding that consists of
+others runs their plans side by side, so their ranges are fetched together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ItemsBlock:
     Parameters
     ----------
     items : DecodedArray
-        As many for each list as its type says.
+        The items of all lists; the type states their number per list.
     """
 
     items: DecodedArray
@@ -40,9 +40,9 @@ class DecodedArray:
     Parameters
     ----------
     values : ValueBlock or ItemsBlock or None
-        One for each row; arbitrary where it is null. None if all rows are null.
+        One per row, arbitrary for nulls. None if all rows are null.
     validity : FixedWidthBlock or None
-        A bit for each row, 1 where it is there; None if all are, or none is.
+        A bit per row, 1 if it is valid; None if all rows are valid, or all are null.
     num_rows : int
     """
 
@@ -70,15 +70,15 @@ class ArrayShape:
     Parameters
     ----------
     values : ValueShape
-        Of a value; of a dictionary, of its items; with neither bits nor offsets where any word will do.
+        Of a value, or of the items of a dictionary. Has neither bits nor offsets if any word will do.
     items : ArrayShape or None
-        Of fixed-size lists, what their items are like.
+        Shape of the items of fixed-size lists.
     dimension : int
-        Of fixed-size lists, how many items each has.
+        Number of items per fixed-size list.
     is_dictionary : bool
-        Whether readers are given keys and items.
+        Whether readers return keys and items.
     fields : tuple of ArrayShape or None
-        Of a packed struct, what each field is like.
+        Shapes of the fields of a packed struct.
     """
 
     values: ValueShape
@@ -95,7 +95,7 @@ class ArrayShape:
 
     @property
     def bits(self) -> int:
-        """The bits of a value that has a fixed width; 0 if it has not."""
+        """The bits of a value; 0 if they vary."""
         return (self.values.bits_per_value or 0) if self.items is None else self.dimension * self.items.bits
 
 
@@ -106,7 +106,7 @@ BYTES = ArrayShape(ValueShape(bits_per_value=8))
 
 
 def side_by_side(plans: Iterable[Planned[T]]) -> Planned[list[T]]:
-    """Run plans in step, so that what all of them want next is fetched at once; returns their results."""
+    """Run plans in step, so that their next ranges are fetched together, and return their results."""
     results: dict[int, T] = {}
     running: list[tuple[int, Planned[T], Sequence[ByteRange]]] = []
     count = 0
@@ -132,7 +132,7 @@ def side_by_side(plans: Iterable[Planned[T]]) -> Planned[list[T]]:
 
 
 def both_valid(one: FixedWidthBlock | None, other: FixedWidthBlock | None) -> FixedWidthBlock | None:
-    """Return where neither of two says that a row is null."""
+    """Unite two validities: a row is valid if it is valid in both."""
     if one is None or other is None:
         return other if one is None else one
     size = one.size_bytes
@@ -140,7 +140,7 @@ def both_valid(one: FixedWidthBlock | None, other: FixedWidthBlock | None) -> Fi
 
 
 def pack_validity(valid: npt.NDArray[np.bool_]) -> FixedWidthBlock | None:
-    """Return validity as bits; None if all rows are there."""
+    """Return validity as bits; None if all rows are valid."""
     if valid.all():
         return None
     return FixedWidthBlock(np.packbits(valid, bitorder="little"), 1, valid.size)
@@ -157,7 +157,7 @@ def words_of(decoded: DecodedArray, what: str) -> npt.NDArray[Any]:
     Raises
     ------
     CorruptFileError
-        If they are not.
+        If they are other values.
     """
     block = decoded.values
     if not isinstance(block, FixedWidthBlock) or block.bits_per_value not in (8, 16, 32, 64):

@@ -1,4 +1,4 @@
-"""Binary: byte strings, one after the other, and where each ends.
+"""Binary: byte strings, one after the other, and the end of each.
 
 buffer of ends  │ end of value 0 │ end of value 1 │ …        see `ends.py`; `null_adjustment` is added to nulls
 buffer of bytes │ bytes of value 0 │ bytes of value 1 │ …    may be compressed as a whole
@@ -27,7 +27,7 @@ class BinaryReader:
     ends, data : ArrayReader
     null_adjustment : int
     bits_per_offset : int
-        32 or 64, of what is read.
+        32 or 64: bits of an offset of the result.
     """
 
     def __init__(self, ends: ArrayReader, data: ArrayReader, null_adjustment: int, bits_per_offset: int) -> None:

@@ -1,8 +1,8 @@
-"""Bitpacked: integers with as many bits as the largest needs, side by side without gaps.
+"""Bitpacked: integers with the bits that the largest needs, side by side without gaps.
 
     │ value 0: W bits │ value 1: W bits │ …        the least significant bit first
 
-Where some are negative they have a sign bit, which is repeated as they are widened to the bits of their type. Early
+If some are negative, each has a sign bit, which is repeated when they are widened to the bits of their type. Early
 writers made such pages.
 """
 
@@ -54,7 +54,7 @@ class BitpackedReader:
 def packed_bits(
     encoding: array_encodings_pb2.Bitpacked | array_encodings_pb2.BitpackedForNonNeg, shape: ArrayShape
 ) -> tuple[int, int]:
-    """Return the bits of each value as it is stored, and as it is read.
+    """Return the bits of a stored value, and of a value in memory.
 
     Raises
     ------

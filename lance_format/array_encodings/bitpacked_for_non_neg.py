@@ -1,4 +1,4 @@
-"""Bitpacked for non-negative: integers with as many bits as the largest needs, in blocks of the FastLanes order.
+"""Bitpacked for non-negative: integers with the bits that the largest needs, in blocks of the FastLanes order.
 
 `kernels/bitpacking.py` has the order. Each block holds 1,024 values, the last one padded by zeros, in W * 128 bytes:
 
@@ -57,7 +57,7 @@ class BitpackedForNonNegReader:
             )
 
     def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
-        """Plan the reading of some rows; see `ArrayReader`. Each block that holds some is read once."""
+        """Plan the reading of some rows; see `ArrayReader`. Each block with wanted rows is read once."""
         self._check(int(ranges.ends[-1]))
         wanted = without_empty(ranges.begins // _BLOCK, -(-ranges.ends // _BLOCK))
         blocks = _union(wanted)

@@ -26,7 +26,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.structural.blob import join
 
 FIELDS = (ArrayShape(ValueShape(bits_per_value=64)),) * 2
-"""What the fields of a description are like."""
+"""Shape of a description."""
 NULL_POSITION = 1
 
 

@@ -12,7 +12,7 @@ from lance_format.structural.page import NO_CACHE, PageCache
 
 @dataclass(frozen=True, slots=True)
 class ArrayPage:
-    """A page: where its buffers are, and how many rows it has.
+    """Buffers and number of rows of a page.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class ArrayPage:
         return buffers[reference.buffer_index]
 
     def kept(self, part: object) -> object | None:
-        """Return what an encoding of the page has left of some part, or None."""
+        """Return a cached part of the page, or None."""
         parts = self.cache.get()
         return parts.parts.get(part) if isinstance(parts, _Parts) else None
 

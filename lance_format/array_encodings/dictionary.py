@@ -1,7 +1,7 @@
-"""Dictionary: keys, a row each, of items that are stored once.
+"""Dictionary: one key per row, and each item stored once.
 
-Of columns that are dictionaries a key is the number of an item, and null rows have the key of an item that is null. Of
-others, whose values have been found to be few, key 0 is null and key `k` item `k - 1`.
+In dictionary columns a key is the number of an item, and null rows have the key of a null item. In other columns, which
+have few distinct values, key 0 is null and key `k` is item `k - 1`.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _PART = "items"
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """The items that are not null, and what each key means.
+    """The valid items, and the meaning of each key.
 
     Parameters
     ----------
     values : DataBlock or None
         None if there are none.
     numbers : unsigned words[num_keys]
-        Which of them a key means; 0 where it means null.
+        The item of each key; 0 for null.
     valid : bool[num_keys] or None
-        Whether a key does not mean null; None if no key does.
+        Whether a key is not null; None if none is null.
     num_keys : int
     """
 
@@ -64,7 +64,7 @@ class _Items:
 
     @classmethod
     def of(cls, items: DecodedArray, *, zero_is_null: bool) -> _Items:
-        """Return the items that have been read, in memory of their own."""
+        """Return a copy of the items that have been read."""
         num_keys = items.num_rows + zero_is_null
         if items.values is None:
             return cls(None, np.empty(0, np.uint8), None, num_keys)
@@ -93,7 +93,7 @@ class DictionaryReader:
     keys, items : ArrayReader
     num_items : int
     page : ArrayPage
-        Where the items are kept between reads.
+        Its cache keeps the items between reads.
     zero_is_null : bool
         Whether key 0 is null, and others are one more than the number of their item.
     """
@@ -108,7 +108,7 @@ class DictionaryReader:
         self._zero_is_null = zero_is_null
 
     def plan(self, ranges: RowRanges) -> Planned[DecodedArray]:
-        """Plan the reading of some rows; see `ArrayReader`. All items are read, and kept."""
+        """Plan the reading of some rows; see `ArrayReader`. All items are read and cached."""
         found = self._page.kept(_PART)
         plans: list[Planned[DecodedArray]] = [self._keys.plan(ranges)]
         if not isinstance(found, _Items) and self._num_items:

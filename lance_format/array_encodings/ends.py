@@ -3,7 +3,7 @@
     │ end of value 0 │ end of value 1 │ …        words of 8 to 64 bits, the items of a page counted from its first
 
 An amount, more than the number of items, is added to the end of a null value. A value starts at the preceding end: a
-row takes two words, and the first of a page one.
+row needs two words, the first of a page just one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lance_format.kernels import ends as kernels
 from lance_format.proto import array_encodings_pb2
 
 MAX_AMOUNT = 2**62
-"""The most that can be added to the ends of nulls: sums stay within 64 bits."""
+"""Maximum amount added to the ends of nulls; sums stay within 64 bits."""
 _DECREASING = -1
 _TOO_NARROW = -2
 
@@ -35,10 +35,10 @@ class Extents:
     Parameters
     ----------
     offsets : int32 or int64[num_values + 1]
-        Of each value among the items of all these values; the first is 0.
+        Offset of each value among the items of these values; the first is 0.
     validity : FixedWidthBlock or None
     items : RowRanges
-        Which items of the page they are.
+        The ranges of these items in the page.
     """
 
     offsets: Offsets
@@ -47,17 +47,17 @@ class Extents:
 
 
 def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: bool) -> Planned[Extents]:
-    """Plan the reading of where the items of some values are.
+    """Plan the reading of the offsets of some values.
 
     Parameters
     ----------
     ends : ArrayReader
     amount : int
-        What has been added to the ends of nulls; at least 1, at most `MAX_AMOUNT`.
+        Amount added to the ends of nulls; at least 1, at most `MAX_AMOUNT`.
     ranges : RowRanges
         The values.
     wide : bool
-        Whether offsets are to have 64 bits; others have 32 where that suffices.
+        Whether offsets must have 64 bits. Otherwise they have 32 if these suffice.
 
     Raises
     ------

@@ -26,7 +26,7 @@ class FixedSizeBinaryReader:
     byte_width : int
         At least 1.
     bits_per_offset : int
-        32 or 64, of what is read.
+        32 or 64: bits of an offset of the result.
     """
 
     def __init__(self, values: ArrayReader, values_per_row: int, byte_width: int, bits_per_offset: int) -> None:

@@ -1,4 +1,4 @@
-"""Fixed-size list: as many items for each list as the type says, in another encoding, which may be nullable itself.
+"""Fixed-size list: the items of all lists in another encoding, which may be nullable. The type has their number.
 
 │ items of list 0 │ items of list 1 │ …
 """

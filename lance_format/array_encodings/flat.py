@@ -22,7 +22,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.proto import array_encodings_pb2
 
 SCHEMES: dict[str, int | None] = {"none": None, "zstd": byte_codecs.ZSTD, "lz4": byte_codecs.LZ4}
-"""How a buffer may be compressed, by the name that files have for it."""
+"""Compressions of a buffer, by their names in files."""
 
 _WORD_BITS = (8, 16, 32, 64)
 _MAX_BITS = 2**32
@@ -36,7 +36,7 @@ class FlatReader:
     encoding : Flat
     page : ArrayPage
     num_rows : int or None
-        None if as many as the buffer holds.
+        None for all values of the buffer.
     shape : ArrayShape
 
     Raises

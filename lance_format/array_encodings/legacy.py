@@ -1,4 +1,4 @@
-"""Pages of file format 0.1: which reader reads the values of a column.
+"""Pages of file format 0.1: the choice of the reader for the values of a column.
 
 A page says nothing of itself; the type of its column does. Values of a fixed width are flat, those of fixed-size lists
 too, one list after the other. Byte strings are as `var_binary.py` has them. Dictionaries have keys, and items that all

@@ -1,4 +1,4 @@
-"""List: a column with the ends of lists, whose items are the next column.
+"""List: a column with the ends of lists. Their items are the next column.
 
     │ end of list 0 │ end of list 1 │ …        see `ends.py`; `null_offset_adjustment` is added to nulls
 

@@ -18,7 +18,7 @@ class EncodedArray:
 
 
 class PageBuilder:
-    """Collects the buffers of a page in the order in which its encodings refer to them."""
+    """Collects the buffers of a page in the order of references by its encodings."""
 
     def __init__(self) -> None:
         self._buffers: list[Bytes] = []

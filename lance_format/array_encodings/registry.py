@@ -33,7 +33,7 @@ _MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The form in which an encoding is read.
+    """Shape of the values that a reader returns.
 
     Parameters
     ----------
@@ -269,4 +269,4 @@ UNSUPPORTED: dict[str, str] = {
     "general_mini_block": _DRAFT,
     "byte_stream_split": _DRAFT,
 }
-"""What is not read, and why."""
+"""Encodings that are not read, with the reasons."""

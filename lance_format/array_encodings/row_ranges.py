@@ -12,7 +12,7 @@ from lance_format.structural.page import RowSelection
 
 @dataclass(frozen=True, slots=True)
 class RowRanges:
-    """Ranges of rows, in the order in which they are wanted.
+    """Ranges of rows, in the requested order.
 
     Parameters
     ----------

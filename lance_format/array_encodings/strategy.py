@@ -123,7 +123,7 @@ def _encode_strings(
 
 
 def _few_distinct(block: VariableWidthBlock, validity: FixedWidthBlock | None) -> distinct.IndexedPage | None:
-    """Return the distinct values of a block, if they are few; the empty string, which stands for nulls, may be one."""
+    """Return the distinct values of a block if they are few. One may be the empty string, which stands for nulls."""
     if block.num_values < _FEWEST_VALUES:
         return None
     most = _MOST_ITEMS + (validity is not None)
@@ -132,7 +132,7 @@ def _few_distinct(block: VariableWidthBlock, validity: FixedWidthBlock | None) -
 
 
 def _keys_of(found: distinct.IndexedPage, validity: FixedWidthBlock | None) -> tuple[FixedWidthBlock, DataBlock]:
-    """Return keys, of which 0 is null and others are one more than the number of their item, and the items."""
+    """Return keys (0 for null, else the number of the item plus one) and the items."""
     numbers, items = found.indices.data[: found.indices.num_values], found.items
     valid = np.ones(numbers.size, np.bool_) if validity is None else unpack_validity(validity)
     used = np.zeros(items.num_values, np.bool_)
@@ -146,7 +146,7 @@ def _keys_of(found: distinct.IndexedPage, validity: FixedWidthBlock | None) -> t
 def _encode_dictionary(
     block: DictionaryBlock, validity: FixedWidthBlock | None, max_key: int, page: PageBuilder
 ) -> pb.ArrayEncoding:
-    """Encode a column that is a dictionary: what is null has the key of an item that is null, the last."""
+    """Encode a dictionary column: nulls have the key of a null item, the last one."""
     items, keys = block.items, block.indices
     num_items = items.num_values
     item_validity = None

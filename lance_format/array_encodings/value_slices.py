@@ -40,9 +40,10 @@ class ValueSlices:
         Parameters
         ----------
         word_bits : int
-            What each takes then: as many bits as now if these are 1 or a multiple of 8, else 8, 16, 32 or 64.
+            Bits of a value in the result: those of a stored value if these are 1 or a multiple of 8, else 8, 16, 32 or
+            64.
         signed : bool
-            Whether the highest bit of a value is repeated when it becomes wider.
+            Whether the highest bit of a value is repeated when it is widened.
         """
         bits, count = self.bits_per_value, int(self.counts.sum())
         if bits != word_bits:

@@ -1,4 +1,4 @@
-"""Byte strings of file format 0.1: their bytes, and where each starts in the file.
+"""Byte strings of file format 0.1: their bytes, and the start of each in the file.
 
     │ bytes of value 0 │ bytes of value 1 │ … │        anywhere in the file
     │ i64 start of value 0 │ i64 start of value 1 │ … │ i64 end of the last │
@@ -30,11 +30,11 @@ class VarBinaryReader:
     Parameters
     ----------
     starts : ByteRange
-        Where the starts are; there is one more than there are values.
+        Location of the starts, one more than there are values.
     num_rows : int
     file_size : int
     bits_per_offset : int
-        32 or 64, of what is read.
+        32 or 64: bits of an offset of the result.
     nullable : bool
         Whether values without bytes are null.
 

@@ -1,1 +1,1 @@
-"""Compressions: one file a technique, a registry for reading, a strategy for writing."""
+"""Compressions: one file per technique, a registry for reading, a strategy for writing."""

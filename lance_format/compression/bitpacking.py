@@ -3,7 +3,7 @@
 Encoding strategy document, "Bitpacking"; `kernels/bitpacking.py` has the paper and the order of bits. Values are words
 of T = 8, 16, 32 or 64 bits, a block is 1,024 of them, W is the number of bits kept.
 
-Inline, for mini-block values and levels; one block a chunk, padded with zeros:
+Inline, for mini-block values and levels; one block per chunk, padded with zeros:
 
     │ W as a word of T bits │ 1024 * W / T words │
 
@@ -29,7 +29,7 @@ from lance_format.kernels.bitpacking import BLOCK_VALUES
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (8, 16, 32, 64)
-_MAX_ZEROS = 2**24  # of values packed into 0 bits, which take no bytes
+_MAX_ZEROS = 2**24  # Limit for values packed into 0 bits, which take no bytes.
 
 
 def _allocate(num_values: int, word_bits: int) -> Bytes:

@@ -1,12 +1,11 @@
 """Slices of bytes, compressed one by one by zstd (RFC 8878) or LZ4 (its block format).
 
-Each starts with the size that it has when it is not compressed; a zstd frame may also stand alone:
+Each starts with its uncompressed size; a zstd frame may lack it:
 
     zstd │ u64 size │ frame │
     lz4  │ u32 size │ block │
 
-Sizes that no compressor could have reached, or that exceed the caller's limits, are corrupt before anything is
-allocated for them.
+Sizes that no compressor can reach, or that exceed the caller's limits, are rejected as corrupt before any allocation.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: 
         `LZ4` or `ZSTD`.
     slices : BufferSlices
     limits : int64[num_slices] or None
-        How many bytes each may have.
+        Maximum size of each result in bytes.
     alignment : int
         The results start at multiples of it; with 1, each starts where the one before it ends.
 
     Raises
     ------
     CorruptFileError
-        If a slice cannot be decompressed to the size that it says.
+        If a slice cannot be decompressed to its stated size.
     """
     if scheme == LZ4:
         return _expand_lz4(slices, limits, alignment)
@@ -66,7 +65,7 @@ def expand(scheme: int, slices: BufferSlices, limits: Counts | None, alignment: 
 
 
 def _position(sizes: Counts, alignment: int, slack: int = 0) -> tuple[Counts, Bytes]:
-    """Return where slices of these sizes start, and room for them and for `slack` bytes more."""
+    """Return the starts of slices of these sizes, and a buffer for them and `slack` more bytes."""
     ends = np.cumsum((sizes + alignment - 1) // alignment * alignment)
     starts = np.zeros(len(sizes), np.int64)
     starts[1:] = ends[:-1]
@@ -82,12 +81,12 @@ def _check_limits(sizes: Counts, limits: Counts | None) -> None:
 
 
 def locate_lz4_blocks(slices: BufferSlices) -> tuple[BufferSlices, Counts]:
-    """Return the LZ4 blocks of slices, and the size that each says to have when it is expanded.
+    """Return the LZ4 blocks of slices, and the stated expanded size of each.
 
     Raises
     ------
     CorruptFileError
-        If a slice is too short, or says that it expands further than LZ4 can.
+        If a slice is too short, or states a size that LZ4 cannot reach.
     """
     present = slices.sizes > 0
     if (present & (slices.sizes < _LZ4_PREFIX_BYTES)).any():
@@ -207,7 +206,7 @@ def shrink(scheme: int, level: int | None, slices: BufferSlices) -> tuple[Bytes,
 
 
 def shrink_planes(slices: BufferSlices, planes: Counts) -> tuple[Bytes, Counts]:
-    """Compress slices by LZ4 as `shrink` does, but look only for what planes of bytes have in common.
+    """Compress slices by LZ4 as `shrink` does, but search only repetitions within and between planes of bytes.
 
     That is fast, leaves a few long matches, and therefore expands nearly as fast as bytes are copied. Each slice
     consists of planes, which are `planes` bytes long, at most 65,535.

@@ -22,7 +22,7 @@ from lance_format.proto import encodings_pb2
 
 WORD_BITS = (32, 64)
 CHUNK_BYTES = 8192
-"""What a chunk that is written holds at most, so that what compresses it has something to learn from."""
+"""Maximum size of a written chunk; large enough for general compression to find repetitions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Decompressor(Protocol):
         """Number of buffers of a chunk."""
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> ValueBlock:
-        """Decompress chunks; the values of all chunks stand one after the other in the result.
+        """Decompress chunks; the result has the values of all chunks, one after the other.
 
         Parameters
         ----------
@@ -51,8 +51,8 @@ class PerValueDecompressor(Protocol):
         Parameters
         ----------
         values : DataBlock
-            Compressed values: a `FixedWidthBlock` where the layout says the bits of a value, a `VariableWidthBlock`
-            where it says the bits of an offset. Offsets do not decrease and lie within the data.
+            Compressed values: a `FixedWidthBlock` if the layout states the bits of a value, a `VariableWidthBlock` if
+            it states those of an offset. Offsets do not decrease and lie within the data.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class CompressedChunks:
     sizes : tuple of int64[num_chunks]
         The bytes of each slice, for each buffer.
     num_values : int64[num_chunks]
-        A power of two in every chunk but the last.
+        A power of two in every chunk except the last.
     encoding : CompressiveEncoding
     """
 

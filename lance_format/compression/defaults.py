@@ -43,9 +43,9 @@ class EncodingDefaults:
         Parameters
         ----------
         everywhere, columns : mapping, optional
-            Values are taken as `str` puts them, in any case.
+            Values are converted by `str`, and may have any case.
         known : sequence of str
-            The columns that there are; one within another is named with a dot between them.
+            The existing columns; nested ones are named with dots.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class EncodingDefaults:
         )
 
     def of(self, path: Sequence[str]) -> dict[bytes, bytes]:
-        """Return the options of a column, as the metadata of a field would have them.
+        """Return the options of a column in the form of a field's metadata.
 
         Parameters
         ----------

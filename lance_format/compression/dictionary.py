@@ -25,7 +25,7 @@ from lance_format.kernels import dictionary as kernels
 from lance_format.proto import encodings_pb2
 
 MIN_VALUES = 100
-"""Pages of fewer values are not worth a dictionary."""
+"""Minimum number of values that is worth a dictionary."""
 
 _SAMPLED_VALUES = 4096
 _ESTIMATION_STEPS = 30
@@ -62,8 +62,8 @@ class IndexedPage:
 def estimate_items(block: DataBlock) -> int:
     """Estimate from a sample how many distinct values a block has.
 
-    Of n values drawn from D that are equally frequent, D * (1 - exp(-n / D)) are distinct on average; D is what makes
-    that the number that was found.
+    Of n values drawn from D equally frequent ones, D * (1 - exp(-n / D)) are distinct on average. The result is the D
+    for which this equals the number found.
     """
     size = min(block.num_values, _SAMPLED_VALUES)
     chosen = np.linspace(0, block.num_values - 1, size).astype(np.int64)
@@ -93,7 +93,7 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
 
 
 def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uint32]] | None:
-    """Return where each distinct value appears first, and the number of every value."""
+    """Return the index of the first appearance of each distinct value, and the number of every value."""
     slots = np.full(1 << (2 * max_items + 1).bit_length(), -1, np.int32)
     firsts = np.empty(max_items, np.int64)
     indices = np.empty(block.num_values, np.uint32)
@@ -145,7 +145,7 @@ def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_gen
 
 
 def _pack_items(items: DataBlock, options: CompressionOptions) -> CompressedChunks | None:
-    """Pack items that are integers, or return None if they are not or are to stay as they are."""
+    """Pack integer items; return None for other items, and if the options forbid packing."""
     if isinstance(items, VariableWidthBlock) or items.bits_per_value not in bitpacking.WORD_BITS:
         return None
     if Scheme.NONE in (options.scheme, options.dict_values_scheme):

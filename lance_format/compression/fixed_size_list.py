@@ -1,14 +1,14 @@
 """Fixed-size lists of primitive items, nested to any depth, that may be null at every level.
 
-Encoding strategy document, "Fixed Size List". Items are flat, or constant if all are null: then they have no bytes,
-which pylance writes in full-zip pages. A list is one value of a fixed width, however deep it is:
-a *row*, which is what full-zip stores. Each level whose items may be null has its validity before the items, outermost
-first, filled up to a whole byte; set bits are there, least significant first:
+Encoding strategy document, "Fixed Size List". Items are flat, or constant if all are null: then they have no bytes, as
+pylance writes them in full-zip pages. A list of any depth is one value of a fixed width: a *row*, the value of full-zip
+pages. Each level whose items may be null has its validity before the items, outermost first, filled up to a whole byte;
+set bits are valid items, least significant first:
 
     │ validity of level 0? │ … │ validity of level k? │ item 0 │ item 1 │ … │
 
 Legal for full-zip values and for mini-block values. In a mini-block chunk each part of the row has a buffer, in the
-same order, in which all rows follow each other bit by bit:
+same order. All rows follow each other in it bit by bit:
 
     │ validity of level 0, row 0 │ row 1 │ … │        …        │ items of row 0 │ items of row 1 │ … │
 
@@ -62,7 +62,7 @@ class FixedSizeListDecompressor:
     def _rows(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         parts = self.shape.parts
         for bits, buffer in zip(parts, buffers, strict=True):
-            # the rest is divided, so that no product overflows
+            # Dividing the rest avoids overflows of products.
             if (num_values > buffer.sizes * 8 // bits).any():
                 raise CorruptFileError("a chunk of fixed-size lists is shorter than its number of values says")
         if len(parts) == 1 and parts[0] % 8 == 0:
@@ -97,7 +97,7 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeListDecompres
     Raises
     ------
     NotSupportedError
-        If the lists hold nulls alone.
+        If the lists have only nulls.
     """
     shape = parse_shape(encoding)
     if not shape.bits_per_item:
@@ -113,7 +113,7 @@ def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> FixedSizeLis
 
 
 def parse_shape(encoding: encodings_pb2.CompressiveEncoding) -> ListShape:
-    """Return what rows of an encoding consist of.
+    """Return the shape of the rows of an encoding.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Flat: fixed-width values as they are.
+"""Flat: fixed-width values, uncompressed.
 
 Encoding strategy document, "Flat". Legal for mini-block values, levels, dictionary items and full-zip values.
 
@@ -43,7 +43,7 @@ class FlatDecompressor:
         if self.bits_per_value == 1:
             return self._decompress_bits(values, num_values, total)
         width = self.bits_per_value // 8
-        wrong = num_values > values.sizes // width  # divided, so that no product overflows
+        wrong = num_values > values.sizes // width  # Dividing avoids overflows of products.
         if wrong.any():
             chunk = int(wrong.argmax())
             raise CorruptFileError(
@@ -68,7 +68,7 @@ class FlatDecompressor:
 
 @dataclass(frozen=True, slots=True)
 class FlatPerValueDecompressor:
-    """Passes on values that are stored as they are."""
+    """Passes on values that are stored uncompressed."""
 
     bits_per_value: int
 
@@ -80,7 +80,7 @@ class FlatPerValueDecompressor:
 
 
 def is_width(bits: int) -> bool:
-    """Return whether flat values may have so many bits."""
+    """Return whether flat values may have a number of bits."""
     return bits == 1 or (bits % 8 == 0 and 0 < bits <= _MAX_BITS_PER_VALUE)
 
 
@@ -110,7 +110,7 @@ def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
 
 
 def compress(block: FixedWidthBlock) -> CompressedChunks:
-    """Cut a block into chunks as large as allowed, but of at least two values: pylance takes fewer for damaged."""
+    """Cut a block into the largest chunks allowed, of at least two values: pylance rejects smaller ones as damaged."""
     per_chunk = MAX_CHUNK_VALUES
     while per_chunk > 2 and per_chunk * block.bits_per_value > _MAX_CHUNK_BYTES * 8:
         per_chunk //= 2

@@ -27,10 +27,10 @@ from lance_format.kernels.mini_block import copy_slices
 from lance_format.proto import encodings_pb2
 
 MIN_BYTES = 32 * 1024
-"""Less than this is not worth a symbol table."""
+"""Minimum size that is worth a symbol table."""
 
 MIN_LONGEST_VALUE = 5
-"""Strings that are all shorter gain nothing."""
+"""Minimum length of the longest string: shorter strings gain nothing."""
 
 _TABLE_BYTES = 2312
 _HEADER_BYTES = 8
@@ -107,7 +107,7 @@ class SymbolTable:
         size = kernels.decode(values.data, values.offsets, self.symbols, self.lengths, out, offsets)
         if size < 0:
             raise CorruptFileError(f"FSST value {-1 - size} has a code without a symbol or ends within an escape")
-        # nothing else refers to it: the pages that were never touched go back
+        # Nothing else refers to it, so its untouched pages are returned.
         out.resize(size, refcheck=False)
         return VariableWidthBlock(out, offsets)
 
@@ -150,7 +150,7 @@ def _byte_strings(block: ValueBlock) -> VariableWidthBlock:
 def compress(block: VariableWidthBlock) -> tuple[VariableWidthBlock, SymbolTable] | None:
     """Compress values, or return None if that does not make them shorter.
 
-    The encoding is `describe` of the table and of what then stores the result.
+    The encoding is that of `describe`, given the table and the encoding of the result.
     """
     offsets = block.offsets - block.offsets[0]
     first, last = int(block.offsets[0]), int(block.offsets[-1])
@@ -177,13 +177,13 @@ def compress(block: VariableWidthBlock) -> tuple[VariableWidthBlock, SymbolTable
 
 
 def _train(data: Bytes, offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> SymbolTable | None:
-    """Find the symbols of byte strings, from a sample of them; return None if it gains too little."""
+    """Find symbols for byte strings in a sample of them; return None if the gain is too small."""
     sizes = np.diff(offsets)
     mean = min(int(offsets[-1]) // sizes.size, _MAX_SAMPLE_PIECE)
     pieces = min(max(_SAMPLE_BYTES // max(mean, 1), 1), sizes.size)
     chosen = np.linspace(0, sizes.size - 1, pieces).astype(np.int64)
     taken = np.minimum(sizes[chosen], _MAX_SAMPLE_PIECE).astype(np.int64)
-    # of long values a piece from anywhere, but always the same one
+    # A piece of each long value, at varied but deterministic places.
     room = sizes[chosen].astype(np.int64) - taken
     starts = offsets[chosen].astype(np.int64) + room * (np.arange(pieces) % 17) // 17
     sample_offsets = np.zeros(pieces + 1, np.int64)

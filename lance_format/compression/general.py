@@ -38,8 +38,8 @@ class GeneralDecompressor:
         `LZ4` or `ZSTD`.
     inner : Decompressor
     max_bits_per_value : int or None
-        What the expanded buffer may have at most for each value of the chunk, and for as many as a packed block has;
-        None where values have any size.
+        Maximum bits of the expanded buffer per value; it may have one packed block more than the values of the chunk.
+        None if values have any size.
     """
 
     scheme: int
@@ -99,7 +99,7 @@ def parse_scheme(encoding: encodings_pb2.CompressiveEncoding) -> int:
 
 
 def max_bits_per_value(encoding: encodings_pb2.CompressiveEncoding) -> int | None:
-    """Return how many bits of a chunk's first buffer an encoding needs for a value, or None if that varies."""
+    """Return the bits per value of an encoding in a chunk's first buffer, or None if they vary."""
     match encoding.WhichOneof("compression"):
         case "flat":
             return encoding.flat.bits_per_value
@@ -108,7 +108,7 @@ def max_bits_per_value(encoding: encodings_pb2.CompressiveEncoding) -> int | Non
         case "out_of_line_bitpacking":
             return encoding.out_of_line_bitpacking.uncompressed_bits_per_value
         case "rle":
-            # the block form has lengths in the same buffer
+            # The block form has lengths in the same buffer.
             return encoding.rle.values.flat.bits_per_value + encoding.rle.run_lengths.flat.bits_per_value
         case "fixed_size_list":
             return fixed_size_list.parse_shape(encoding).parts[0]

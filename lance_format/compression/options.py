@@ -45,7 +45,7 @@ NAMES = (
     "minichunk-size",
     "structural-encoding",
 )
-"""The names that are known, without their prefix."""
+"""The known names, without their prefix."""
 
 NAMES_OF_FIELDS = ("packed", "blob")
 """Keys that define the column; any other key with the prefix is no option."""
@@ -73,7 +73,7 @@ class Scheme(enum.Enum):
 
     @property
     def general(self) -> int | None:
-        """The scheme of general compression, or None if this is not one."""
+        """The scheme of general compression; None for other members."""
         return {Scheme.ZSTD: ZSTD, Scheme.LZ4: LZ4}.get(self)
 
 
@@ -107,7 +107,7 @@ class CompressionOptions:
     dict_divisor : int
         A dictionary has at most the number of values divided by this.
     dict_size_ratio : float
-        A dictionary and its indices are at most this share of what the page is without one.
+        A dictionary and its indices are at most this share of the page without one.
     dict_max_size : int or None
         Maximum bytes of the items of a dictionary.
     dict_values_scheme : Scheme or None
@@ -175,7 +175,7 @@ class CompressionOptions:
 def understood(
     metadata: Mapping[bytes, bytes], column: str
 ) -> tuple[dict[bytes, bytes], tuple[InvalidInputError, ...]]:
-    """Return the supported options in the metadata of a field, and a message for each other one."""
+    """Return the supported options in the metadata of a field, and a message for each unsupported one."""
     followed: dict[bytes, bytes] = {}
     wrong = []
     for key, value in metadata.items():
@@ -211,13 +211,13 @@ class _OptionReader:
         return None if value is None else value.decode(errors="replace")
 
     def error(self, name: str, expected: str) -> InvalidInputError:
-        """Return what to raise for an option."""
+        """Return the error of an option."""
         return InvalidInputError(
             f"column {self._column!r}: option '{PREFIX.decode()}{name}' is {self._text(name)!r}; expected {expected}"
         )
 
     def choice(self, name: str, choices: type[_Choice]) -> _Choice | None:
-        """Return an option that is one of some words: names of schemes as they are, others in any case."""
+        """Return an option that is one of some words: names of schemes literally, others in any case."""
         text = self._text(name)
         if text is None:
             return None

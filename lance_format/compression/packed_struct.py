@@ -73,7 +73,7 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> PackedStructDecompress
 
 
 def split_rows(rows: FixedWidthBlock, bits_per_field: Sequence[int]) -> list[FixedWidthBlock]:
-    """Take rows apart into one block a field."""
+    """Take rows apart into one block per field."""
     table = rows.data[: rows.size_bytes].reshape(rows.num_values, rows.bytes_per_value)
     fields = []
     begin = 0
@@ -85,7 +85,7 @@ def split_rows(rows: FixedWidthBlock, bits_per_field: Sequence[int]) -> list[Fix
 
 
 def join_rows(fields: Sequence[FixedWidthBlock]) -> FixedWidthBlock:
-    """Put rows together from one block a field, all of the same length and of whole bytes."""
+    """Put rows together from one block per field, all of the same length and of whole bytes."""
     num_values = fields[0].num_values
     columns = [field.data[: field.size_bytes].reshape(num_values, field.bytes_per_value) for field in fields]
     rows = np.concatenate(columns, axis=1)

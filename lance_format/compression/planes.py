@@ -4,7 +4,7 @@ The high bytes of such values are alike, so byte stream split makes planes that 
 LZ4 stores a repeated plane as one sequence of a few bytes, which expands at the speed of copying. The format needs only
 two existing compressions for that, byte stream split and general; `kernels/lz4.py` searches only these repetitions.
 
-A chunk holds 4 KiB of values, as chunks of flat values do, so that a single value costs as little to read.
+A chunk holds 4 KiB of values like chunks of flat values, so a single value costs as little to read.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> PlanesDecompressor:
 
 
 def estimate_size(block: FixedWidthBlock) -> int:
-    """Return about how many bytes a block takes; `bits_per_value` is one of `WORD_BITS`."""
+    """Estimate the size of a block in bytes; `bits_per_value` is one of `WORD_BITS`."""
     per_chunk = _CHUNK_BYTES // block.bytes_per_value
     chunks = block.num_values // per_chunk
     if chunks <= _SAMPLED_CHUNKS:

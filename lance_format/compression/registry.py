@@ -1,4 +1,4 @@
-"""Compressions by encoding and context: two tables, and one of the encodings that are not read, with reasons."""
+"""Compressions by encoding and context: two tables of readers, and one of unsupported encodings with reasons."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ PER_VALUE_DECOMPRESSORS: dict[tuple[str, Context], PerValueParser] = {
 """Parsers of encodings of single values, keyed alike."""
 
 READ: frozenset[tuple[str, Context]] = frozenset(DECOMPRESSORS) | frozenset(PER_VALUE_DECOMPRESSORS)
-"""What is read."""
+"""Encodings that are read."""
 
 COMPRESSORS: frozenset[tuple[str, Context]] = frozenset(
     {
@@ -118,7 +118,7 @@ COMPRESSORS: frozenset[tuple[str, Context]] = frozenset(
         ("variable_packed_struct", Context.PER_VALUE),
     }
 )
-"""What is written."""
+"""Encodings that are written."""
 
 UNSUPPORTED: dict[tuple[str, Context], str] = {
     ("constant", Context.MINI_BLOCK): "no known writer uses it",
@@ -139,7 +139,7 @@ UNSUPPORTED: dict[tuple[str, Context], str] = {
     **{("range", context): "part of the unstable file format 2.3" for context in Context},
     **{("delta", context): "part of the unstable file format 2.3" for context in Context},
 }
-"""What is not read, and why."""
+"""Encodings that are not read, with the reasons."""
 
 
 def parse_decompressor(encoding: encodings_pb2.CompressiveEncoding, context: Context) -> Decompressor:
@@ -148,7 +148,7 @@ def parse_decompressor(encoding: encodings_pb2.CompressiveEncoding, context: Con
     Raises
     ------
     CorruptFileError
-        If the encoding says nothing or contradicts itself.
+        If the encoding is empty or contradicts itself.
     NotSupportedError
         If it is valid, but not read in this context.
     """

@@ -9,7 +9,7 @@ and for levels, as one:
 
     │ u64 bytes of values │ value 0 │ value 1 │ … │ u8 length 0 │ u8 length 1 │ … │
 
-A mini-block chunk that is written holds at most 4,096 values and 4 KiB of runs.
+A written mini-block chunk holds at most 4,096 values and 4 KiB of runs.
 """
 
 from __future__ import annotations
@@ -126,12 +126,12 @@ def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
 
 
 def count_runs(block: FixedWidthBlock) -> int:
-    """Return the number of runs of a block that is not empty; `bits_per_value` is one of `WORD_BITS`."""
+    """Return the number of runs of a non-empty block; `bits_per_value` is one of `WORD_BITS`."""
     return kernels.count_runs(_words(block))
 
 
 def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
-    """Encode a block that is not empty; `num_runs` is what `count_runs` returns."""
+    """Encode a non-empty block; `num_runs` is the result of `count_runs`."""
     words = _words(block)
     width = block.bytes_per_value
     max_runs = _MAX_CHUNK_BYTES // (width + 1)

@@ -50,14 +50,14 @@ _SAMPLED_VALUES = 8192
 _SAMPLED_BYTES = 65_536
 # Maximum size of byte planes relative to the smallest other compression.
 _MOST_OF_PLAIN = 0.8
-# What a dictionary costs besides its items: a buffer, and its description.
+# Overhead of a dictionary besides its items: a buffer, and its description.
 _DICTIONARY_BYTES = 128
 _BYTES_PER_INDEX_RUN = 3
 _ESTIMATE_SLACK = 1.1
-# What FSST is taken to leave of byte strings when it is weighed against a dictionary.
+# Assumed share of byte strings after FSST, for the comparison with a dictionary.
 _FSST_SHARE = 0.5
 _LARGE_VALUE_BYTES = 32 * 1024
-# What chunks whose size has 16 bits cannot hold, other writers say.
+# Requested sizes from here on, which other writers may have set, do not fit chunk words of 16 bits.
 _SMALL_CHUNK_BYTES = 32 * 1024
 
 
@@ -97,7 +97,7 @@ def compress_page(
     block : ValueBlock
         At least one value.
     definition : uint16[num_values] or None
-        0 where the value is there; the others are arbitrary, and come back as anything. None if all are there.
+        0 for valid values; the others are arbitrary, and are not preserved. None if all are valid.
     options : CompressionOptions
     version : FileVersion
     """
@@ -152,10 +152,10 @@ def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> F
 
 @dataclass(frozen=True, slots=True)
 class _FixedChoice:
-    """A compression of values of a fixed width, and the bytes that it takes, or is thought to take.
+    """A compression of values of a fixed width, and its actual or estimated size.
 
-    Of `num_runs`, `widths` and `instead_of` at most one is not None: then it is runs, bit packing, or byte planes where
-    they turn out to be smaller than something else. If all are, it is flat.
+    At most one of `num_runs`, `widths` and `instead_of` is not None. It stands for runs, bit packing, or byte planes if
+    these turn out to be smaller than another compression. If all are None, the compression is flat.
     """
 
     size_bytes: int
@@ -214,14 +214,14 @@ def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version
 
 
 def _item_bits(block: FixedWidthBlock) -> int:
-    """Return the bits that an item of a dictionary of these values needs."""
+    """Return the bits per item of a dictionary of these values."""
     if block.bits_per_value not in bitpacking.WORD_BITS:
         return block.bits_per_value
     return max(int(bitpacking.block_widths(block).max()), 1)
 
 
 def _compress_words(block: FixedWidthBlock, best: _FixedChoice, options: CompressionOptions) -> CompressedChunks:
-    """Compress values or indices as chosen, or as fits best with the requested general compression."""
+    """Compress values or indices as chosen, or as suits the requested general compression best."""
     if options.general_scheme is not None:
         return _compress_twice(block, best, options.general_scheme, options)
     return best.compress(block)
@@ -236,7 +236,7 @@ def _sample(block: FixedWidthBlock) -> FixedWidthBlock:
 def _compress_twice(
     block: FixedWidthBlock, best: _FixedChoice, scheme: int, options: CompressionOptions
 ) -> CompressedChunks:
-    """Compress by what becomes smallest once zstd or LZ4 has been over it."""
+    """Compress by the technique whose result is smallest after zstd or LZ4."""
     split = options.byte_stream_split
     splittable = block.bits_per_value in byte_stream_split.WORD_BITS
     if splittable and split is ByteStreamSplitMode.ON:
@@ -269,7 +269,7 @@ def _compress_runs(block: FixedWidthBlock) -> CompressedChunks:
 
 
 def _max_items(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> int:
-    """Return how many items a dictionary may have at most to pay."""
+    """Return the maximum number of items for which a dictionary pays."""
     by_count = (block.num_values - 1) // options.dict_divisor
     by_size = int((options.dict_size_ratio * without - _DICTIONARY_BYTES) / max(bytes_per_item, 1))
     if options.dict_max_size is not None:
@@ -280,7 +280,7 @@ def _max_items(block: DataBlock, bytes_per_item: float, without: float, options:
 def _dictionary_can_win(
     block: DataBlock, bytes_per_item: float, without: float, num_runs: int | None, options: CompressionOptions
 ) -> bool:
-    """Return whether a dictionary is likely to pay, so that it is worth the time to make it."""
+    """Return whether a dictionary is likely to pay, and thus worth the time to build it."""
     most = _max_items(block, bytes_per_item, without, options)
     if block.num_values < dictionary.MIN_VALUES or most <= 0:
         return False
@@ -406,5 +406,5 @@ def compress_levels(levels: FixedWidthBlock, num_levels: Counts, version: FileVe
 
 
 def _padded_size(sizes: Counts) -> int:
-    """Return the bytes of buffers of these sizes in chunks, where each is filled up to a multiple of 8."""
+    """Return the bytes of buffers of these sizes in chunks, each filled up to a multiple of 8."""
     return int(((sizes + 7) // 8 * 8).sum())

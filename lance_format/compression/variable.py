@@ -7,7 +7,7 @@ the first is the size of the offsets; the end is filled up to a multiple of an o
 
 Legal for dictionary items, as one block whose offsets count from the first value's first byte:
 
-    │ 32 or 64 │ where the values start │ offset 0 = 0 │ … │ offset n │ bytes of value 0 │ bytes of value 1 │ … │
+    │ 32 or 64 │ start of the values    │ offset 0 = 0 │ … │ offset n │ bytes of value 0 │ bytes of value 1 │ … │
 
 Legal for full-zip values, which the layout stores with their lengths. Offsets have 32 bits, and 64 for Arrow's large
 types; the two words before a block's offsets are as wide as they are.
@@ -101,7 +101,7 @@ class BlockVariableDecompressor:
 
 @dataclass(frozen=True, slots=True)
 class VariablePerValueDecompressor:
-    """Passes on byte strings that are stored as they are."""
+    """Passes on byte strings that are stored uncompressed."""
 
     def decompress_values(self, values: DataBlock) -> DataBlock:
         """Decompress values; see `PerValueDecompressor`."""

@@ -104,9 +104,9 @@ _DAY_TICKS = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_
 
 
 def _moments(texts: pa.Array, to: pa.DataType) -> pa.Array:
-    """Parse dates or timestamps in ISO 8601, in which years outside 0 to 9999 have a sign, which Arrow cannot read.
+    """Parse dates or timestamps in ISO 8601; Arrow cannot read the signed years outside 0 to 9999.
 
-    Such a text is parsed in a year that has the same calendar, and the years between the two are added.
+    A text with such a year is parsed in another year with the same calendar; then the difference is added.
     """
     far = [None if text is None else _SIGNED_YEAR.fullmatch(text) for text in texts.to_pylist()]
     if not any(far):
@@ -153,7 +153,7 @@ def _text(values: pa.Array) -> pa.Array:
         texts = pc.replace_substring(texts, "e+", "e")
         return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
     if pa.types.is_timestamp(source):
-        # ISO 8601, with as many thousands of a second as there are
+        # ISO 8601, with groups of three decimals of a second as needed.
         texts = pc.replace_substring(pc.cast(values, pa.string()), " ", "T", max_replacements=1)
         for pattern, replacement in (
             (r"\.(\d*?)(?:000)*(Z|[+-]\d{4})?$", r".\1\2"),

@@ -27,7 +27,7 @@ Position: TypeAlias = Fraction | float
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_A_DAY = 86_400
 _CLOCK = re.compile(r"[T ].*", re.DOTALL)
-"""What follows the date in a timestamp."""
+"""Text after the date in a timestamp."""
 _NANOSECONDS = re.compile(r"\.\d{7}")
 _ZONE = re.compile(r"[Zz+-]")
 
@@ -176,7 +176,7 @@ def is_text(arrow_type: pa.DataType) -> bool:
 
 
 def is_bytes(arrow_type: pa.DataType) -> bool:
-    """Tell whether values of a type are byte strings, of whatever length."""
+    """Return whether values of a type are byte strings of fixed or variable length."""
     checks = (
         pa.types.is_binary,
         pa.types.is_large_binary,
@@ -193,7 +193,7 @@ def is_number(arrow_type: pa.DataType) -> bool:
 
 
 def plain_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type in which values of a type are computed with: that without dictionary, view and half floats."""
+    """Return the type for computing with values of a type: without dictionary, view and half floats."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return plain_type(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type):
@@ -204,7 +204,7 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which values of two types meet, None if there is none."""
+    """Return the common type of two types, or None."""
     if left == right or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):

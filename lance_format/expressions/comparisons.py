@@ -85,7 +85,7 @@ def _coalesce_false(typed: Typed, constant: pa.Scalar) -> Typed:
 
 
 def _meet(left: Typed, right: Typed, operator: str) -> tuple[Typed, Typed]:
-    """Cast the sides of a comparison to a type in which they meet."""
+    """Cast the sides of a comparison to their common type."""
     arrow_type = common_type(left.type, right.type)
     if arrow_type is not None and right.literal is not None and pa.types.is_floating(left.type):
         arrow_type = left.type if _fits_float(right.literal, left.type) else pa.float64()

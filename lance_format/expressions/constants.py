@@ -1,7 +1,7 @@
 """Constants on their way to other processes.
 
-pyarrow pickles a scalar by way of Python's objects, which have neither nanoseconds nor years outside 1 to 9999, and
-prints it in the same way. Therefore constants travel as Arrow IPC, in which every value of every type is exact.
+pyarrow pickles and prints a scalar by way of Python objects, which lack nanoseconds and years outside 1 to 9999.
+Constants therefore travel as Arrow IPC, which is exact for every value of every type.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ Every node is one function of the values of its children: Arrow arrays, or scala
 `binding` runs the same functions over empty arrays to find the type of a result, and over scalars to fold constants, so
 each node has one definition.
 
-The meaning is the reference's, and it is Spark's as well:
+The semantics are those of the reference, and of Spark:
 
 * three-valued logic: `AND`, `OR` and `NOT` are Kleene's, a comparison with null is null;
-* floating-point numbers have a total order in which NaN equals itself and exceeds all others, and -0.0 equals 0.0;
-* `+`, `-` and `*` of integers wrap around; `/` truncates towards zero; `%` has the sign of the dividend; an integer
-  divided by zero is an error, a floating-point number is not.
+* floating-point numbers have a total order: NaN equals itself and exceeds all others, and -0.0 equals 0.0;
+* `+`, `-` and `*` of integers wrap around; `/` truncates towards zero; `%` has the sign of the dividend; division by
+* zero is an error for integers, and not for floating-point numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
     ----------
     bound : BoundExpression
     batch : pa.RecordBatch
-        Holds at least `bound.columns`, found by name, so that it may have others, and structs fewer fields.
+        Has at least `bound.columns`, found by name. It may have other columns, and its structs fewer fields.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _storage(values: pa.Array) -> pa.Array:
 
 
 _ALWAYS_DEFINED = (nodes.Column, nodes.Literal, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull)
-"""Nodes that have a value whatever those of their children are, so that computing them in vain does no harm."""
+"""Nodes that cannot fail for any values of their children; computing them needlessly does no harm."""
 
 
 def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:

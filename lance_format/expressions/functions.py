@@ -1,6 +1,6 @@
-"""The functions that expressions call, by the names that SQL has for them.
+"""The functions of expressions, by their SQL names.
 
-A function is a row of `FUNCTIONS`: how to compute it, and what its arguments must be.
+A function is a row of `FUNCTIONS`: its computation, and the kinds of its arguments.
 
 | argument | is |
 |---|---|
@@ -11,7 +11,7 @@ A function is a row of `FUNCTIONS`: how to compute it, and what its arguments mu
 | `temporal` | a date, time, timestamp or duration |
 | `list` | a list |
 | `json` | JSON, as it is stored |
-| `constant` | a constant of whatever type |
+| `constant` | a constant of any type |
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Function:
         Raises
         ------
         InvalidInputError
-            Naming the function and what it takes.
+            Naming the function and its numbers of arguments.
         """
         most = len(self.arguments)
         least = most if self.required is None else self.required

@@ -55,7 +55,7 @@ class Expression:
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        """The nodes right below this one, in the order in which `with_children` takes them."""
+        """The nodes right below this one, in the order of the parameter of `with_children`."""
         found: list[Expression] = []
         for name in self._operands:
             operand = getattr(self, name)
@@ -63,7 +63,7 @@ class Expression:
         return tuple(found)
 
     def with_children(self, children: Iterable[Expression]) -> Expression:
-        """Return the same node over as many other children."""
+        """Return the same node over other children, as many as it has."""
         rest = iter(children)
         changes: dict[str, Any] = {}
         for name in self._operands:
@@ -286,7 +286,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_of(expression: Expression) -> tuple[FieldPath, ...]:
-    """Return the columns that an expression reads, each once, in the order in which they appear."""
+    """Return the columns that an expression reads, each once, in the order of appearance."""
     return tuple(dict.fromkeys(node.path for node in walk(expression) if isinstance(node, Column)))
 
 

@@ -70,7 +70,7 @@ def is_among(values: Any, constants: pa.Array) -> Any:
     """
     found = pc.is_in(values, value_set=constants)
     if pa.types.is_floating(constants.type):
-        # Arrow looks values up by their bits, of which zero and NaN have several
+        # Arrow looks values up by their bits; zero and NaN have several forms.
         if pc.any(pc.equal(constants, 0.0)).as_py():
             found = pc.or_(found, pc.fill_null(pc.equal(values, 0.0), False))
         if pc.any(pc.is_nan(constants)).as_py():

@@ -11,7 +11,7 @@ negation := NOT negation | "(" condition ")" | term
 term := name operator constant | name [NOT] IN "(" constants ")" | name IS [NOT] NULL | name [NOT] LIKE text
 ```
 
-Text that is more than that is not judged here: it is left to `sql`, to which all of this means the same.
+Other text is left to `sql`, which gives this part the same meaning.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _RESERVED_WORDS = """
     SELECT STRUCT TABLESAMPLE THEN TRUE TRY_CAST UNCACHE UNION UNIQUE USING WHEN WHERE WITH XOR
 """
 _RESERVED = frozenset(_RESERVED_WORDS.split())
-"""What may mean something else than a column."""
+"""Words that may mean something other than a column."""
 _MOST_DEPTH = 50
 
 

@@ -1,4 +1,4 @@
-"""Finding the zones of rows in which a predicate may match, by the statistics of its columns.
+"""Finding the zones of rows that may match a predicate, by the statistics of its columns.
 
 Every node computes a result for all zones at once. The result of a *predicate* is whether some row of each zone may
 make it true, false, or unknown: three separate facts, since a zone has many rows. `NOT` swaps the first two. A
@@ -246,7 +246,7 @@ class _Visitor:
         return _Truth(truth.may_be_true, self._none, truth.may_be_null | truth.may_be_false)
 
     def _among(self, values: _Values, constants: pa.Array) -> tuple[Mask, Mask]:
-        """Return where some value may be one of the constants, and where some may be none of them."""
+        """Return the zones where some value may be among the constants, and those where some value may not be."""
         bounds = [_repeat(bound, self._num_zones) for bound in (values.lower, values.upper)]
         ranks = (
             pc.rank(pa.concat_arrays([constants, *bounds]), "ascending", tiebreaker="dense").to_numpy().astype(np.int64)

@@ -15,7 +15,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_VALUES = 20
 _LONG_YEAR = re.compile(r"^(?=\d{5,}-)")
 _OUT_OF_RANGE = "out of range"
-"""What Arrow says of times that it has no text for."""
+"""Arrow's text for times that it cannot print."""
 _UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 
 _TYPE_NAMES: dict[pa.DataType, str] = {

@@ -131,7 +131,7 @@ NOW: dict[str, Callable[[], Expression]] = {
 
 
 def with_backslashes(pattern: str, escape: str) -> str:
-    """Return a pattern that escapes by backslashes, whatever it escaped by."""
+    """Return a pattern with backslashes as escapes, in place of its own escape character."""
     if escape == "\\":
         return pattern
     parts, characters = [], iter(pattern)

@@ -13,22 +13,22 @@ from lance_format.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneStatistics:
-    """Bounds and counts of a column, or of a field below structs, zone by zone.
+    """Bounds and counts of a column, or of a field below structs, per zone.
 
     The order is that of `order`: NaN is the greatest number, and -0.0 equals 0.0. Strings are ordered by their bytes.
 
     Parameters
     ----------
     num_rows : int64[num_zones]
-        The rows of each zone, which follow each other from row 0 on.
+        Number of rows per zone; zones follow each other from row 0 on.
     num_nulls : int64[num_zones]
-        How many of these are null; -1 where that is unknown. What is below a null struct is null.
+        Number of nulls per zone; -1 if unknown. Fields below a null struct are null.
     lower, upper : pa.Array
-        Of the column's type, that of the values for dictionaries, the storage type for extensions. No value of the zone
-        lies outside, and null says that nothing is known; where NaN may occur the upper bound is NaN. Of a zone whose
-        rows are all null they say nothing.
+        Of the column's type, that of the values for dictionaries, the storage type for extensions. All values of the
+        zone lie within. A null bound is unknown; the upper bound is NaN if NaN may occur. The bounds of a zone with
+        only nulls have no meaning.
     exact : bool
-        Whether both bounds are values of the zone wherever it has any, so that they answer for minimum and maximum.
+        Whether both bounds are values of the zone if it has any, that is, its minimum and maximum.
 
     Raises
     ------

@@ -2,12 +2,12 @@
 
 Afroozeh and Boncz, "The FastLanes Compression Layout: Decoding >100 Billion Integers per Second with Scalar Code",
 VLDB 2023. A block is 1,024 values of T bits. It is seen as T rows of 1024/T lanes; row `r` holds the values from
-`ORDER[r // 8] * 16 + (r % 8) * 128` on, one per lane. Each lane packs its T values of W bits into W words, and word `k`
-of all lanes stands together, so that a row unpacks with the same shifts in every lane:
+`ORDER[r // 8] * 16 + (r % 8) * 128` on, one per lane. Each lane packs its T values of W bits into W words. The words
+`k` of all lanes are adjacent, so a row unpacks with the same shifts in every lane:
 
     word 0: lane 0, lane 1, … │ word 1: lane 0, lane 1, … │ … │ word W-1
 
-A row is 1,024 bits whatever T is. The kernels therefore work on 16 words of 64 bits per row, each holding 64/T lanes
+A row is 1,024 bits for every T. The kernels therefore work on 16 words of 64 bits per row, each holding 64/T lanes
 side by side, and mask what a shift carries from one lane into the next.
 """
 
@@ -50,7 +50,7 @@ def _unpack_block(packed: U64, position: int, bits: int, width: int, out: U64, f
     for row in range(bits):
         bit = row * width
         shift = bit % bits
-        # unsigned offsets: signed ones are checked for being negative, which keeps the loops from being vectorised
+        # Unsigned offsets: checks for negative ones would keep the loops from being vectorised.
         source = np.uint64(position + bit // bits * _ROW_WORDS)
         target = np.uint64(first + _row_start(row, bits))
         low = np.uint64(shift)
@@ -100,7 +100,7 @@ def _copy_bytes(source: U8, start: int, size: int, out: U8, position: int) -> No
 
 @kernel
 def _unpack_bytes(packed: U8, start: int, bits: int, width: int, scratch: U64, out: U8, position: int) -> None:
-    """Unpack one block, at any byte of `packed`, to any byte of `out`, which has room for the whole block."""
+    """Unpack one block at any byte of `packed` to any byte of `out`, which has room for the whole block."""
     if width == 0:
         for index in range(np.uint64(position), np.uint64(position + BLOCK_VALUES * bits // 8)):
             out[index] = np.uint8(0)
@@ -192,7 +192,7 @@ def pack_inline(values: U8, widths: I64, bits: int, out: U8) -> int:
 
 @kernel
 def _load_block(values: U8, start: int, size: int, block: U64) -> None:
-    """Copy the bytes of a block that may be short, zeros standing for the values that it lacks."""
+    """Copy the bytes of a block, and pad a short one with zeros."""
     target = block.view(np.uint8)
     _copy_bytes(values, start, size, target, 0)
     for index in range(np.uint64(size), np.uint64(target.size)):
@@ -253,7 +253,7 @@ def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: in
 
 @kernel
 def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, sizes: I64) -> int:
-    """Pack chunks of values with one bit width: whole blocks, then a tail in whichever form is smaller.
+    """Pack chunks of values with one bit width: whole blocks, then a tail in the smaller of its two forms.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Split block Bloom filters over 64-bit xxHash, as Parquet has them.
+"""Split block Bloom filters over 64-bit xxHash, as in Parquet.
 
 The bytes of a value are hashed (XXH64, seed 0). The upper half of the hash chooses a block of eight words; the lower
 half, multiplied by eight odd numbers, chooses a bit in each of them. A value is not in the filter if one of its bits is
@@ -85,7 +85,7 @@ def hash_values(source: U8, ends: I64, out: npt.NDArray[np.uint64]) -> int:
     ----------
     source : uint8[num_bytes], read-only
     ends : int64[num_values + 1], read-only
-        Where the values end in `source`, after where the first starts.
+        The start of the first value in `source`, then the end of each.
     out : uint64[num_values]
         Set to the hashes.
 

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: one file per kernel, signature and processor, named by what it holds.
+"""Compiled kernels on disk: one file per kernel, signature and processor, named by its content.
 
 A wheel for a platform contains compiled kernels (`compiled/`), for a processor that most machines have. Other kernels
 are compiled on their first call, and kept beside the package, in the user's cache directory, or in `NUMBA_CACHE_DIR`.
@@ -153,7 +153,7 @@ class _Files:
     base : str
         The beginning of their names.
     source : str
-        Identifies the source of the kernel, and of all that it calls.
+        Identifies the source of the kernel and its callees.
     """
 
     def __init__(self, directory: Path, base: str, source: str) -> None:

@@ -1,6 +1,6 @@
 """Ends of lists and byte strings to offsets and validity.
 
-Each end is that of its value among the items of a page; an amount is added to it where the value is null:
+Each end is that of its value among the items of a page; an amount is added to the ends of nulls:
 
     [A, B], null, [], [C, D, E]      ends of items: 2, 2 + amount, 2, 5
 """
@@ -35,8 +35,8 @@ def read_ends(
     Parameters
     ----------
     ends : uint8, uint16, uint32 or uint64[…]
-        Of each range, one after the other; before those of a range that does not start the page, the end of the value
-        before it.
+        The ends of each range, one after the other. The end of the preceding value comes before those of a range that
+        does not start the page.
     counts : int64[num_ranges]
         The values of each range.
     has_previous : bool[num_ranges]

@@ -1,4 +1,4 @@
-"""Moving bits between the buffers of chunks, where values follow each other bit by bit, and rows of whole bytes."""
+"""Moving bits between the buffers of chunks, whose values are adjacent bit by bit, and rows of whole bytes."""
 
 from __future__ import annotations
 

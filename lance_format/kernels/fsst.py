@@ -23,7 +23,7 @@ U64 = npt.NDArray[np.uint64]
 Words = npt.NDArray[Any]
 
 ESCAPE = 255
-"""The code before a byte that no symbol stands for."""
+"""The code before a byte without a symbol."""
 
 SLACK = 8
 """Number of bytes read beyond the end of the input of `encode`, and written beyond the end of the output of `decode`.
@@ -102,7 +102,7 @@ def _decode_group(
         if position + _WORD <= end:
             codes = load_word(data, np.int64(position))
             inverse = ~codes
-            if (inverse - _LOW_BITS) & codes & _HIGH_BITS == np.uint64(0):  # none of the eight is an escape
+            if (inverse - _LOW_BITS) & codes & _HIGH_BITS == np.uint64(0):  # None of the eight is an escape.
                 for index in range(_WORD):
                     code = codes & np.uint64(0xFF)
                     codes >>= _WORD
@@ -136,8 +136,7 @@ def _decode_group(
 def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_offsets: Words) -> int:
     """Decode values.
 
-    Short values are decoded in groups, and the end of each is looked up afterwards: the processor mispredicts the end
-    of a
+    Short values are decoded in groups, and their ends are looked up afterwards: the processor mispredicts the end of a
     loop over a few codes.
 
     Parameters

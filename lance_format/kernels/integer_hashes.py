@@ -1,7 +1,7 @@
 """Hash tables of 64-bit integers: distinct values numbered by their first occurrence, and values looked up.
 
 Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4) spreads values over a power of two of
-slots; collisions go to the next free slot. A slot has a number, -1 where it is free, and its value stands beside it.
+slots; collisions go to the next free slot. A slot has a value and its number, or -1 if it is free.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def number_distinct(values: I64, shift: int, slot_values: I64, slot_numbers: I32
     Parameters
     ----------
     values : int64[num_values], read-only
-        Fewer than there are slots.
+        Fewer than the slots.
     shift : int
         64 minus the binary logarithm of the number of slots.
     slot_values : int64[num_slots]

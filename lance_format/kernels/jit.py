@@ -19,11 +19,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-_COMPILING = threading.RLock()  # it replaces names in modules, which two threads must not do at once
+_COMPILING = threading.RLock()  # Compiling replaces names in modules; two threads must not do so concurrently.
 
 
 class _Kernel(Generic[P, R]):
-    """A function that is compiled when it is called first."""
+    """A function that is compiled on its first call."""
 
     def __init__(self, function: Callable[P, R]) -> None:
         self._function = function
@@ -34,7 +34,7 @@ class _Kernel(Generic[P, R]):
 
     @functools.cached_property
     def compiled(self) -> Callable[P, R]:
-        """The compiled function; kernels that it calls take the place of their wrappers, which numba does not know."""
+        """The compiled function; its callees replace their wrappers, which numba does not know."""
         with _COMPILING:
             return self.__dict__.get("compiled") or self._compile()
 
@@ -81,7 +81,7 @@ class _Intrinsic(_Kernel[P, R]):
 def prepare_compiler() -> None:
     """Import and initialise the compiler, so that processes forked from this one need not.
 
-    Otherwise the first page that a process decodes or encodes waits for it some 0.3 s.
+    Otherwise the first page that a process decodes or encodes waits some 0.3 s for it.
     """
     import numba
 
@@ -89,10 +89,10 @@ def prepare_compiler() -> None:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a function compiled on its first call, to run without the interpreter lock."""
+    """Compile a function on its first call, to run without the interpreter lock."""
     return _Kernel(function)
 
 
 def instructions(typing: Callable[..., Any]) -> Callable[..., Any]:
-    """Have numba ask a function, as `numba.extending.intrinsic` does, for types and instructions."""
+    """Register a function that gives numba types and instructions, as `numba.extending.intrinsic` does."""
     return _Intrinsic(typing)

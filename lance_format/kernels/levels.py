@@ -1,4 +1,4 @@
-"""Single passes over repetition and definition levels; `structural/layers.py` says what they mean.
+"""Single passes over repetition and definition levels; `structural/layers.py` explains them.
 
 An empty array stands for levels that are all 0.
 """

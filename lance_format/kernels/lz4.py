@@ -1,4 +1,4 @@
-"""LZ4 blocks: decoding any, and encoding those that hold planes of bytes.
+"""LZ4 blocks: decoding of all, and encoding of those with planes of bytes.
 
 A block is a chain of sequences (LZ4 block format description):
 
@@ -7,8 +7,8 @@ A block is a chain of sequences (LZ4 block format description):
 A length of 15 continues in bytes that are added to it; the last of them is not 255. The last sequence has literals
 only, at least 5, and the last match starts at least 12 bytes before the end.
 
-Words of 8 bytes are copied wherever the bytes behind may be overwritten: they belong to a slice that is decoded later,
-or to the slack at the end.
+Words of 8 bytes are copied if the following bytes may be overwritten: they belong to a slice that is decoded later, or
+to the slack at the end.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _copy(source: U8, start: int, size: int, out: U8, target: int) -> None:
 
 @kernel
 def _repeat(out: U8, target: int, distance: int, size: int) -> None:
-    """Copy bytes from `distance` before `target`, which may be among those that are written."""
+    """Copy bytes from `distance` before `target`; the source may overlap the written bytes."""
     copied = 0
     if distance >= 8:
         while copied < size:
@@ -130,7 +130,7 @@ def decode_block(data: U8, start: int, size: int, out: U8, first: int, count: in
 
 @kernel
 def decode(data: U8, starts: I64, sizes: I64, out: U8, out_starts: I64, out_sizes: I64) -> int:
-    """Decode blocks. An empty block is allowed where no bytes are expected.
+    """Decode blocks. An empty block is allowed if no bytes are expected.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ def _encode_block(data: U8, start: int, size: int, plane: int, out: U8, position
 def encode_planes(data: U8, starts: I64, sizes: I64, planes: I64, out: U8, out_sizes: I64) -> int:
     """Encode chunks of planes, each as an u32 with its size and a block, one after the other.
 
-    Only repetitions that planes have are searched: bytes that repeat, and planes that equal the preceding one, as those
-    above the highest bit of integers do.
+    Only the repetitions of planes are searched: repeated bytes, and planes that equal the preceding one, such as those
+    above the highest bit of integers.
 
     Parameters
     ----------

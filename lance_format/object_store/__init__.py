@@ -75,7 +75,7 @@ def _resolve_memory(scheme: str, uri: str, _options: Mapping[str, str]) -> tuple
 def _resolve_cloud(scheme: str, uri: str, options: Mapping[str, str]) -> tuple[ObjectStore, str]:
     place = cloud_places.parse_place(scheme, uri)
     identity = (os.getpid(), place.prefix, _endpoints(), *sorted(options.items()))
-    with _cloud_stores_lock:  # A store keeps connections, and what it has found out.
+    with _cloud_stores_lock:  # A store keeps connections and learned properties.
         store = _cloud_stores.get(identity)
         if store is None:
             store = _cloud_stores[identity] = CloudStore(place, options)

@@ -1,7 +1,7 @@
 """Clients of object stores: one per bucket and options, shared by all tables of a process.
 
-obstore runs its requests on threads of its own, which a fork does not copy: a child would wait for them forever. What
-uses a client in a forked child is therefore refused, unless the parent had none.
+obstore runs its requests on own threads, which a fork does not copy: a child would wait for them forever. A forked
+child is therefore refused a client if its parent had one.
 """
 
 from __future__ import annotations

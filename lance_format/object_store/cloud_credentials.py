@@ -75,7 +75,7 @@ def aws_profile(config: Mapping[str, str]) -> tuple[dict[str, str], Any]:
     Returns
     -------
     dict of str to str
-        Empty if other credentials are at hand, or there is no profile.
+        Empty if there are other credentials, or no profile.
     object or None
 
     Raises
@@ -115,7 +115,7 @@ def _boto3_provider(profile: str) -> Any:
             f"the AWS profile {profile!r} takes its credentials from elsewhere (SSO, a role, a process), for which"
             " boto3 is needed: pip install boto3"
         ) from error
-    except Exception as error:  # Those of boto3 have no root of their own.
+    except Exception as error:  # Errors of boto3 have no common root.
         raise StorageError(
             f"the AWS profile {profile!r} gives no credentials ({type(error).__name__}); log in again, or choose"
             " another"

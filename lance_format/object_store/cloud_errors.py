@@ -10,7 +10,7 @@ from lance_format.errors import LanceError, NotSupportedError, StorageError
 from lance_format.object_store.store import ObjectExistsError, ObjectNotFoundError
 
 REDACTED = "*********"
-"""What Spark writes in the place of a secret."""
+"""Spark's replacement for secrets."""
 
 _MAX_TEXT = 500
 _SIGNATURE = re.compile(r"(?i)\b((?:x-amz-(?:signature|credential|security-token)|x-goog-signature|sig)=)[^&\s\"']+")
@@ -97,7 +97,7 @@ class CloudErrors:
     Parameters
     ----------
     action : str
-        What was tried: a key of the table of rights.
+        The attempted action: a key of the table of rights.
     path : str
     provider : str
         `s3`, `gs` or `az`.

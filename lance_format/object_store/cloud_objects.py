@@ -51,7 +51,7 @@ class CloudReader:
     path : str
     size_bytes : int
     tail : bytes
-        The last bytes of the object, if they are at hand.
+        The last bytes of the object, if already read.
     """
 
     def __init__(self, store: Bucket, path: str, size_bytes: int, tail: bytes = b"") -> None:

@@ -3,8 +3,8 @@
 Requests are those of the `object_store` library, by its binding obstore. It repeats a request that fails for a passing
 cause, with growing pauses of random length. A path is a URI whose key is not encoded: `s3://bucket/table/data/x.lance`.
 
-An object is created by a conditional put, of which exactly one of several wins. The stores of the clouds promise that.
-Any other store is asked once per process and bucket whether it heeds the condition.
+An object is created by a conditional put; exactly one of several concurrent ones succeeds. The stores of the clouds
+promise that. Any other store is tested once per process and bucket.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CloudStore:
 
     @property
     def atomic_put_if_absent(self) -> bool:
-        """See `ObjectStore`; a store of which it is not true is found out by `put_if_absent`."""
+        """See `ObjectStore`; `put_if_absent` detects stores that do not support it."""
         return True
 
     @property
@@ -127,7 +127,7 @@ class CloudStore:
             raise
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """See `ObjectStore`; what a store has acknowledged is durable."""
+        """See `ObjectStore`; acknowledged writes are durable."""
         del durable
         with self.errors("write", path):
             self._obstore.put(self._client, self.key(path), data, use_multipart=False)

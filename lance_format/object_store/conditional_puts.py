@@ -1,4 +1,4 @@
-"""Proof that an object store heeds the condition of a put, on which commits rely."""
+"""Proof that an object store heeds the condition of a put; commits rely on it."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from lance_format.errors import CorruptFileError, StorageError
 
 
 class ObjectNotFoundError(StorageError, FileNotFoundError):
-    """There is no object of that name. The only error that means absence."""
+    """The object does not exist. No other error means absence."""
 
 
 class ObjectExistsError(StorageError, FileExistsError):
-    """There is an object of that name already, and it was not to be replaced."""
+    """The object already exists, and must not be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,8 @@ class ReadableStore(Protocol):
 class ObjectStore(ReadableStore, Protocol):
     """A storage of immutable objects under `/`-separated paths. Safe to use from several threads.
 
-    A directory is the common prefix of some paths. A storage whose directories are things of their own implements
-    `DirectoryStore` too. Every method raises `StorageError` if the storage refuses or fails, with a message that names
-    the path.
+    A directory is the common prefix of some paths. A storage with real directories implements `DirectoryStore` too.
+    Every method raises `StorageError` if the storage refuses or fails, with a message that names the path.
     """
 
     @property
@@ -128,7 +127,7 @@ class ObjectStore(ReadableStore, Protocol):
         """Return the names of what `list_objects` finds, in any order: cheaper where sizes cost a request each."""
 
     def list_first(self, prefix: str) -> FirstNames:
-        """Return the lowest names of what `list_objects` finds: as many as one request gives."""
+        """Return the lowest names of the objects that `list_objects` finds, as many as one request returns."""
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield all objects below a directory at any depth, in any order; none if there is no such directory.
@@ -189,7 +188,7 @@ def check_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> None:
     Raises
     ------
     CorruptFileError
-        If one is not: whatever named it is wrong.
+        If a range is outside: its reference is wrong.
     """
     for wanted in ranges:
         if wanted.offset < 0 or wanted.size < 0 or wanted.end > reader.size_bytes:

@@ -41,7 +41,7 @@ ByteCounts = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class DescriptionCodec(PackedStructDecompressor):
-    """Takes descriptions apart; values that have it are written in the blob layout."""
+    """Codec of descriptions; values with it are written in the blob layout."""
 
     bits_per_field: tuple[int, ...] = (_BITS, _BITS)
 
@@ -60,7 +60,7 @@ class BlobPage:
     CorruptFileError
         If the layout contradicts itself or the page.
     NotSupportedError
-        If the layout uses what cannot be read.
+        If the layout uses unsupported features.
     """
 
     def __init__(self, layout: encodings_pb2.BlobLayout, inner: Callable[[encodings_pb2.PageLayout], Page]) -> None:
@@ -93,7 +93,7 @@ class BlobPage:
 
 
 def _split(decoded: DecodedRows) -> tuple[ByteCounts, ByteCounts]:
-    """Return the positions and sizes that an inner page holds."""
+    """Return the positions and sizes in an inner page."""
     values = decoded.values
     if not isinstance(values, PackedStructBlock) or decoded.levels.definition is not None:
         raise CorruptFileError("the descriptions of a blob page are not packed structs without levels")
@@ -109,7 +109,7 @@ def _split(decoded: DecodedRows) -> tuple[ByteCounts, ByteCounts]:
 
 
 def join(positions: ByteCounts, sizes: ByteCounts) -> PackedStructBlock:
-    """Return descriptions as values of a page.
+    """Build the descriptions, the values of a page.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ _MAX_LEVELS_PER_ROW = 2**24
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """All that a page consists of; its levels have been checked."""
+    """Content of a page, with checked levels."""
 
     value: Bytes | None
     repetition: Levels | None
@@ -66,14 +66,14 @@ class _Parts:
 
 
 class ConstantPage:
-    """A page of one value, or of none.
+    """A page of one value, or of nulls only.
 
     Parameters
     ----------
     layout : ConstantLayout
     page : PageDescription
     shape : ValueShape
-        Of single bits, the value is stored as a byte.
+        A single bit is stored as a byte.
     """
 
     def __init__(self, layout: encodings_pb2.ConstantLayout, page: PageDescription, shape: ValueShape) -> None:
@@ -262,7 +262,7 @@ def encode_value(value: DataBlock, levels: LevelPair, stack: LayerStack, num_row
     Parameters
     ----------
     value : DataBlock
-        A block of that value alone.
+        A block with just this value.
     levels : LevelPair
     stack : LayerStack
     num_rows : int

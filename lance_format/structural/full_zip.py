@@ -4,9 +4,9 @@ Encoding strategy document, "Full zip page layout". Buffer 0 has an entry for ea
 
     │ control word? │ length? │ value? │        control word = repetition level << bits of definition │ definition level
 
-The control word has 0, 1, 2 or 4 bytes, as few as the bits of both levels need. Every visible entry has a value of a
-fixed width, null or not. Values of a variable width follow a length of 32 or 64 bits; nulls have neither. Values are
-compressed one by one.
+The control word has 0, 1, 2 or 4 bytes, as few as the bits of both levels need. With a fixed width, every visible entry
+has a value, null or not. A value of a variable width follows its length of 32 or 64 bits; nulls have neither. Values
+are compressed one by one.
 
 If entries differ in size, or there are lists, buffer 1 holds the start of each row, and the end of the last:
 
@@ -66,7 +66,7 @@ class FullZipPage:
     CorruptFileError
         If the layout contradicts itself or the page.
     NotSupportedError
-        If the layout uses what cannot be read yet.
+        If the layout uses unsupported features.
     """
 
     def __init__(self, layout: encodings_pb2.FullZipLayout, page: PageDescription) -> None:
@@ -125,7 +125,7 @@ class FullZipPage:
         return decoded
 
     def _extents_of(self, rows: RowSelection) -> _Extents:
-        """Return where rows of one size are; consecutive ones are one extent."""
+        """Return the extents of rows of one size; consecutive rows share one."""
         size = self._control_bytes + self._value_bytes
         if isinstance(rows, range):
             return np.array([rows.start * size], np.int64), np.array([rows.stop * size], np.int64)
@@ -143,9 +143,9 @@ class FullZipPage:
         return begins.astype(np.int64), ends.astype(np.int64)
 
     def _read_index(self, rows: RowSelection) -> _IndexReading:
-        """Return the offsets at which the wanted rows begin and end; of a range of rows, where the range does.
+        """Return the offsets of the begin and end of the wanted rows, or of the range of rows.
 
-        The whole index is read, and kept, if that costs no more than seeking for each part of it.
+        The whole index is read and cached if that costs no more than seeking each part.
         """
         index, width = self._page.buffers[1], self._offset_width
         firsts = np.array([rows.start], np.int64) if isinstance(rows, range) else rows
@@ -237,7 +237,7 @@ def _most_repeats(rows: RowSelection) -> int:
 
 
 def control_bytes(bits: int) -> int:
-    """Return the bytes of a control word whose levels need so many bits."""
+    """Return the size of a control word in bytes, given the bits of its levels."""
     return next(size for size in (0, 1, 2, 4) if bits <= 8 * size)
 
 

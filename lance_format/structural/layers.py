@@ -4,12 +4,12 @@ Encoding strategy document, "Repetition and definition levels". A leaf column ha
 struct and list above it, listed innermost first. Definition levels number, in that order, the ways a value can be
 missing:
 
-    0 the value exists 1, 2, … one level for each layer that may be null, and one for each list layer that may be empty;
-                     a list layer that may be both has null before empty
+    0 the value exists 1, 2, … one level per layer that may be null, and one per list layer that may be empty; null
+    comes before empty in a list layer
 
 A level means that its layer is null or empty and all outer layers are neither. Repetition levels count list layers from
-the innermost on: 0 continues the innermost list, and `n` starts new lists in the `n` innermost list layers, so that the
-highest starts a row. An entry of a null or empty list has levels but no value: it is *invisible*.
+the innermost on: 0 continues the innermost list, and `n` starts new lists in the `n` innermost list layers. The highest
+level starts a row. An entry of a null or empty list has levels but no value: it is *invisible*.
 """
 
 from __future__ import annotations
@@ -97,17 +97,17 @@ class LayerStack:
         return self.bases[self.lists[0]] if self.lists else self.max_definition
 
     def null_level(self, index: int) -> int:
-        """Return the definition level that says a layer is null; 0 if it cannot be."""
+        """Return the definition level of a null in a layer; 0 if it has no nulls."""
         return self.bases[index] + 1 if self.layers[index] in _NULLABLE else 0
 
     def empty_level(self, index: int) -> int:
-        """Return the definition level that says a list layer is empty; 0 if it cannot be."""
+        """Return the definition level of an empty list in a layer; 0 if it has none."""
         return self.bases[index + 1] if self.layers[index] in _EMPTYABLE else 0
 
 
 @functools.lru_cache(maxsize=64)
 def _parse_layers(layers: tuple[int, ...]) -> LayerStack:
-    """Check layers; cached, since most pages have the same."""
+    """Check layers; cached, since most pages have the same layers."""
     if any(layer not in _LEVELS_OF_LAYER for layer in layers):
         raise CorruptFileError(f"the page has repetition and definition layers {list(layers)[:20]}")
     if layers[0] in _LISTS:

@@ -6,7 +6,7 @@ the dictionary if there is one, the repetition index if there are lists. The wor
 
     │ size in bytes / 8 - 1 │ log2 of the number of values: 4 bits │
 
-The last chunk may have 0 there; it holds the remaining values. A chunk is
+The last chunk may have 0 as its logarithm; it holds the remaining values. A chunk is
 
     │ u16 levels │ u16 bytes of rep? │ u16 bytes of def? │ bytes of each value buffer: u16, u32 from 2.2 on │ fill │
     │ repetition levels? │ fill │ definition levels? │ fill │ value buffer 0 │ fill │ …
@@ -118,7 +118,7 @@ class MiniBlockPage:
     CorruptFileError
         If the layout contradicts itself or the page.
     NotSupportedError
-        If the layout uses what cannot be read yet.
+        If the layout uses unsupported features.
     """
 
     def __init__(self, layout: encodings_pb2.MiniBlockLayout, page: PageDescription) -> None:
@@ -157,12 +157,12 @@ class MiniBlockPage:
 
     @property
     def rows_at_once(self) -> int:
-        """See `Page`; compressed pages are taken to be written from some tens of MiB, as all known writers do."""
+        """See `Page`; assumes that compressed pages were written from some tens of MiB, as by all known writers."""
         item_bytes = self._page.buffers[2].size / max(self._num_dictionary_items, 1) if self._items is not None else 0
         return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1) + item_bytes)
 
     def plan(self, rows: RowSelection) -> Plan:
-        """Plan the reading of some rows; see `Page`. A whole page is one read, and leaves nothing in the cache."""
+        """Plan the reading of some rows; see `Page`. A whole page is one read, and adds nothing to the cache."""
         search = self._page.cache.get()
         if isinstance(search, _Search):
             chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
@@ -186,13 +186,13 @@ class MiniBlockPage:
         return dataclasses.replace(decoded, values=_index_into(search.dictionary, decoded.values))
 
     def _fetch_chunks(self, table: _ChunkTable, rows: RowSelection) -> _Fetching:
-        """Return which chunks hold the rows, the bytes of all of them, and where each begins in these."""
+        """Return the chunks that hold the rows, their bytes, and the begin of each chunk within them."""
         chunks = _chunks_of(table, rows)
         extents = merge_extents(self._page.buffers[1].offset, table.offsets[chunks], table.offsets[chunks + 1])
         return chunks, aligned(extents.join((yield extents.ranges))), extents.positions
 
     def _search_ranges(self) -> list[ByteRange]:
-        """Return where the chunk table, the dictionary and the repetition index are."""
+        """Return the locations of the chunk table, the dictionary and the repetition index."""
         buffers = self._page.buffers
         wanted = [buffers[0]]
         if self._items is not None:

@@ -84,7 +84,7 @@ def encode(
 
 
 def _levels_of_chunks(levels: LevelPair, stack: LayerStack, num_values: Counts) -> Counts:
-    """Return the levels of each chunk: up to its last value, and in the last chunk all that are left."""
+    """Return the levels of each chunk: up to its last value, in the last chunk all remaining ones."""
     seen = visible(levels.definition, stack)
     if seen is None:
         return num_values
@@ -94,7 +94,7 @@ def _levels_of_chunks(levels: LevelPair, stack: LayerStack, num_values: Counts) 
 
 
 def _repetition_index(repetition: Levels, row_start: int, counts: Counts) -> Bytes:
-    """Return for each chunk the number of rows that end in it, and of levels of a row that continues."""
+    """For each chunk, return the number of rows that end in it, and of levels of the row that continues."""
     starts = np.flatnonzero(repetition == row_start)
     ends = np.cumsum(counts)
     started = np.searchsorted(starts, ends)

@@ -28,10 +28,10 @@ class DecodedRows:
     Parameters
     ----------
     values : ValueBlock or None
-        One for each visible entry; None if there is none that is not null.
+        One per visible entry; None if all are null.
     levels : LevelPair
     stack : LayerStack
-        What the levels mean.
+        Meaning of the levels.
     """
 
     values: ValueBlock | None
@@ -40,14 +40,14 @@ class DecodedRows:
 
 
 Plan: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], DecodedRows]
-"""Yields the ranges it wants, is sent their bytes (8-byte aligned, in order), returns the rows."""
+"""Yields byte ranges, is sent their bytes (8-byte aligned, in order), and returns the rows."""
 
 RowSelection: TypeAlias = range | Counts
 """Rows of a page, ascending: a range of step 1, or an array that may repeat rows."""
 
 
 SEEK_BYTES = 8 * 1024
-"""A request is taken to cost as much as reading so many bytes more: what lies closer together is read as one."""
+"""Assumed cost of a request in bytes: ranges that lie closer together are read as one."""
 
 
 class PageCache(Protocol):
@@ -60,7 +60,7 @@ class PageCache(Protocol):
         """Return the entry of the page, or None."""
 
     def put(self, found: object, size_bytes: int) -> None:
-        """Leave something that takes so many bytes of memory and is never changed."""
+        """Store an immutable part of the page, given its size in memory."""
 
 
 class _NoCache:
@@ -74,7 +74,7 @@ class _NoCache:
 
 
 NO_CACHE = _NoCache()
-"""For pages that are read once."""
+"""The cache of pages that are read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Page(Protocol):
 
     @property
     def rows_at_once(self) -> int:
-        """Most rows to ask for at once, so that an answer stays within some tens of MiB."""
+        """Maximum number of rows per request, so that an answer stays within some tens of MiB."""
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows, which lie within the page; at least one."""
@@ -122,7 +122,7 @@ _MAX_GAP_BYTES = 8 * 1024
 
 
 def rows_within_answer(bytes_per_row: float) -> int:
-    """Return how many rows of a size make up one answer; see `Page.rows_at_once`."""
+    """Return the number of rows of a size per answer; see `Page.rows_at_once`."""
     return max(1, int(_ANSWER_BYTES / max(bytes_per_row, 1 / 8)))
 
 
@@ -147,12 +147,12 @@ class MergedExtents:
 
 
 def merge_extents(base: int, begins: Counts, ends: Counts) -> MergedExtents:
-    """Merge ranges with less than 8 KiB between them, so that what follows has to do with few.
+    """Merge ranges with less than 8 KiB between them, so that few are left.
 
     Parameters
     ----------
     base : int
-        What is added to all of them.
+        Added to all of them.
     begins, ends : int64[num_extents]
         Neither decreases; at least one.
     """

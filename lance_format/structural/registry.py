@@ -1,4 +1,4 @@
-"""Layouts by the message of a page: one table, and one of the layouts that are not read, with reasons."""
+"""Layouts by the message of a page: a table of readers, and one of unsupported layouts with reasons."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAYOUTS: dict[str, Callable[[encodings_pb2.PageLayout, PageDescription, ValueSha
 UNSUPPORTED: dict[str, str] = {
     "sparse_layout": "part of the unstable file format 2.3",
 }
-"""What is not read, and why."""
+"""Layouts that are not read, with the reasons."""
 
 
 def parse_page(layout: encodings_pb2.PageLayout, page: PageDescription, shape: ValueShape) -> Page:

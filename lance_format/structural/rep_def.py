@@ -31,7 +31,7 @@ class Layer:
     validity : bool[num_slots] or None
         None if all are valid.
     offsets : int64[num_slots + 1] or None
-        Of a list layer, where each list starts among the slots of the next layer inwards.
+        Starts of the lists of a list layer among the slots of the next layer inwards.
     num_slots : int
     """
 
@@ -79,14 +79,14 @@ def check_levels(levels: LevelPair, stack: LayerStack) -> None:
 
 
 def visible(definition: Levels | None, stack: LayerStack) -> Validity | None:
-    """Return which entries have a value; None if all have."""
+    """Return a mask of the entries that have a value; None if all have."""
     if definition is None or not stack.lists or stack.max_visible == stack.max_definition:
         return None
     return definition <= stack.max_visible
 
 
 def visible_definition(levels: LevelPair, stack: LayerStack) -> Levels | None:
-    """Return the definition levels of the entries that have a value, 0 where it is there; None if all are."""
+    """Return the definition levels of the visible entries, 0 for valid values; None if all are valid."""
     if levels.definition is None:
         return None
     seen = visible(levels.definition, stack)
@@ -101,8 +101,7 @@ def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> 
     levels : LevelPair
     stack : LayerStack
     dimensions : sequence of int
-        For each layer the number of slots inside that one of its slots holds: the size of a fixed-size list of structs,
-        1 for all others.
+        For each layer, the number of inner slots per slot: the size of a fixed-size list of structs, 1 for others.
 
     Raises
     ------
@@ -136,7 +135,7 @@ def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> 
 def _levels_between(
     definition: Levels | None, stack: LayerStack, first: int, following: int, num_slots: int
 ) -> Levels | None:
-    """Return the levels of the entries that are items of lists of layer `following`; None if they are all valid."""
+    """Return the levels of the entries that are items of lists of layer `following`; None if all are valid."""
     if definition is None or stack.bases[first] == stack.bases[following]:
         return None
     if num_slots == definition.size:
@@ -178,7 +177,7 @@ def _validity(definition: Levels | None, stack: LayerStack, index: int) -> Valid
 
 @dataclass(frozen=True, slots=True)
 class _Collapsed:
-    """The entries that start a list: their levels, and where their items start and the last ones end."""
+    """The entries that start a list: their levels, and the offsets of their items."""
 
     repetition: Levels | None
     definition: Levels | None
@@ -201,13 +200,13 @@ class LevelBuilder:
     """Builds the levels of a leaf column, layer by layer from the rows inwards.
 
     Entries that are still *live* correspond, in order, to the slots of the layer reached so far; those of null and
-    empty lists have ended. What is null is remembered by layer until all layers are known, and then gets its number.
+    empty lists have ended. Nulls are noted by layer, and get their numbers once all layers are known.
 
     Parameters
     ----------
     num_rows : int
     num_lists : int
-        The list layers that will come.
+        Number of list layers to be added.
     """
 
     _NULL, _EMPTY = 1, 2
@@ -223,7 +222,7 @@ class LevelBuilder:
     def add_items(self, validity: Validity | None) -> None:
         """Add a struct or leaf layer; `validity` is bool[live entries], or None if all are valid."""
         codes = self._codes if self._live is None else self._codes[self._live]
-        # pylance shows values where a struct is null if the fields of the struct are marked as valid throughout
+        # Pylance shows values in null structs if the fields of the struct are marked as all valid.
         nullable = bool(codes.any())
         if validity is not None:
             null = ~validity & (codes == 0)
@@ -252,7 +251,7 @@ class LevelBuilder:
         empty = (kept == 0) & ~hidden & ~null
         self._set_codes(null, self._NULL)
         self._set_codes(empty, self._EMPTY)
-        # pylance cannot read lists that are all valid below structs that are not
+        # Pylance cannot read lists that are all valid below structs that are not.
         nullable = bool(null.any() or hidden.any())
         self._layers.append(list_layer(nullable=nullable, emptyable=bool(empty.any())))
         counts = np.ones(len(self._codes), np.int64)
@@ -265,7 +264,7 @@ class LevelBuilder:
         return kept
 
     def add_fixed_size_lists(self, validity: Validity | None, dimension: int) -> None:
-        """Add a layer of fixed-size lists of structs, each of which becomes `dimension` entries."""
+        """Add a layer of fixed-size lists of structs; each becomes `dimension` entries."""
         self.add_items(validity)
         counts = np.full(len(self._codes), dimension, np.int64)
         live = np.ones(len(self._codes), np.bool_) if self._live is None else self._live
@@ -293,7 +292,7 @@ class LevelBuilder:
             self._codes[np.flatnonzero(self._live)[chosen]] = code
 
     def _expand(self, counts: Counts, live: Validity, continued: int) -> None:
-        """Repeat every entry; all repetitions but the first get the repetition level `continued`."""
+        """Repeat every entry; all repetitions except the first get the repetition level `continued`."""
         total = int(counts.sum())
         repetition, codes = np.empty(total, np.uint16), np.empty(total, np.uint16)
         expanded = np.empty(total, np.bool_)

@@ -1,7 +1,7 @@
 """Rows in a range of levels.
 
-Without lists every row is one entry. With lists a row starts wherever the repetition level is the highest, and a chunk
-may start within a row that began before it.
+Without lists every row is one entry. With lists a row starts at each highest repetition level, and a chunk may start
+within a row of the preceding chunk.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ _MISSING_ROWS = "the repetition levels do not have the rows that the repetition 
 def parse_repetition_index(buffer: Bytes, depth: int, num_chunks: int, num_rows: int) -> tuple[Counts, Counts]:
     """Parse the repetition index of a mini-block page.
 
-    It holds `depth + 1` words of 64 bits per chunk. The first counts the rows that end in the chunk, the last the
-    levels
-    after them, which begin a row that ends later.
+    It holds `depth + 1` words of 64 bits per chunk. The first counts the rows that end in the chunk. The last counts
+    the levels after them, which begin a row that ends later.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ def parse_repetition_index(buffer: Bytes, depth: int, num_chunks: int, num_rows:
     Raises
     ------
     CorruptFileError
-        If it does not fit these numbers of chunks and rows.
+        If it does not fit the numbers of chunks and rows.
     """
     stride = depth + 1
     if buffer.size != num_chunks * stride * 8:
@@ -87,7 +86,7 @@ def select_rows(
     chunk_entries : int64[num_chunks]
         The entries of each chunk.
     chunks : int64[num_chunks]
-        Which chunks of the page they are, ascending.
+        Numbers of the chunks in the page, ascending.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def encode_page(
     if isinstance(values, FixedWidthBlock) and values.bits_per_value == 0:
         return constant.encode_value(values.slice(first, first + 1), levels, stack, num_rows)
     if isinstance(values, DictionaryBlock):
-        # readers find a dictionary in mini-block pages only
+        # Readers find a dictionary in mini-block pages only.
         return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
     if isinstance(values, PackedStructBlock):
         return _encode_packed(values, levels, stack, num_rows, version, options)
@@ -149,7 +149,7 @@ def _constant_pays(values: DataBlock, levels: LevelPair) -> bool:
 
 
 def _is_constant(values: DataBlock, valid: Validity | None, first: int) -> bool:
-    """Return whether all values that are there equal the one at `first`."""
+    """Return whether all valid values equal the one at `first`."""
     if isinstance(values, VariableWidthBlock):
         return _is_constant_byte_string(values, valid, first)
     if values.bits_per_value == 1:

@@ -42,7 +42,7 @@ _BYTES_A_WRITE = 4 * 1024 * 1024
 
 
 class BlobSource(Protocol):
-    """Opens the files in which the payloads of one data file are."""
+    """Opens the files that have the payloads of one data file."""
 
     def open_data_file(self) -> RangeReader:
         """Open the data file itself."""

@@ -115,7 +115,7 @@ def _stand_in(leaf: pa.DataType) -> pa.DataType:
 
 
 def size_bytes(array: pa.Array) -> int:
-    """Return what an array takes, of a dictionary no more than its rows can use."""
+    """Return the size of an array; dictionaries count at most with the items that the rows can use."""
     size = int(array.nbytes)
     for part in _dictionary_arrays(array):
         items = part.dictionary

@@ -23,13 +23,13 @@ _MAX_LISTED = 20
 
 
 def project(schema: Schema, names: Iterable[str]) -> Schema:
-    """Return the schema of some fields, in the order in which they are named first.
+    """Return the schema of some fields, in the order of their first mention.
 
     Parameters
     ----------
     schema : Schema
     names : iterable of str
-        Paths; the name of a top-level field is taken as it is, whatever is in it.
+        Paths; the name of a top-level field is taken literally.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def _prune(fields: Sequence[Field], paths: Sequence[FieldPath]) -> tuple[Field, 
 def _prune_field(field: Field, paths: Sequence[FieldPath]) -> Field:
     if field.logical_type == "map" or is_packed(field):
         return field
-    # The field as a whole adds what has not been named before it.
+    # The whole field adds the fields that were not named before.
     named = [path for rest in paths for path in ([rest] if rest else [(child.name,) for child in field.children])]
     return dataclasses.replace(field, children=_prune(field.children, named)) if named else field
 

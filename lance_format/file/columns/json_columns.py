@@ -29,7 +29,7 @@ def has_json(field: Field) -> bool:
 
 
 def with_text(schema: Schema) -> Schema:
-    """Return a schema in which JSON is text."""
+    """Return a schema with JSON as text."""
     return dataclasses.replace(schema, fields=tuple(map(_with_text, schema.fields)))
 
 
@@ -70,22 +70,22 @@ def to_text(array: pa.Array, field: Field) -> pa.Array:
 
 
 def to_jsonb(array: pa.Array, field: Field, first_row: int = 0) -> pa.Array:
-    """Return an array with text that stands where a field has JSON as JSONB, and all else as it is.
+    """Return an array with the texts of JSON fields as JSONB, and other values unchanged.
 
     Parameters
     ----------
     array : pyarrow.Array
-        Nested as the field is, though structs may have other fields, and text any type that texts have.
+        Nested as the field is; structs may have other fields, and texts may have any type of text.
     field : Field
     first_row : int
-        How many rows were there before, which messages count as well.
+        Number of preceding rows, which messages count too.
 
     Raises
     ------
     InvalidInputError
         If a text is no JSON, naming the column and the row.
     NotSupportedError
-        If one is nested too deeply.
+        If a document is nested too deeply.
     """
     if not has_json(field):
         return array

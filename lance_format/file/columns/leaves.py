@@ -61,7 +61,7 @@ def is_empty_struct(arrow_type: pa.DataType) -> bool:
 
 
 def shape_of(arrow_type: pa.DataType, name: str) -> ValueShape:
-    """Return the kind of block that the values of a leaf column form.
+    """Return the kind of block of the values of a leaf column.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A field to read from a file, and what follows from it whatever the file holds."""
+"""A field to read from a file, and the properties that follow from it for all files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ColumnProjection:
 
     @cached_property
     def leaves(self) -> tuple[tuple[Leaf, int], ...]:
-        """The leaf columns, in the order of the schema, and the column of the file that each is, -1 for none.
+        """The leaf columns, in the order of the schema, each with its column of the file, or -1.
 
         Raises
         ------

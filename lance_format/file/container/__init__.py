@@ -1,1 +1,1 @@
-"""The container: footer, metadata of columns and pages, reads of byte ranges, and what is cached of them."""
+"""The container: footer, metadata of columns and pages, reads of byte ranges, and the search cache."""

@@ -27,7 +27,7 @@ _PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 _ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 
 PageEncoding: TypeAlias = encodings_pb2.PageLayout | array_encodings_pb2.ArrayEncoding
-"""What a page says of itself."""
+"""Metadata of a page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from lance_format.data_block import Counts
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.container.search_cache import CacheSlot, Key, SearchCache
 
-_PARSED_BYTES = 4  # a message of a page takes so many times its bytes once it is parsed, symbol tables included
+_PARSED_BYTES = 4  # Memory of a parsed message of a page, symbol tables included, per byte in the file.
 _PAGE_BYTES = 1024
 
 PageT = TypeVar("PageT")
@@ -53,7 +53,7 @@ class ColumnPages:
         return np.array([sum(buffer.size for buffer in page.buffers) for page in self.metadata], np.int64)
 
     def memory_bytes(self, serialized_bytes: int) -> int:
-        """Estimate the memory that it takes once all of its pages have been parsed."""
+        """Estimate the memory of the column with all of its pages parsed."""
         return serialized_bytes * _PARSED_BYTES + len(self.metadata) * _PAGE_BYTES
 
     def page(self, index: int, shape: Hashable, parse: Callable[[PageMetadata, CacheSlot], PageT]) -> PageT:

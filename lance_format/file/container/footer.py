@@ -33,7 +33,7 @@ from lance_format.proto import file_pb2
 from lance_format.version import FileVersion
 
 ALIGNMENT = 64
-"""Where data and global buffers may start."""
+"""Alignment of data and global buffers."""
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _VERSION = struct.Struct("<HH4s")
@@ -43,9 +43,9 @@ MAX_TAIL_BYTES = 64 * 1024
 """Bytes to read of the end of an unknown file."""
 _RANGE_BYTES = 128
 _REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
-_PARSED_BYTES = 10  # a schema takes so many times the bytes of its message
+_PARSED_BYTES = 10  # Memory of a schema per byte of its message.
 MAX_ROWS = 2**48
-"""What keeps sums of rows, and products with the size of a value, within 64 bits."""
+"""Limit that keeps sums of rows, and products with the size of a value, within 64 bits."""
 
 
 class RangeTable:
@@ -99,11 +99,11 @@ class FileMetadata:
     schema : Schema
     num_rows : int
     columns : RangeTable
-        Where each column's metadata is.
+        Location of the metadata of each column.
     global_buffers : tuple of ByteRange
     zones : mapping of bytes to bytes
-        What the metadata of the schema says of where the statistics of the file are; `schema` is without it, since it
-        holds for no other file.
+        Entries of the schema's metadata that locate the statistics of the file; `schema` lacks them, since they hold
+        for this file only.
     """
 
     version: FileVersion

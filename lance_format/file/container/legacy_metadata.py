@@ -220,9 +220,9 @@ def read_legacy_metadata(tail: TailReader, version: FileVersion) -> LegacyMetada
 def _read_statistics(
     tail: TailReader, version: FileVersion, message: file_pb2.LegacyMetadata.StatisticsMetadata, num_batches: int
 ) -> LegacyMetadata:
-    """Read what is needed to read statistics, whose page table starts with field 0.
+    """Read the metadata of the statistics; their page table starts with field 0.
 
-    Bounds of decimals are byte strings: where no value is known they have more digits than decimals can.
+    Bounds of decimals are byte strings: unknown ones have more digits than decimals can have.
     """
     fields = [_with_bytes_of_decimals(field) for field in message.schema]
     schema = parse_schema(fields, {})

@@ -106,17 +106,17 @@ def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], threads: Calla
     source : RangeReader
     plans : sequence of NamedPlan
     threads : callable
-        Tells how many may proceed at once; asked only if there is enough to do.
+        Returns the number of plans that may proceed concurrently; called only if there is enough work.
 
     Returns
     -------
     list
-        What the plans return, in their order.
+        The results of the plans, in their order.
 
     Raises
     ------
     CorruptFileError, NotSupportedError
-        What a plan raises, with the file and the column added; of several plans, the first.
+        The first error of a plan, with the file and the column added.
     """
     runs = [_Run(named) for named in plans]
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from lance_format.errors import InvalidInputError
 
 DEFAULT_CACHE_BYTES = 64 * 1024 * 1024
-"""How much a cache holds by default: the chunk tables of some 8 GB of plain numbers."""
+"""Default size of a cache: it holds the chunk tables of some 8 GB of plain numbers."""
 
 _ENTRY_BYTES = 512
 
@@ -51,7 +51,7 @@ class SearchCache:
         _CACHES.add(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SearchCache, (self.capacity_bytes,)  # What it holds stays behind.
+        return SearchCache, (self.capacity_bytes,)  # Its content is not pickled.
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -13,11 +13,10 @@ STATISTICS_KEY = b"lance.statistics"
 """The key of the entry that names the embedded file; see `zone_file`."""
 
 SEED_PREFIX = b"lance.seed."
-"""What the keys of entries begin with that name seeds; the name of a column follows. See `zone_seeds`."""
+"""Prefix of the keys of seeds; the name of a column follows. See `zone_seeds`."""
 
 IN_COLUMNS = "column"
-"""What a writer is asked for to store zones in the encodings of columns too, where no key tells of them. See
-`zone_index`."""
+"""Option of a writer to store zones in the encodings of columns too; these have no key. See `zone_index`."""
 
 UNPORTABLE_IN_COLUMNS = "unportable_column"
 """The same, in files of format 2.0 too, which pylance cannot read then."""
@@ -71,20 +70,20 @@ def without_zones(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def check_zone_index(zone_index: str | None, version: FileVersion | None = None, rows_per_zone: int | None = 1) -> None:
-    """Check what a writer is asked for as zone index.
+    """Check the options of a writer for zones.
 
     Parameters
     ----------
     zone_index : str, optional
     version : FileVersion, optional
-        Of the file, if it is known yet.
+        Version of the file, if already known.
     rows_per_zone : int, optional
         None for no statistics.
 
     Raises
     ------
     InvalidInputError
-        If it is unknown, or there are no zones, or zones of too many rows.
+        If the value is unknown, or there are no zones, or zones of too many rows.
     NotSupportedError
         If pylance could not read the file.
     """

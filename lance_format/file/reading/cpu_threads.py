@@ -12,16 +12,16 @@ _VARIABLE = "LANCE_CPU_THREADS"
 
 
 def cpu_threads() -> int:
-    """Return how many threads decode pages at once.
+    """Return the number of threads that decode pages concurrently.
 
-    The environment variable `LANCE_CPU_THREADS` says it. Without it there are as many as Arrow would use, which is one
-    a core unless `OMP_NUM_THREADS` or `pyarrow.set_cpu_count` say otherwise, but not more than the process has cores.
-    Spark sets `OMP_NUM_THREADS` to the cores of a task.
+    The environment variable `LANCE_CPU_THREADS` sets it. The default is Arrow's number of threads, at most the number
+    of cores of the process. Arrow uses one thread per core unless `OMP_NUM_THREADS` or `pyarrow.set_cpu_count` say
+    otherwise. Spark sets `OMP_NUM_THREADS` to the cores of a task.
 
     Raises
     ------
     InvalidInputError
-        If the variable is no whole number from 1 on.
+        If the variable is no integer from 1 on.
     """
     asked = os.environ.get(_VARIABLE, "").strip()
     if not asked:

@@ -1,4 +1,4 @@
-"""Reading of the next rows of columns, while those before them are used."""
+"""Reading of the next rows of columns while the preceding ones are used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Window:
 
 
 class ReadAhead:
-    """Reading of rows on a thread of its own, while those before them are used.
+    """Reads rows on a separate thread while the preceding ones are used.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class ReadAhead:
         self._results: Future[list[list[pa.Array]]] | None = None
 
     def start(self, planned: list[Window]) -> None:
-        """Begin to read; nothing else is being read ahead."""
+        """Start to read windows; no others are being read ahead."""
         if planned:
             self._planned = planned
             self._results = Future()
             Thread(target=self._run, args=(planned, self._results), name="lance-ahead", daemon=True).start()
 
     def finish(self) -> tuple[list[Window], list[list[pa.Array]]]:
-        """Return what was begun, and wait for it; raises what went wrong."""
+        """Wait for the started windows, and return them with their results; raise their error."""
         planned, results = self._planned, self._results
         self._planned, self._results = [], None
         return planned, [] if results is None else results.result()

@@ -233,7 +233,7 @@ class FileReader:
             return self._blobs.locate(descriptions)
 
     def zone_statistics(self, columns: Sequence[ColumnProjection]) -> dict[FieldPath, ZoneStatistics]:
-        """Return the zone statistics of the file, with which a filter skips rows that cannot match.
+        """Return the zone statistics of the file; a filter uses them to skip rows that cannot match.
 
         Parameters
         ----------

@@ -64,7 +64,7 @@ class RangeScan:
     def _fill(self, num_rows: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together.
 
-        Reading ahead begins what the rows after these lack.
+        If reading ahead pays, it then starts on the rows after these.
         """
         cursors = self._batches.cursors
         self._push(*self._ahead.finish())

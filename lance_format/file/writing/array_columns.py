@@ -48,7 +48,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _LeafForm:
-    """Form in which the values of a leaf are written."""
+    """Written form of the values of a leaf."""
 
     leaf: Leaf
     shape: ArrayShape

@@ -216,7 +216,7 @@ def _check_values(field: Field, array: pa.Array) -> None:
 
 
 def _has_bytes(arrow_type: pa.DataType) -> bool:
-    """Return whether values are byte strings, of which those without bytes are null."""
+    """Return whether values are byte strings; empty ones are null then."""
     return arrow_type in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 

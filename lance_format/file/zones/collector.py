@@ -26,10 +26,10 @@ from lance_format.kernels import zones as kernels
 from lance_format.logical_types import JSON
 
 ROWS_PER_ZONE = 8192
-"""How many rows a zone has, as in the reference."""
+"""Number of rows per zone, as in the reference."""
 
 LONGEST_BOUND = 256
-"""Of longer byte strings only the first bytes are kept, one more than this, so that they are known to be longer."""
+"""Longer byte strings are cut one byte after this limit, which marks them as longer."""
 
 Key: TypeAlias = int | bytes
 """A value in a form that orders as it does: of floating-point numbers an integer, of strings their bytes."""

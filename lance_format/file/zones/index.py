@@ -64,12 +64,12 @@ def serialize_zone_index(zones: LeafZones, write: Callable[[pa.RecordBatch], byt
 def to_statistics(
     columns: Mapping[str, pa.Array], arrow_type: pa.DataType, num_rows: npt.NDArray[np.int64]
 ) -> ZoneStatistics:
-    """Return what an embedded file says.
+    """Return the statistics of an embedded file.
 
     Parameters
     ----------
     columns : mapping of str to pa.Array
-        The columns of `zone_index_schema` that it has, with all of their rows.
+        Its columns of `zone_index_schema`, with all rows.
     arrow_type : pa.DataType
         Of the column.
     num_rows : int64[num_zones]

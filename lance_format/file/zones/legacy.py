@@ -1,12 +1,12 @@
 """Statistics of files of format 0.1: bounds of each batch of rows, which are its zones.
 
-File format document, "Statistics". They are stored as the file itself is (`file/container/legacy_metadata.py`), as one
-batch with a row for each batch of the file, and a column for each field that has statistics, called by the field's id:
+File format document, "Statistics". They are stored like the file itself (`file/container/legacy_metadata.py`), as one
+batch. It has a row per batch of the file, and a column per field with statistics, named by the field's id:
 
     <field id>: struct<null_count: int64, min_value, max_value>
 
-The format loses nulls: of numbers zeros come back instead, and empty strings come back as nulls. Bounds and counts,
-which are those of what was written, therefore hold for what is read where nothing was null and no string was empty.
+The format loses nulls: null numbers are read as zeros, and empty strings as nulls. Bounds and counts are those of the
+written values. They hold for the values read if no value was null and no string empty.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _with_decimals(struct: pa.StructArray, arrow_type: pa.DataType) -> pa.Struct
 
 
 def _as_read(written: ZoneStatistics) -> ZoneStatistics:
-    """Return what is known of values as they are read."""
+    """Return the statistics that hold for the values read."""
     holds = pa.array(written.num_nulls == 0)
     if any(matches(written.lower.type) for matches in _STRINGS):
         not_empty = pc.greater(pc.binary_length(written.lower), 0)

@@ -130,7 +130,7 @@ class ZoneReader:
         return {request.path: found for request, found in known.items() if isinstance(found, ZoneStatistics)}
 
     def read_seed(self, request: ZoneRequest, rows_per_zone: int) -> Seed | None:
-        """Return the seed of a column, if there is one, of zones of so many rows.
+        """Return the seed of a column for zones of a number of rows, if it has one.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class ZoneReader:
         return check_statistics(to_statistics(columns, arrow_type, num_rows), self._metadata.num_rows)
 
     def _rows_of_zones(self, rows_per_zone: int) -> Counts:
-        """Return how many rows each zone has, if all but the last have so many."""
+        """Return the number of rows of each zone, given that of all zones except the last."""
         total = self._metadata.num_rows
         num_zones = -(-total // rows_per_zone)
         if num_zones > _MOST_ZONES:

@@ -34,7 +34,7 @@ from lance_format.file.zones.collector import LONGEST_BOUND, LeafZones, is_text,
 _NULL_ROWS = b"seed_null_bitmap"
 _MAX_EXPANSION = 64
 _LEAST_MAX_BYTES = 1 << 20
-"""What seeds may take once they are expanded: so many times their bytes, or this. The reference does not compress."""
+"""Maximum size of expanded seeds: a multiple of their bytes, or this. The reference does not compress."""
 _COUNTS: Mapping[str, pa.DataType] = {"null_count": pa.uint32(), "nan_count": pa.uint32(), "zone_length": pa.uint64()}
 
 

@@ -39,9 +39,9 @@ def serialize_zones(leaves: Sequence[LeafZones], write: Callable[[pa.RecordBatch
     Parameters
     ----------
     leaves : sequence of LeafZones
-        One at least, all of as many zones.
+        At least one; all have the same number of zones.
     write : callable
-        Makes a Lance file of a batch.
+        Makes a Lance file from a batch.
     """
     columns = {str(zones.leaf.field.id): _struct(zones) for zones in leaves}
     return write(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
@@ -133,7 +133,7 @@ def _cut_text(key: bytes, *, upwards: bool) -> bytes | None:
 
 
 def _valid_part(key: bytes) -> str:
-    """Return as many characters from the start as there are, up to one that is cut."""
+    """Return the leading characters of UTF-8 bytes, without one that is cut."""
     try:
         return key.decode()
     except UnicodeDecodeError as error:

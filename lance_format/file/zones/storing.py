@@ -1,4 +1,4 @@
-"""The zones of a file that is being written, in all forms in which it stores them."""
+"""The zones of a file that is being written, in all stored forms."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _WORTHWHILE_BYTES = 64 * 1024
 def stored_zones(
     leaves: list[LeafZones], size_bytes: int, write: Callable[[pa.RecordBatch], bytes]
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the forms in which the zones of a file are stored, each with the key that the metadata has for it.
+    """Yield the stored forms of the zones of a file, each with its key in the metadata.
 
-    Files of a single zone have none, unless they have 64 KiB and more for each column that has zones: what costs as
-    much to read as its statistics, and may be smaller, is better read.
+    Files of a single zone have none, unless they have 64 KiB or more per column with zones: values that cost as much to
+    read as their statistics are better read.
 
     Parameters
     ----------
     leaves : list of LeafZones
     size_bytes : int
-        Of all pages of the file.
+        Size of all pages of the file.
     write : callable
-        Makes a Lance file of a batch.
+        Makes a Lance file from a batch.
     """
     if not _is_worthwhile(leaves, size_bytes):
         return

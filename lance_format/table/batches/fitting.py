@@ -144,7 +144,7 @@ def _conform_column(column: pa.Array, field: Field, first_row: int) -> pa.Array:
 
 
 def arrange(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return an array whose structs have the fields of a type, in its order; missing ones are null.
+    """Give the structs of an array the fields of a type, in its order; missing ones are null.
 
     Values keep their types, and are not copied. Releases of pyarrow differ in what a cast does here.
 

@@ -56,7 +56,7 @@ class IntegerIndex:
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> IntegerIndex:
-        """Number the values of a column for which `is_integral` is true."""
+        """Number the values of a column of an integral type; see `is_integral`."""
         return cls.of_numbers(_words(column.drop_null()), column.null_count > 0)
 
     @classmethod

@@ -85,7 +85,8 @@ class KeyIndex:
     leaves : tuple of FlatIndex, IntegerIndex or ListIndex
         The distinct values of every leaf of these columns.
     pairs : tuple of IntegerIndex
-        For every leaf except the first, the existing pairs of a number of the preceding leaves and one of its own.
+        For every leaf except the first, the existing pairs of a number of the preceding leaves and a number of the
+        leaf.
     """
 
     names: tuple[str, ...]

@@ -50,7 +50,7 @@ def _lacks_fields(wanted: pa.DataType, given: pa.DataType) -> bool:
 
 
 def overlay(kept: pa.RecordBatch, values: pa.Table, partial: Mapping[str, pa.StructType]) -> pa.Table:
-    """Return values with kept ones in place of fields that were not given.
+    """Fill the fields that were not given with the kept values.
 
     Parameters
     ----------

@@ -84,8 +84,8 @@ def dataset(
     uri : str or path
         The directory of the table.
     version : int, str, or tuple of (str or None) and (int or None), optional
-        The version to open, by its number, by the name of a tag, or as a branch and one of its versions, where None
-        stands for the main branch and the latest version. The latest if not given.
+        The version to open: its number, the name of a tag, or a branch and one of its versions. None stands for the
+        main branch, and for the latest version. By default the latest version.
     asof : datetime or str, optional
         Open the latest version committed before this time. A time without a zone is local. Ignored if `version` is
         given.
@@ -166,8 +166,8 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata
         Parameters
         ----------
         version : int, str, or tuple of (str or None) and (int or None)
-            A version of this branch, the name of a tag, or a branch and one of its versions, where None stands for the
-            main branch and the latest version.
+            A version of this branch, the name of a tag, or a branch and one of its versions. None stands for the main
+            branch, and for the latest version.
 
         Raises
         ------

@@ -136,7 +136,7 @@ class LanceFragment(ScanMethods):
 
     @staticmethod
     def create_from_file(filename: str, dataset: OpenTable, fragment_id: int = 0) -> FragmentMetadata:
-        """Make a fragment of a data file in the directory `data` of a table, without committing it.
+        """Make a fragment from a data file in the directory `data` of a table, without committing it.
 
         Parameters
         ----------

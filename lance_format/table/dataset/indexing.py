@@ -31,7 +31,7 @@ class DatasetIndices(OpenTable):
         replace: bool = True,
         train: bool = True,
     ) -> None:
-        """Create an index of a column, with which scans skip rows that cannot match a filter.
+        """Create an index of a column; scans use it to skip rows that cannot match a filter.
 
         Parameters
         ----------

@@ -61,8 +61,8 @@ class Tags:
         tag : str
             Letters, digits and `. _ -`.
         reference : int, str, or tuple of (str or None) and (int or None), optional
-            A version of this branch, another tag, or a branch and one of its versions, where None stands for the main
-            branch and the latest version. By default the version that the dataset shows.
+            A version of this branch, another tag, or a branch and one of its versions. None stands for the main branch,
+            and for the latest version. By default the version that the dataset shows.
 
         Raises
         ------

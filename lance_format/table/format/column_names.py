@@ -25,12 +25,12 @@ def check_portable(fields: Iterable[Field], known: Container[str] = (), *, remed
     known : container of str
         Names of columns that the table has already, which are not checked.
     remedy : str
-        What the error names besides another name.
+        Remedy that the error names besides another name.
 
     Raises
     ------
     InvalidInputError
-        If it cannot.
+        If pylance cannot read a field.
     """
     for field in fields:
         is_column = field.parent_id == TOP_LEVEL_PARENT

@@ -8,7 +8,7 @@ import re
 
 from lance_format.errors import InvalidInputError
 
-# The units of Rust's crate humantime, in which the reference writes and reads them; months and years are mean ones.
+# The units of Rust's crate humantime, which the reference uses; months and years have their mean length.
 _UNITS = {
     "ns": ("nanos", "nsec", "ns"),
     "us": ("micros", "usec", "us", "µs"),

@@ -1,4 +1,4 @@
-"""Finding a field of a schema by its dotted path, in which names with dots stand between backticks."""
+"""Finding a field of a schema by its dotted path; backticks enclose names with dots."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TOMBSTONE = -2
 
 
 class DeletionFileType(enum.StrEnum):
-    """Form in which a deletion file lists rows."""
+    """Form of the rows in a deletion file."""
 
     ARROW_ARRAY = "array"
     BITMAP = "bitmap"

@@ -52,8 +52,8 @@ class OwnFile:
     path : str
         Relative to the table, or its branch.
     owner : str
-        The path by which versions name the file: its own, that of its data file, or the directory of an index; relative
-        too.
+        The path that versions have for the file: the file itself, its data file, or the directory of its index; also
+        relative.
     """
 
     kind: FileKind

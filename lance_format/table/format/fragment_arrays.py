@@ -32,8 +32,8 @@ from lance_format.table.format.protobuf_scan import (
 )
 
 _CHUNK = 8192
-_MAX_SCANNED_BYTES = 4096  # Larger ones have row ids, which take long to parse anyway.
-_MAX_SCANNED_FILE = 2**46  # The sum of as many as can be scanned is exact in floating-point numbers.
+_MAX_SCANNED_BYTES = 4096  # Larger ones have row ids, whose parsing dominates anyway.
+_MAX_SCANNED_FILE = 2**46  # The sum over all scanned messages is exact in floating-point numbers.
 _MAX_SIZE = 2**62
 _MAX_MAJOR = 2**30  # No version is higher; as one number with the minor, a higher one would not fit 64 bits.
 _MAX_UINT32 = 2**32 - 1

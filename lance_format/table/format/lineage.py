@@ -1,13 +1,13 @@
 """Memory of a version: the transactions that made the versions before it.
 
-A cleanup frees the name of a manifest. A writer that was held up may then create a manifest of that name, as if nobody
-had been faster: a stray, from which no later version was made. What tells a stray from the version that the history had
-under its number is the memory of later versions. Each version of this library names up to 128 ancestors by digests of
-the uuids of their transactions, the latest first:
+A cleanup frees the name of a manifest. A delayed writer may then create a manifest of that name, as if no other writer
+had been faster: a stray, which no later version follows. The memory of later versions distinguishes a stray from the
+version of its number in the history. Each version of this library names up to 128 ancestors by digests of the uuids of
+their transactions, the latest first:
 
     version - 1: 8 bytes | version - 2: 8 bytes | …
 
-Eight zeros stand for a version that does not say what made it. Other libraries ignore the field, and leave it out of
+Eight zeros stand for a version without a known transaction. Other libraries ignore the field, and leave it out of
 the versions that they make: the memory begins again after them.
 """
 

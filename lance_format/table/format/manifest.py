@@ -79,7 +79,7 @@ class Manifest:
 
     @property
     def tag(self) -> str:
-        """The tag that writers before tags had files of their own gave it; empty if there is none."""
+        """The tag that early writers stored in the manifest; empty if there is none."""
         return self.message.tag
 
     @property
@@ -107,7 +107,7 @@ class Manifest:
 
     @property
     def next_field_id(self) -> int:
-        """An id that no field of the table has, nor one that its files still hold."""
+        """An id that neither a field of the table nor a column of its files has."""
         known = [-1, *(field.id for field in self.schema.walk())]
         return max(*known, int(self.fragments.columns.max_field_ids.max(initial=-1))) + 1
 

@@ -262,7 +262,7 @@ def _parse_file_version(message: table_pb2.Manifest, fragments: FragmentList) ->
 
 
 def _file_version_of_early_release(message: table_pb2.Manifest, fragments: FragmentList) -> FileVersion:
-    """Return the file version of a manifest without `data_format`: that of its files, else a flag tells."""
+    """Return the file version of a manifest without `data_format`: that of its files, else that of a flag."""
     for file in (file for fragment in fragments for file in fragment.stored_files()):
         return FileVersion.from_manifest(file.file_major_version, file.file_minor_version) or FileVersion.V2_0
     flags = message.reader_feature_flags | message.writer_feature_flags

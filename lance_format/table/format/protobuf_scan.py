@@ -1,12 +1,12 @@
 """Scanning the protobuf of many small messages at once.
 
-A message is a run of fields, each a tag (`number << 3 | wire type`), and a varint or a length and as many bytes:
+A message is a run of fields. A field is a tag (`number << 3 | wire type`) and a varint, or a length and its bytes:
 
     message 0   | tag value | tag length bytes …  |
     message 1   | tag length bytes … | tag value  |
                   ^ one step of the scan: the next field of every message that has one
 
-A step is a few NumPy operations on all messages, so that ten thousand of them take as long as some hundred objects.
+A step is a few NumPy operations on all messages; ten thousand of them take as long as some hundred objects.
 Only one-byte tags, varints and lengths are supported. Anything else, or an inconsistency, makes a message *odd*: its
 results are invalid, and it must be parsed.
 """

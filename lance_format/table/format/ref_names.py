@@ -8,7 +8,7 @@ from typing import Any
 from lance_format.errors import InvalidInputError
 
 MAIN = "main"
-"""What the main branch is called where a name is needed."""
+"""Name of the main branch."""
 
 
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]{1,200}")

@@ -46,13 +46,13 @@ def make_successor(
     ----------
     previous : Manifest, optional
     state : Manifest
-        What an operation made of the previous one, whose protobuf it need not know.
+        The result of an operation on the previous manifest, possibly without its protobuf message.
     transaction_file : str
     inline_transaction : bytes
     now_ns : int
         Nanoseconds since the epoch, UTC.
     version : int, optional
-        Of the new manifest; the next one if not given.
+        Version of the new manifest, by default the next one.
     """
     message = table_pb2.Manifest()
     message.CopyFrom(state.message)

@@ -46,14 +46,14 @@ class ColumnParts:
         self._pieces = [(field, found[field.id]) for field in schema.fields]
 
     def assemble(self, pieces: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
-        """Put the columns of several files, and those of none, in order.
+        """Put the columns of several files, and those that no file has, in order.
 
         Parameters
         ----------
         pieces : sequence of pa.RecordBatch
-            What has been read of each file.
+            The batch read from each file.
         num_rows : int
-            Of each of them.
+            Number of rows of each.
 
         Raises
         ------
@@ -187,7 +187,7 @@ def _held(field: Field, ids: frozenset[int]) -> Field | None:
     if children:
         return field if children == field.children else dataclasses.replace(field, children=children)
     if field.children and not is_packed(field) and format_of(field) is None:
-        return None  # In 2.0 and 0.1 structs and lists have ids of their own, which hold no values; blobs do.
+        return None  # In 2.0 and 0.1 structs and lists have own column ids without values; those of blobs have values.
     return field if field.id in ids else None
 
 

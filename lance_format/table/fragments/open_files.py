@@ -29,7 +29,7 @@ _Stream = Generator[pa.RecordBatch, None, None]
 
 
 class FragmentFiles:
-    """A context manager that opens data files when they are first needed, and closes them all in the end.
+    """A context manager that opens data files on first use, and closes all of them at the end.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class FragmentFiles:
     bases : mapping of int to str
         See `Manifest.bases`.
     counter : ReadCounter, optional
-        Counts what is read.
+        Counts the reads.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class FragmentFiles:
         return {files[position]: held for position, held in self._parts(schema).held.items()}
 
     def read(self, schema: Schema, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
-        """Read a range of rows, in batches of at most so many.
+        """Read a range of rows, in batches of limited size.
 
         Parameters
         ----------
         schema : Schema
-            The columns, in the order wanted.
+            The columns, in output order.
         start, stop : int
             Half-open, and within the fragment.
         batch_size : int

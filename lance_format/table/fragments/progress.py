@@ -12,7 +12,7 @@ class FragmentWriteProgress(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, fragment: FragmentMetadata) -> None:
-        """Handle the beginning of a fragment, whose data file has a name, and neither fields nor rows yet."""
+        """Handle the beginning of a fragment. Its data file has a name, but no fields or rows yet."""
 
     @abc.abstractmethod
     def complete(self, fragment: FragmentMetadata) -> None:

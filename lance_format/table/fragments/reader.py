@@ -36,9 +36,9 @@ class FragmentReader:
     cache : SearchCache
         Of the table.
     bases : mapping of int to str
-        Where files of a branch lie that its parents wrote; see `Manifest.bases`.
+        Directories of files that the parents of a branch wrote; see `Manifest.bases`.
     memory : dict
-        What has been found out about the fragment, for those who scan it.
+        Facts about the fragment, cached for its scans.
     """
 
     directory: TableDirectory
@@ -174,7 +174,7 @@ def to_live(physical: RowOffsets, deleted: RowOffsets) -> RowOffsets:
 
 
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the rows of a batch, possibly one without columns, for which a mask without nulls is true."""
+    """Return the rows of a batch for which a mask without nulls is true; the batch may have no columns."""
     if not batch.num_columns:
         return empty_columns_batch(mask.true_count)
     return batch.filter(mask)

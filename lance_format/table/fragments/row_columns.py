@@ -68,7 +68,7 @@ class LiveRows:
         return LiveRows(self.scan, self.offsets[part], self.positions[part])
 
     def filter(self, mask: pa.BooleanArray) -> LiveRows:
-        """Return the rows for which a mask without nulls is true."""
+        """Return the rows that a mask without nulls selects."""
         kept = mask.to_numpy(zero_copy_only=False)
         return LiveRows(self.scan, self.offsets[kept], self.positions[kept])
 

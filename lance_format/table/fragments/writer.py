@@ -72,7 +72,7 @@ class DataFileOptions:
 
 
 class FragmentWriter:
-    """Writes batches into one data file after another.
+    """Writes batches into a sequence of data files.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class FragmentWriter:
     job : str
         The uuid of the write, which the names of its files carry.
     fragment_id : int
-        What the fragments have for an id until they are committed.
+        Id of the fragments until they are committed.
     progress : FragmentWriteProgress, optional
-        Told of each fragment.
+        Notified of each fragment.
     """
 
     def __init__(

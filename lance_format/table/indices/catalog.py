@@ -1,4 +1,4 @@
-"""The indices of a table: what there is, and dropping them."""
+"""Listing and dropping the indices of a table."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class IndexPart:
         return cls(kept, zones, _of_fragments(null_rows, kept))
 
     def without(self, fragment_ids: Set[int]) -> IndexPart:
-        """Return what there is of other fragments."""
+        """Return the part without the zones of some fragments."""
         left = self.fragment_ids - fragment_ids
         zones = self.zones.of_fragments(np.array(sorted(left), np.int64))
         return IndexPart(left, zones, _of_fragments(self.null_rows, left))

@@ -157,7 +157,7 @@ def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: ZoneNumbers) -> tuple
 def fragments_in_order(
     zones: Zones, fragment_ids: ZoneNumbers, physical_rows: ZoneNumbers, num_deleted_rows: ZoneNumbers, *, placed: bool
 ) -> ZoneNumbers:
-    """Return the fragments whose zones say for sure where their values are.
+    """Return the fragments whose zones certainly locate their values.
 
     What lies between zones had been deleted when they were made, and still is. Updating an index may leave zones of a
     fragment beside those of its rewritten column. And early releases of the reference neither counted deleted rows in

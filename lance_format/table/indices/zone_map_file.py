@@ -67,7 +67,7 @@ class ZoneMapFile:
     store : ObjectStore
     path : str
     size_bytes : int, optional
-        What it is known to have.
+        Size of the file, if known.
     value_type : pa.DataType
         Of the column.
 
@@ -79,7 +79,7 @@ class ZoneMapFile:
     Raises
     ------
     CorruptFileError
-        If it is none, or one of a column of another type.
+        If it is no such file, or belongs to a column of another type.
     NotSupportedError
         If its format version cannot be read.
     ObjectNotFoundError
@@ -115,7 +115,7 @@ class ZoneMapFile:
         Parameters
         ----------
         max_zones, max_bytes : int
-            What is more is not read: a small damaged file may seem to hold any number of zones.
+            Limits of the read: a small damaged file may seem to hold any number of zones.
 
         Raises
         ------

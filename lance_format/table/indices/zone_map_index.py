@@ -28,7 +28,7 @@ from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeErro
 from lance_format.table.versions.table_version import TableVersion
 
 ZONE_MAP = "ZoneMap"
-"""What `list_indices` calls their type."""
+"""Their type in `list_indices`."""
 
 _LOGGER = logging.getLogger(__name__)
 _DETAILS = "ZoneMapIndexDetails"
@@ -37,7 +37,7 @@ _INDEX_VERSION = 0
 _MAX_BYTES = 1 << 30
 _STALE_ZONES = 16
 _SPARE_ZONES = 65_536
-"""An index may have so many times the zones that its fragments need, and so many more."""
+"""An index may have this many times the zones that its fragments need, plus a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ZoneMapDetails:
 
     @classmethod
     def parse(cls, index: IndexMetadata) -> ZoneMapDetails | None:
-        """Return what an index says of itself; None if it is of another kind, or of a form that is not known yet."""
+        """Return the details of an index; None if it is of another kind, or of an unknown form."""
         if index.type_url.rpartition(".")[2].rpartition("/")[2] != _DETAILS or len(index.fields) != 1:
             return None
         message = table_pb2.ZoneMapIndexDetails()

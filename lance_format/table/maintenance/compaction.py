@@ -1,8 +1,8 @@
 """Compaction: combines small fragments, and removes deleted rows and dropped columns from the files.
 
-It has three steps, which may run on different machines: a plan, which is a value; tasks, each of which writes some
-adjacent fragments again; and one commit. Rows stay in their order within a task. What is rewritten at all follows the
-reference: neighbours that are smaller than the target, and fragments of which too many rows are deleted.
+It has three steps, which may run on different machines: a plan, which is a value; tasks, each of which rewrites some
+adjacent fragments; and one commit. Rows keep their order within a task. The choice of fragments is the reference's:
+neighbours that are smaller than the target, and fragments with too many deleted rows.
 """
 
 from __future__ import annotations

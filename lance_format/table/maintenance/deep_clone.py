@@ -100,7 +100,7 @@ def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> Non
 
 
 def _first_manifest(source: TableVersion) -> Manifest:
-    """Return the version as one all of whose files lie in the table itself."""
+    """Return the first version of the copy, all of whose files lie in its own directory."""
     manifest = source.manifest
     message = type(manifest.message)()
     message.CopyFrom(manifest.message)

@@ -1,8 +1,8 @@
 """Finding rows of a table by their ids.
 
-The live rows of all fragments are kept as runs of consecutive ids at consecutive addresses, by ascending id. A fragment
-that was appended is one run, whatever its size, and every deleted row cuts a run in two; so memory depends on how often
-rows were deleted and moved, not on how many there are.
+The live rows of all fragments are kept as runs of consecutive ids at consecutive addresses, by ascending id. An
+appended fragment of any size is one run, and every deleted row splits a run. Memory therefore depends on the number of
+deleted and moved rows, not on the number of all rows.
 """
 
 from __future__ import annotations

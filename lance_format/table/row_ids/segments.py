@@ -134,7 +134,7 @@ class Ranges(U64Segment):
 
     @classmethod
     def join(cls, ranges: Sequence[U64Segment]) -> U64Segment:
-        """Return one segment for some of `Range` and `Ranges`, at least one, none of which is empty.
+        """Unite `Range` and `Ranges` segments, at least one and none empty, into one segment.
 
         A range that continues another becomes part of it.
         """

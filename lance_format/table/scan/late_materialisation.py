@@ -43,7 +43,7 @@ _TESTED_BYTES = 8 * 1024 * 1024
 _TESTED_PER_CONSTANT = 16
 _SMALL_ROWS = 1024
 _MAX_FILES_TOGETHER = 64
-"""Fragments of at most so many rows are tested together, unless they have more files, which are all open then."""
+"""Fragments of at most `_SMALL_ROWS` rows are tested together, up to a number of files: all of them are open."""
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75

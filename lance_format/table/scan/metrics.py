@@ -1,4 +1,4 @@
-"""Description of a scan's plan, and counts of what it has read and skipped."""
+"""Description of a scan's plan, and counts of rows and files that it has read and skipped."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _ranges(firsts: npt.NDArray[np.integer[Any]], lasts: npt.NDArray[np.integer[
 
 
 def _intervals_of(term: Expression) -> tuple[str, _Intervals | None]:
-    """Return the column that a term compares with constants, and the values for which it can be true."""
+    """Return the column that a term compares with constants, and the values that can make it true."""
     match term:
         case Comparison(operator, Column((name,)), Literal(value)) if pa.types.is_unsigned_integer(value.type):
             return name, _compared(operator, value.as_py())

@@ -97,7 +97,7 @@ class LanceScanner:
         return self._metrics
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe what is read, and in which order, as text for people.
+        """Describe the reads of the scan, in their order, as text for people.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
-"""Rules of conflict: whether an operation planned on one version can land after others committed since.
+"""Rules of conflict: can an operation that was planned on one version land after others committed since?
 
 The matrix is data. Its rows are the operations that this library commits, its columns the operations that any writer
-may have committed concurrently, under their names in the format. An entry is a rule if the answer depends on what the
-two changed. A compatible operation may still need changes before it is applied: `lance_format.table.versions.rebase`
-unites deletions in one fragment.
+may have committed concurrently, under their names in the format. An entry is a rule if the answer depends on the
+details of the two operations. A compatible operation may still need changes before it is applied:
+`lance_format.table.versions.rebase` unites deletions in one fragment.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _append_after_merge(own: Append, committed: Merge) -> Verdict:
 
 
 def _same_config_key(own: Overwrite | UpdateConfig, committed: Overwrite | UpdateConfig) -> Verdict:
-    """Both set one key of the configuration, or one sets what the other removes."""
+    """Both set the same key of the configuration, or one sets a key that the other removes."""
     (mine, mine_too), (theirs, theirs_too) = _config_keys(own), _config_keys(committed)
     return _NO if mine & (theirs | theirs_too) or theirs & (mine | mine_too) else _YES
 
@@ -113,7 +113,7 @@ def _config_after_config(own: UpdateConfig, committed: UpdateConfig) -> Verdict:
 
 
 def _index_on_fragments(index: CreateIndex, rewrite: Any) -> Verdict:
-    """The rows that an index refers to were moved. What is known of a fragment reuse index is too little to unite."""
+    """The rows that an index refers to were moved. Too little is known about fragment reuse indices to unite them."""
     built = [new for new in index.new_indices if new.name != FRAGMENT_REUSE_INDEX]
     if len(built) < len(index.new_indices):
         return _RETRY
@@ -162,7 +162,7 @@ def _replacement_after_update(own: DataReplacement, committed: Update) -> Verdic
     return _same_fragments(own, committed)
 
 
-# What neither this library nor any rule here knows enough about.
+# Operations of other libraries that no rule examines.
 _UNKNOWN: dict[str, Rule] = {
     "update_bases": _YES,
     "clone": _YES,

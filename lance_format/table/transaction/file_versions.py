@@ -1,4 +1,4 @@
-"""File versions that may stand beside each other: any from 2.0 on, or 0.1 alone.
+"""File versions that may be combined in a table: any from 2.0 on, or 0.1 alone.
 
 Pylance neither commits nor reads a table that has files of format 0.1 beside others.
 """

@@ -36,7 +36,7 @@ _BYTES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 @dataclass(frozen=True, slots=True)
 class InsertedKeys:
-    """A set of keys to which others may seem to belong.
+    """A set of keys with false positives.
 
     Parameters
     ----------

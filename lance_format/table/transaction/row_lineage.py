@@ -47,7 +47,7 @@ def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest
 
 
 def without_lineage(fragment: FragmentMetadata) -> FragmentMetadata:
-    """Return a fragment whose rows are all new, whatever it says of them."""
+    """Return a fragment with all rows marked as new, overriding its own lineage."""
     known = (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta)
     if known == (None, None, None):
         return fragment

@@ -21,7 +21,7 @@ _UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
 @checked_methods
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """An operation, the version it was planned on, and the identity by which it is recognised.
+    """An operation, the version that it was planned on, and its identity.
 
     Parameters
     ----------

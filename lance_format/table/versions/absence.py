@@ -9,7 +9,7 @@ from lance_format.errors import StorageError
 from lance_format.table.format.table_directory import TableDirectory
 
 _MAX_FILES = 200
-"""The error is not worth a longer listing."""
+"""Maximum number of listed files; the error is not worth a longer listing."""
 _BY_PART = {"/_delta_log/": "a Delta table", ".metadata.json": "an Iceberg table", "/.hoodie/": "a Hudi table"}
 _BY_ENDING = {
     ".parquet": "Parquet files",
@@ -22,7 +22,7 @@ _BY_ENDING = {
 
 
 def describe_absence(directory: TableDirectory) -> str:
-    """Describe what a directory without a table holds, and what to do.
+    """Describe the content of a directory without a table, and a remedy.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def describe_absence(directory: TableDirectory) -> str:
         A sentence of the form `there is no Lance table at …; …`.
     """
     root, paths = directory.root, list[str]()
-    with contextlib.suppress(StorageError):  # What is missing is clear without it.
+    with contextlib.suppress(StorageError):  # The message is clear without the listing.
         listed = directory.store.list_tree(root)
         paths.extend(f"/{info.path.removeprefix(root)}" for info in itertools.islice(listed, _MAX_FILES))
     missing = f"there is no Lance table at {root}"

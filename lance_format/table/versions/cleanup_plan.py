@@ -1,7 +1,7 @@
-"""Cleanup in steps: the versions go first, then tasks delete the files that nothing needs since.
+"""Cleanup in steps: old versions are removed first, then tasks delete the files that nothing needs since.
 
-It differs from other changes in two ways. Beginning it removes manifests, since only then is it known what is garbage;
-and its commit makes no version. What a task does not delete is left for the next cleanup.
+It differs from other changes in two ways. Planning removes manifests, because only their removal decides which files
+are garbage. Its commit makes no version. Files that a task does not delete are left for the next cleanup.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
     Parameters
     ----------
     read_version : int
-        The oldest version of those that stay in any case.
+        The oldest version that stays in any case.
     number : int
         Tells the tasks of the plan apart.
     uuid : str
@@ -97,7 +97,7 @@ class CleanupPlan(ChangePlan[DeletedFiles, CleanupStats]):
     Parameters
     ----------
     read_version : int
-        The oldest version of those that stay in any case.
+        The oldest version that stays in any case.
     uuid : str
     removed : CleanupStats
         Of the versions.
@@ -115,7 +115,7 @@ class CleanupPlan(ChangePlan[DeletedFiles, CleanupStats]):
         return None
 
     def outcome(self, results: Sequence[DeletedFiles]) -> CleanupStats:
-        """Count what was removed."""
+        """Count the removed versions and files."""
         counts = dict(self.removed)
         for result in results:
             for name, count in result.counts.items():
@@ -137,9 +137,10 @@ def plan_cleanup(table: TableVersion, policy: CleanupPolicy, files_per_task: int
     Raises
     ------
     InvalidInputError
-        If one of the versions has a tag, and that is to be an error, or the number makes no sense. Nothing was removed.
+        If one of the versions has a tag and the policy forbids that, or `files_per_task` is invalid. Nothing was
+        removed.
     CorruptFileError, NotSupportedError
-        If a version cannot be read: which files it needs is not known. Nothing was removed.
+        If a version cannot be read, so that its files are unknown. Nothing was removed.
     """
     if isinstance(files_per_task, bool) or not isinstance(files_per_task, int) or files_per_task < 1:
         raise InvalidInputError(f"files_per_task is {files_per_task!r}; a whole number from 1 on is needed")

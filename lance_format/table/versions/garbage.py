@@ -17,14 +17,14 @@ _FILES_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class GarbageFile:
-    """File that may go. Can be pickled.
+    """File that may be deleted. Can be pickled.
 
     Parameters
     ----------
     info : ObjectInfo
     file : OwnFile
     is_known : bool
-        Whether a version that goes names it.
+        Whether a removed version names it.
     """
 
     info: ObjectInfo
@@ -39,7 +39,7 @@ class GarbageFile:
 
 
 def is_named(file: OwnFile, directory: TableDirectory, names: Set[str]) -> bool:
-    """True if a file, or what it belongs to, is among what versions name; see `named_files`."""
+    """Return whether versions name the file or its owner; see `named_files`."""
     return directory.path(file.owner) in names or directory.path(file.path) in names
 
 
@@ -58,9 +58,9 @@ def remove_files(
     directory : TableDirectory
     garbage : iterable of GarbageFile
     counts : dict of str to int
-        Is told what was removed, by the names of `CleanupStats`.
+        Counts of deleted files are added here, by the names of `CleanupStats`.
     rate : float, optional
-        The most files that are deleted in a second.
+        Maximum number of files to delete per second.
 
     Returns
     -------

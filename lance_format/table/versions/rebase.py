@@ -1,9 +1,9 @@
 """Rebase of a delete or an update onto the concurrent changes of its fragments.
 
-`lance_format.table.transaction.conflicts` has checked that the operation may follow: since the version it was planned
-on, its fragments have at most lost rows, by deletion files. The operation itself deletes the rows of its own deletion
-files that were live when it was planned. If no other writer deleted one of them, both deletions are united. Otherwise
-both changed the same row, and the operation must be planned again.
+`lance_format.table.transaction.conflicts` has checked that the operation may follow: since it was planned, its
+fragments have at most lost rows, by deletion files. The operation itself deletes the rows of its own deletion files
+that were live when it was planned. If no other writer deleted one of them, both deletions are united. Otherwise both
+changed the same row, and the operation must be planned again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stored form of tags and branches: a JSON file each, below the main branch.
+"""Stored form of tags and branches: one JSON file each, below the main branch.
 
-    _refs/tags/<name>.json            which version of which branch a tag names
-    _refs/branches/<name>.json        which version a branch started from; "/" in the name reads %2F
+    _refs/tags/<name>.json            the branch and the version that a tag names
+    _refs/branches/<name>.json        the version where a branch starts; "/" in the name reads %2F
 
 Files are created only if they are absent, so one of two writers of a name succeeds. A version that gets a tag or a
 branch must not be cleaned up concurrently: the creator of a reference checks that the version still exists after the

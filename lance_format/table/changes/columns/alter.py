@@ -1,6 +1,6 @@
-"""Changing columns: other names, other types, nulls allowed or forbidden, and columns that go.
+"""Changing columns: renaming, casting, allowing or forbidding nulls, and dropping.
 
-Only another type needs other values. All else changes the schema alone, since data files know fields by their ids.
+Only a cast writes values. Other changes modify just the schema, since data files identify fields by their ids.
 """
 
 from __future__ import annotations

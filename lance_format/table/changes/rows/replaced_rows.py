@@ -106,7 +106,7 @@ class MovedRows:
     _created_at: list[RowVersionSequence] = field(default_factory=list)
 
     def add(self, rows: LiveRows) -> None:
-        """Add rows, in the order in which they are written."""
+        """Add rows in the order of writing."""
         ids = row_ids_of(rows.scan)
         if ids is None:
             return
@@ -117,7 +117,7 @@ class MovedRows:
         )
 
     def add_named(self, ids: RowIdSequence, created_at: RowVersionSequence) -> None:
-        """Add rows by their ids and the versions that made them, in the order in which they are written."""
+        """Add rows by their ids and the versions that made them, in the order of writing."""
         self._ids.append(ids)
         self._created_at.append(created_at)
 
@@ -127,7 +127,7 @@ class MovedRows:
         Parameters
         ----------
         fragments : sequence of FragmentMetadata
-            The moved rows come first in them, in the order in which they were added.
+            The moved rows come first in them, in the order of their addition.
         """
         ids, made = RowIdSequence.concatenate(self._ids), RowVersionSequence.concatenate(self._created_at)
         named = []

@@ -62,7 +62,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     columns : tuple of str
         Columns whose values may change in replaced rows.
     description : str
-        Of what is deleted, for the transaction.
+        Description of the deleted rows, for the transaction.
     heeds_keys : bool
         Whether inserted rows may not have a primary key that another writer has added concurrently.
     """
@@ -179,11 +179,11 @@ def plan_row_delta(
     ----------
     table : TableVersion
     columns : sequence of str, optional
-        The columns whose values may change in rows that are replaced; all if not given.
+        The columns whose values may change in replaced rows, by default all.
     description : str
-        Of what is deleted, for the transaction.
+        Description of the deleted rows, for the transaction.
     uuid : str, optional
-        Identifies the delta where several processes plan the same one. By default a new one.
+        The uuid of the delta, for several processes that plan the same one. By default a new one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Making a fragment of a data file that was written by hand into the directory of a table's data files."""
+"""Making a fragment from a data file that was written by hand into the data directory of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 
 def adopt_file(table: TableVersion, name: str, fragment_id: int = 0) -> FragmentMetadata:
-    """Describe a data file as a fragment, which no reader sees before it is committed.
+    """Describe a data file as a fragment; no reader sees it before it is committed.
 
     Parameters
     ----------
@@ -21,14 +21,14 @@ def adopt_file(table: TableVersion, name: str, fragment_id: int = 0) -> Fragment
     name : str
         Of the file, in the directory of data files.
     fragment_id : int
-        What the fragment has for an id until the commit gives it another.
+        Id of the fragment until the commit assigns another.
 
     Raises
     ------
     DatasetNotFoundError
         If there is no such file.
     SchemaMismatchError
-        If a column of it is not the table's, or one that cannot be null is missing.
+        If the table lacks a column of the file, or the file lacks a non-nullable one.
     CorruptFileError, NotSupportedError
         If it cannot be read.
     """

@@ -56,24 +56,24 @@ from lance_format.version import STABLE, WAY_OUT_OF_0_1, FileVersion
 @checked_methods
 @dataclass(frozen=True, slots=True)
 class TableWrite:
-    """A planned write: a value that can be pickled and sent to those who write fragments. See `plan_write`.
+    """A planned write: a value that can be pickled and sent to writers of fragments. See `plan_write`.
 
     Parameters
     ----------
     uri : str
-        Absolute: those who write fragments may run elsewhere.
+        Absolute, as writers of fragments may run elsewhere.
     options : WriteOptions
     read_version : int
-        The version it was planned on; 0 if there was no table.
+        The version that it was planned on; 0 if there was no table.
     uuid : str
-        What the transaction is recognised by.
+        Identifies the transaction.
     schema : Schema
         The columns that are written, with the ids of their fields.
     file_version : FileVersion
     new_fields : tuple of Field
-        Those of `schema` that the table is to gain, at the top or below others.
+        Fields of `schema` that the table gains, at the top or below others.
     new_directories : tuple of str
-        Those that did not exist, innermost first; a write that comes to nothing takes them away again.
+        Directories that did not exist, innermost first; an aborted write removes them.
     """
 
     uri: str
@@ -183,7 +183,7 @@ class TableWrite:
             The files deleted.
         """
         directory = TableDirectory.at(self.uri, self.options.storage_options)
-        with contextlib.suppress(LanceError):  # Not certain: a cleanup finds what nothing refers to.
+        with contextlib.suppress(LanceError):  # Undecidable: a cleanup finds unreferenced files.
             history = load_history(directory)
             if history.latest >= self.read_version and not history.find_transaction(
                 self.uuid, self.read_version, strays=True
@@ -219,7 +219,7 @@ class TableWrite:
         delete_unnamed(TableDirectory.at(self.uri, self.options.storage_options), self.uuid, self.read_version)
 
     def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
-        """Return what commits fragments, which `LanceDataset.commit` takes; `commit` does it at once."""
+        """Return the transaction that commits fragments, for `LanceDataset.commit`; `commit` commits it at once."""
         properties = self.options.properties
         if self.mode == "append" and self.read_version:
             return Transaction(self.read_version, Append(tuple(fragments), self.new_fields), self.uuid, properties)
@@ -357,7 +357,7 @@ def _load_current(history: History) -> Manifest | None:
         return None
     try:
         current = history.load(history.latest)
-    except VersionNotFoundError:  # It was neither the latest anymore nor there when it was to be read.
+    except VersionNotFoundError:  # It was superseded, and removed before it was read.
         current = load_latest(history.directory)
     current.check_writable(f"the table {history.root}")
     return current

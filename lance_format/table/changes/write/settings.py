@@ -70,9 +70,9 @@ def check_tuning(arguments: Mapping[str, Any]) -> None:
     Raises
     ------
     InvalidInputError
-        If pylance does not have one either.
+        If pylance does not have an argument either.
     NotSupportedError
-        If one asks for something that ours cannot do.
+        If an argument requests an unsupported feature.
     """
     for name, value in arguments.items():
         if name == "enable_v2_manifest_paths":
@@ -112,7 +112,7 @@ def merge_properties(properties: Mapping[str, str] | None, message: str | None) 
 
 
 def auto_cleanup_entries(options: Mapping[str, int]) -> dict[str, str]:
-    """Return the configuration of a table that lets every so many commits clean up.
+    """Return the configuration of a table for automatic cleanups.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def auto_cleanup_entries(options: Mapping[str, int]) -> dict[str, str]:
     Raises
     ------
     InvalidInputError
-        If one is unknown or no whole number from 1 on, or there is no `interval`.
+        If an option is unknown or no integer from 1 on, or `interval` is missing.
     """
     for name, value in options.items():
         if name not in _AUTO_CLEANUP:

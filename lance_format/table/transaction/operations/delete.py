@@ -19,10 +19,10 @@ class Delete(FragmentDefaults):
     Parameters
     ----------
     updated_fragments : tuple of FragmentMetadata
-        They have another deletion file than before.
+        Fragments with a new deletion file.
     deleted_fragment_ids : frozenset of int
     predicate : str
-        What was deleted; for those who read the transaction.
+        Description of the deleted rows, for readers of the transaction.
     """
 
     name: ClassVar[str] = "delete"

@@ -141,7 +141,7 @@ class UpdateConfig(FragmentDefaults):
 
 
 def _check_layout_stays(node: Field, metadata: Mapping[bytes, bytes]) -> None:
-    """Refuse metadata with which readers would expect another layout than the column's files have."""
+    """Refuse metadata that makes readers expect another layout than that of the column's files."""
     for what, says in (("packed", asks_to_pack), ("blob", is_marked)):
         if says(node.metadata) != says(metadata):
             raise InvalidInputError(
