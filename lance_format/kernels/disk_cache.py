@@ -65,7 +65,7 @@ class KernelCache(_Cache):
     Parameters
     ----------
     function : callable
-        The kernel as Python knows it.
+        The Python function of the kernel.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
