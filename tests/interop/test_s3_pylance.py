@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from functools import partial
 
 import lance
 import pyarrow as pa
 import pytest
 
 import lance_format
+from tests.processes import at_once
 from tests.servers import ObjectServer
-
-_WORKER = """
-import json, sys
-import pyarrow as pa
-library, uri, options, writer, count = json.loads(sys.argv[1])
-if library == "ours":
-    from lance_format import write_dataset
-else:
-    from lance import write_dataset
-sys.stdin.readline()
-for number in range(count):
-    write_dataset(pa.table({"a": [writer * 1000 + number]}), uri, mode="append", storage_options=options)
-"""
+from tests.table.versions.race_worker import appends
 
 
 @pytest.fixture
@@ -80,21 +67,13 @@ def test_we_read_and_change_what_pylance_writes(s3_server: ObjectServer, uri: st
 
 def test_processes_of_both_append_at_once(s3_server: ObjectServer, uri: str) -> None:
     """Every row once, and the versions without a gap."""
-    writers, count = ["ours", "pylance"] * 2, 6
-    lance_format.write_dataset({"a": [0]}, uri, storage_options=s3_server.options)
-    processes = []
-    for number, library in enumerate(writers, 1):
-        argument = json.dumps([library, uri, s3_server.options, number, count])
-        command = [sys.executable, "-W", "ignore", "-c", _WORKER, argument]
-        processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    assert [(process.communicate(timeout=600)[1], process.returncode) for process in processes] == [("", 0)] * 4
+    options, count = s3_server.options, 6
+    lance_format.write_dataset({"a": [0]}, uri, storage_options=options)
+    libraries = ["lance_format", "lance"] * 2
+    at_once(*(partial(appends, library, uri, n, count, options) for n, library in enumerate(libraries, 1)))
     expected = sorted([0, *(number * 1000 + turn for number in range(1, 5) for turn in range(count))])
-    ours = lance_format.dataset(uri, storage_options=s3_server.options)
+    ours = lance_format.dataset(uri, storage_options=options)
     assert sorted(ours.to_table()["a"].to_pylist()) == expected
-    assert sorted(lance.dataset(uri, storage_options=s3_server.options).to_table()["a"].to_pylist()) == expected
+    assert sorted(lance.dataset(uri, storage_options=options).to_table()["a"].to_pylist()) == expected
     assert [entry["version"] for entry in ours.versions()] == list(range(1, 26))
     ours.validate()

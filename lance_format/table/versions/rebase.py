@@ -9,13 +9,11 @@ changed the same row, and the operation must be planned again.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from lance_format.errors import RetryableCommitConflictError
-from lance_format.object_store import run_together
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
@@ -49,9 +47,8 @@ def rebase(
     RetryableCommitConflictError
         If another writer deleted one of the same rows.
     """
-    bases = {**planned_on.bases, **latest.bases}
-
-    def rebase_one(own: FragmentMetadata) -> FragmentMetadata | None:
+    updated, emptied = [], set()
+    for own in operation.updated_fragments:
         before, now = planned_on.fragment(own.id), latest.fragment(own.id)
         if before is None or now is None:
             raise RetryableCommitConflictError(
@@ -60,11 +57,13 @@ def rebase(
                 " the latest version"
             )
         if own.files != before.files:  # It replaced columns in place, which no other writer can have done since.
-            return own
+            updated.append(own)
+            continue
         counted = dataclasses.replace(now, physical_rows=own.physical_rows)
         if now.deletion_file == before.deletion_file:
-            return dataclasses.replace(counted, deletion_file=own.deletion_file)
-        rows, both = _unite(directory, (before, own, now), bases)
+            updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
+            continue
+        rows, both = _unite(directory, (before, own, now), {**planned_on.bases, **latest.bases})
         if both.size:
             raise RetryableCommitConflictError(
                 f"another writer deleted or replaced row {both[0]} of fragment {own.id} of {directory}"
@@ -73,14 +72,11 @@ def rebase(
                 " on the latest version"
             )
         if rows.size == own.physical_rows:
-            return None
+            emptied.add(own.id)
+            continue
         deletion = write_deleted_rows(directory, own, rows, read_version=latest.version, paths=files)
-        return dataclasses.replace(counted, deletion_file=deletion)
-
-    owned = operation.updated_fragments
-    rebased = run_together(directory.store, [functools.partial(rebase_one, own) for own in owned])
-    emptied = {own.id for own, left in zip(owned, rebased, strict=True) if left is None}
-    return _replace(operation, [left for left in rebased if left is not None], emptied)
+        updated.append(dataclasses.replace(counted, deletion_file=deletion))
+    return _replace(operation, updated, emptied)
 
 
 def _blame(since: Mapping[int, Operation], fragment_id: int) -> str:

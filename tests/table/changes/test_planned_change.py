@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from lance_format import (
     RetryableCommitConflictError,
 )
 from lance_format.table.versions.planned_change import ChangePlan
+from tests.processes import context
 
 ROWS = 20_000
 SPLIT = {"split_size_bytes": 20_000}
@@ -271,7 +271,7 @@ def test_a_commit_that_collides_leaves_no_file(change: Change, tmp_path: Path) -
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with multiprocessing.get_context("spawn").Pool(2) as made:
+    with context.Pool(2) as made:
         yield made
 
 

@@ -1,9 +1,5 @@
-"""Uses a table while it is cleaned up: `python -m tests.table.versions.cleanup_worker ROLE PATH NUMBER SECONDS`.
+"""Roles of processes that use a table while it is cleaned up."""
 
-Each prints how often it did its work, which is once at least: the seconds may be over when it comes to run.
-"""
-
-import sys
 import time
 
 import lance_format
@@ -55,7 +51,8 @@ def clean(path: str, _: int) -> None:
 ROLES = {work.__name__: work for work in (write, read, tag, branch, clean)}
 
 
-def main(role: str, path: str, number: int, seconds: float) -> None:
+def play(role: str, path: str, number: int, seconds: float) -> int:
+    """Return how often the work was done, which is once at least: the seconds may be over when the process runs."""
     done = 0
     end = time.monotonic() + seconds
     while time.monotonic() < end or not done:
@@ -66,8 +63,4 @@ def main(role: str, path: str, number: int, seconds: float) -> None:
         except VersionNotFoundError:
             if role == "clean":
                 raise
-    print(done)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    return done

@@ -1,19 +1,13 @@
-"""Writes, reads or cleans up a table.
+"""Processes that write, read or clean up a table.
 
-Usage: `python -m tests.table.versions.history_worker write|read|clean ours|pylance PATH COUNT`.
-
-The writer makes COUNT changes of all kinds, every other one with the other library, and knows what rows each version
-has to have. The others go on until it is done. Every worker waits for a line of input before it begins.
-
-What is printed is JSON: what the writer made and what a reader saw, as digests of the rows by version; how many
-versions a cleaner removed.
+The writer makes changes of all kinds, every other one with the other library, and knows what rows each version has to
+have. The others go on until it is done. The writer returns what it made and a reader what it saw, as digests of the
+rows by version. A cleaner returns how many versions it removed.
 """
 
 import hashlib
 import importlib
-import json
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -138,19 +132,11 @@ def clean(library: Any, path: str, end: Path) -> int:
     return removed
 
 
-def main(role: str, kind: str, path: str, count: int) -> None:
-    library = importlib.import_module("lance_format" if kind == "ours" else "lance")
+def play(role: str, library: str, path: str, count: int) -> Any:
     end = Path(f"{path}.done")
-    print("ready", flush=True)
-    sys.stdin.readline()
     if role == "write":
         try:
-            print(json.dumps(write(path, count)))
+            return write(path, count)
         finally:
             end.touch()
-    else:
-        print(json.dumps((read if role == "read" else clean)(library, path, end)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4], int(sys.argv[4]))
+    return (read if role == "read" else clean)(importlib.import_module(library), path, end)

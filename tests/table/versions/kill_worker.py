@@ -1,8 +1,8 @@
-"""Dies in the middle of a change, by SIGKILL: `python -m tests.table.versions.kill_worker OPERATION BASE DIRECTORY`.
+"""Processes that die in the middle of a change, by SIGKILL.
 
 The change is made on copies of a table, each in a process of its own, which kills itself before its first, second, …
 system call that changes the storage, or, where that is a write, after half of it. The copies are `DIRECTORY/0`, … .
-What is printed is the number of copies; the last change was not interrupted. Changes of several steps are made on BASE
+What is returned is the number of copies; the last change was not interrupted. Changes of several steps are made on BASE
 itself, which becomes the copies one after the other.
 """
 
@@ -78,10 +78,9 @@ def dies(operation: Callable[[str], object], path: str, wanted: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def main(name: str, base: str, directory: str) -> None:
+def die_everywhere(name: str, base: str, directory: str) -> int:
     if name in IN_STEPS:
-        stay(name, base, directory)
-        return
+        return stay(name, base, directory)
     warm = f"{directory}/warm"
     shutil.copytree(base, warm)
     OPERATIONS[name](warm)  # Children inherit the kernels that are compiled by now.
@@ -89,11 +88,11 @@ def main(name: str, base: str, directory: str) -> None:
         path = f"{directory}/{wanted}"
         shutil.copytree(base, path)
         if not dies(OPERATIONS[name], path, wanted):
-            print(wanted + 1)
-            return
+            return wanted + 1
+    raise AssertionError
 
 
-def stay(name: str, base: str, directory: str) -> None:
+def stay(name: str, base: str, directory: str) -> int:
     """Do the change on the table itself, which is moved away afterwards, and put back by a copy."""
     shutil.copytree(base, f"{directory}/copy")
     for wanted in itertools.count(-1):  # The first time without being killed: children inherit the compiled kernels.
@@ -104,9 +103,5 @@ def stay(name: str, base: str, directory: str) -> None:
             shutil.move(base, f"{directory}/{wanted}")
         shutil.copytree(f"{directory}/copy", base)
         if not was_killed:
-            print(wanted + 1)
-            return
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+            return wanted + 1
+    raise AssertionError

@@ -1,11 +1,10 @@
-"""Changes a table again and again: `python -m tests.table.versions.merge_worker WORK PATH ROUNDS`.
+"""Changes of a table, again and again.
 
 The work is `a`, `b` or `c`, which inserts a key unless it is there, and upserts that column of others; `append`, which
 adds rows with other keys, by pylance; `delete`, which deletes them again; or `update`, which changes column `d`.
 """
 
 import datetime
-import sys
 
 import lance
 import pyarrow as pa
@@ -18,7 +17,7 @@ PATIENCE = datetime.timedelta(minutes=8)
 """With others on a machine that does much else; the test gives up after ten."""
 
 
-def main(work: str, path: str, rounds: int) -> None:
+def work_on(work: str, path: str, rounds: int) -> None:
     for number in range(rounds):
         table = lance_format.dataset(path)
         if work == "append":
@@ -31,7 +30,3 @@ def main(work: str, path: str, rounds: int) -> None:
             merge = table.merge_insert("k").conflict_retries(1000).retry_timeout(PATIENCE)
             merge.when_not_matched_insert_all().execute({"k": [FIRST_FOUND + number]})
             merge.when_matched_update_all().execute({"k": range(KEYS), work: [number] * KEYS})
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,42 +1,48 @@
-"""Changes a table that others change too: `python -m tests.table.versions.race_worker TASK ours|pylance PATH N COUNT`.
+"""Changes of a table that other processes change too.
 
-Worker N of `appends` adds rows with numbers of its own, worker N of `deletes` removes some of every third row.
-Worker N of `acknowledged` appends as well, COUNT times, and prints as JSON which numbers it was told have been added,
-and of which it was told that they may have been.
-Worker N of `changes` owns the rows whose `owner` is N: it deletes and updates them, appends more, and in between
-compacts the table or adds a column. What it made of its rows is printed as JSON: the values of `a` and `n`.
+`appends` adds rows with numbers of the worker, and `deletes` removes some of every third row. `acknowledged` appends as
+well: it returns the numbers that were added, and those that may have been. `changes` owns the rows whose `owner` is the
+worker. It deletes and updates them, appends more, and in between compacts the table or adds a column. It returns its
+rows as values of `a` and `n`.
 """
 
 import importlib
-import json
 import random
-import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
+
+from lance_format import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    DatasetExistsError,
+    RetryableCommitConflictError,
+    write_dataset,
+)
 
 _MAX_SECONDS = 500
 
 
-def appends(library: Any, path: str, worker: int, count: int) -> None:
+def appends(name: str, path: str, worker: int, count: int, options: dict[str, str] | None = None) -> None:
+    library = importlib.import_module(name)
     for number in range(count):
-        library.write_dataset(pa.table({"a": [1000 * worker + number]}), path, mode="append")
+        row = pa.table({"a": [1000 * worker + number]})
+        library.write_dataset(row, path, mode="append", storage_options=options)
 
 
-def acknowledged(library: Any, path: str, worker: int, count: int) -> None:
-    errors = importlib.import_module("lance_format")
+def acknowledged(name: str, path: str, worker: int, count: int) -> tuple[list[int], list[int]]:
+    library = importlib.import_module(name)
     added, unknown = [], []
     for number in range(1000 * worker, 1000 * worker + count):
         try:
             library.write_dataset(pa.table({"a": [number]}), path, mode="append")
             added.append(number)
-        except errors.RetryableCommitConflictError:
+        except RetryableCommitConflictError:
             pass
-        except errors.CommitStateUnknownError:
+        except CommitStateUnknownError:
             unknown.append(number)
-    print(json.dumps([added, unknown]))
+    return added, unknown
 
 
 def persist(attempt: Callable[[], object]) -> None:
@@ -46,14 +52,15 @@ def persist(attempt: Callable[[], object]) -> None:
         try:
             attempt()
             return
-        except (OSError, RuntimeError, importlib.import_module("lance_format").CommitConflictError) as error:
+        except (OSError, RuntimeError, CommitConflictError) as error:
             if "conflict" not in str(error).lower() and "run it again" not in str(error):
                 raise
             if time.monotonic() > deadline:
                 raise
 
 
-def changes(library: Any, path: str, worker: int, count: int) -> None:
+def changes(name: str, path: str, worker: int, count: int) -> list[tuple[int, int]]:
+    library = importlib.import_module(name)
     chosen = random.Random(worker)
     owned = {1000 * worker + number: 0 for number in range(20)}
     compacts = worker % 4 < 2  # Of workers that take turns in their library, one of either.
@@ -76,26 +83,25 @@ def changes(library: Any, path: str, worker: int, count: int) -> None:
             case 4:
                 column = f"c{worker}_{step}"
                 persist(lambda column=column: library.dataset(path).add_columns({column: "a + 1"}))
-    print(json.dumps(sorted(owned.items())))
+    return sorted(owned.items())
 
 
-def deletes(library: Any, path: str, worker: int, count: int) -> None:
-    """Delete rows 0 to 1000 * COUNT, of which a third belongs to each of three workers, few or many at once."""
+def deletes(name: str, path: str, worker: int, count: int) -> list[int]:
+    """Delete some of the rows 0 to 1000 * `count`, of which each of three workers owns a third, and return the rest."""
+    library = importlib.import_module(name)
     chosen = random.Random(worker)
     left = set(range(worker, 1000 * count, 3))
     for size in chosen.choices((1, 3, 40, 300), k=count):
         gone = chosen.sample(sorted(left), min(size, len(left) - 1))
         left.difference_update(gone)
         persist(lambda gone=gone: library.dataset(path).delete(f"a in ({', '.join(map(str, gone))})"))
-    print(json.dumps(sorted(left)))
+    return sorted(left)
 
 
-def main(task: str, kind: str, path: str, worker: int, count: int) -> None:
-    library = importlib.import_module("lance_format" if kind == "ours" else "lance")
-    {"acknowledged": acknowledged, "appends": appends, "changes": changes, "deletes": deletes}[task](
-        library, path, worker, count
-    )
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]))
+def create(path: str, value: int) -> bool:
+    """Create a table, and return whether it is this one."""
+    try:
+        write_dataset(pa.table({"a": [value]}), path)
+    except DatasetExistsError:
+        return False
+    return True

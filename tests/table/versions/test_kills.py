@@ -2,9 +2,8 @@
 
 import contextlib
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 
 import lance_format
 from lance_format import DatasetNotFoundError, VersionNotFoundError
+from tests.processes import run
 from tests.table.builders import rows
-from tests.table.versions.kill_worker import OPERATIONS
+from tests.table.versions.kill_worker import OPERATIONS, die_everywhere
 
-REPOSITORY = Path(__file__).parents[3]
 FEWEST_CALLS = 12  # A transaction file, a manifest and a hint: at least four calls each.
 
 
@@ -45,9 +44,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(tmp_path: Path, name:
     lance_format.write_dataset(rows(0, 30), base, max_rows_per_file=10, enable_stable_row_ids=stable)
     lance_format.dataset(base).delete("a % 10 = 5")
     old = state(base)
-    command = [sys.executable, "-m", "tests.table.versions.kill_worker", name, str(base), str(tmp_path)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
-    num_copies = int(done.stdout)
+    num_copies = run(partial(die_everywhere, name, str(base), str(tmp_path)))
     new = state(tmp_path / str(num_copies - 1))
     assert new[0] == old[0] + 1
     assert num_copies > FEWEST_CALLS
@@ -68,9 +65,7 @@ def killed(base: Path, tmp_path: Path, name: str) -> Iterator[None]:
     table = lance_format.write_dataset(rows(0, 30), base, max_rows_per_file=10)
     table.create_branch("b").delete("a = 1")
     lance_format.write_dataset(rows(30, 31), f"{base}/tree/b", mode="append")
-    command = [sys.executable, "-m", "tests.table.versions.kill_worker", name, str(base), str(tmp_path)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
-    num_copies = int(done.stdout)
+    num_copies = run(partial(die_everywhere, name, str(base), str(tmp_path)))
     assert num_copies > FEWEST_CALLS
     for number in range(num_copies):
         shutil.rmtree(base, ignore_errors=True)

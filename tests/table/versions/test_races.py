@@ -2,10 +2,9 @@
 
 import datetime
 import itertools
-import json
 import os
-import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,16 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from tests.processes import at_once
 from tests.table.leftovers import leftovers
+from tests.table.versions import cleanup_worker, history_worker
 from tests.table.versions.history_worker import examine, versions
-from tests.table.versions.merge_worker import FIRST_FOUND, KEYS
+from tests.table.versions.merge_worker import FIRST_FOUND, KEYS, work_on
+from tests.table.versions.race_worker import acknowledged, appends, changes, create, deletes
 
-REPOSITORY = Path(__file__).parents[3]
 MERGES = 6
-OURS_AND_PYLANCE = ["ours", "pylance", "pylance", "ours"]
+OURS, PYLANCE = "lance_format", "lance"
+OURS_AND_PYLANCE = [OURS, PYLANCE, PYLANCE, OURS]
 NIGHTLY_COUNT = int(os.environ.get("LANCE_RACE_COUNT", "100"))
 
 
@@ -28,22 +30,9 @@ def nightly(*arguments: Any) -> Any:
     return pytest.param(*arguments, marks=pytest.mark.nightly)
 
 
-def race(task: str, kinds: list[str], path: str, count: int) -> list[str]:
-    """Let workers do their task at the same time, and return what they print."""
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.table.versions.race_worker", task, kind, path, str(number), str(count)],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number, kind in enumerate(kinds)
-    ]
-    results = [(worker, *worker.communicate(timeout=600)) for worker in workers]
-    for worker, _, errors in results:
-        assert worker.returncode == 0, errors
-    return [output for _, output, _ in results]
+def race(work: Callable[..., Any], libraries: list[str], path: str, count: int) -> list[Any]:
+    """Let workers do their work at the same time, and return what they return."""
+    return at_once(*(partial(work, library, path, number, count) for number, library in enumerate(libraries)))
 
 
 def check(path: str) -> pa.Table:
@@ -57,25 +46,25 @@ def check(path: str) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "count"),
+    ("libraries", "count"),
     [
-        (["ours"] * 4, 10),
+        ([OURS] * 4, 10),
         (OURS_AND_PYLANCE * 2, 10),
         nightly(OURS_AND_PYLANCE * 2, 25),
-        nightly(["ours"] * 8, 25),
-        nightly(["ours"] * 16, 12),
+        nightly([OURS] * 8, 25),
+        nightly([OURS] * 16, 12),
         nightly(OURS_AND_PYLANCE * 2, NIGHTLY_COUNT),
     ],
     ids=lambda value: str(len(value)) if isinstance(value, list) else str(value),
 )
-def test_every_append_lands_once(tmp_path: Path, kinds: list[str], count: int) -> None:
+def test_every_append_lands_once(tmp_path: Path, libraries: list[str], count: int) -> None:
     path = str(tmp_path / "t")
     lance_format.write_dataset(pa.table({"a": [-1]}), path)
-    race("appends", kinds, path, count)
-    expected = [-1] + [1000 * number + row for number in range(len(kinds)) for row in range(count)]
+    race(appends, libraries, path, count)
+    expected = [-1] + [1000 * number + row for number in range(len(libraries)) for row in range(count)]
     assert sorted(check(path)["a"].to_pylist()) == sorted(expected)
     table = lance_format.dataset(path)
-    assert table.version == 1 + len(kinds) * count
+    assert table.version == 1 + len(libraries) * count
     ids = [fragment.fragment_id for fragment in table.get_fragments()]
     assert ids == list(range(len(ids)))
 
@@ -86,8 +75,8 @@ def test_what_was_acknowledged_is_there_whatever_is_cleaned_up(tmp_path: Path, c
     path = tmp_path / "t"
     config = {"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.retain_versions": "1"}
     lance_format.write_dataset(pa.table({"a": [-1]}), path).update_config(config)
-    outputs = map(json.loads, race("acknowledged", ["ours"] * 4, str(path), count))
-    added, unknown = (list(itertools.chain(*rows)) for rows in zip(*outputs, strict=True))
+    results = race(acknowledged, [OURS] * 4, str(path), count)
+    added, unknown = (list(itertools.chain(*rows)) for rows in zip(*results, strict=True))
     table = lance_format.dataset(path)
     rows = table.to_table()["a"].to_pylist()
     added += [row for row in unknown if row in rows]
@@ -110,7 +99,7 @@ def test_everybody_finds_the_rows_as_it_left_them(tmp_path: Path, count: int, st
         "n": [0] * 20 * len(numbers),
     }
     lance_format.write_dataset(pa.table(columns), path, max_rows_per_file=30, enable_stable_row_ids=stable)
-    made = [tuple(row) for output in race("changes", OURS_AND_PYLANCE, path, count) for row in json.loads(output)]
+    made = [row for owned in race(changes, OURS_AND_PYLANCE, path, count) for row in owned]
     table = check(path)
     assert sorted(zip(table["a"].to_pylist(), table["n"].to_pylist(), strict=True)) == sorted(made)
     if stable:
@@ -122,22 +111,16 @@ def test_everybody_finds_the_rows_as_it_left_them(tmp_path: Path, count: int, st
 def test_deletions_in_one_fragment_are_united(tmp_path: Path, count: int) -> None:
     path = str(tmp_path / "t")
     lance_format.write_dataset(pa.table({"a": range(1000 * count)}), path)
-    left = [row for output in race("deletes", ["ours", "pylance", "ours"], path, count) for row in json.loads(output)]
+    left = [row for rows in race(deletes, [OURS, PYLANCE, OURS], path, count) for row in rows]
     assert check(path)["a"].to_pylist() == sorted(left)
     assert len(lance_format.dataset(path).get_fragments()) == 1
 
 
 def test_of_several_creations_one_wins(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    script = (
-        "import sys, pyarrow as pa, lance_format\n"
-        "try:\n    lance_format.write_dataset(pa.table({'a': [int(sys.argv[2])]}), sys.argv[1])\n"
-        "except lance_format.DatasetExistsError:\n    sys.exit(3)\n"
-    )
-    workers = [subprocess.Popen([sys.executable, "-c", script, path, str(number)]) for number in range(4)]
-    results = [worker.wait(timeout=600) for worker in workers]
-    assert sorted(results) == [0, 3, 3, 3]
-    assert lance_format.dataset(path).to_table()["a"].to_pylist() == [results.index(0)]
+    results = at_once(*(partial(create, path, number) for number in range(4)))
+    assert sorted(results) == [False, False, False, True]
+    assert lance_format.dataset(path).to_table()["a"].to_pylist() == [results.index(True)]
     assert len(list(Path(path, "data").iterdir())) == len(list(Path(path, "_transactions").iterdir())) == 1
 
 
@@ -148,18 +131,7 @@ def test_no_merge_is_lost_and_no_key_inserted_twice(tmp_path: Path, stable: bool
     start = pa.table({"k": range(5), "d": [0] * 5} | {name: pa.nulls(5, pa.int64()) for name in "abc"})
     lance_format.write_dataset(start.select(schema.names), path, enable_stable_row_ids=stable)
     works = ["a", "b", "c", "append", "delete", "update"]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.table.versions.merge_worker", work, path, str(MERGES)],
-            cwd=REPOSITORY,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for work in works
-    ]
-    for worker in workers:
-        _, errors = worker.communicate(timeout=600)
-        assert worker.returncode == 0, errors
+    at_once(*(partial(work_on, work, path, MERGES) for work in works))
 
     table = lance_format.dataset(path)
     assert table.version == 1 + (len(works) + 3) * MERGES
@@ -184,20 +156,8 @@ def test_cleanup_takes_nothing_that_is_needed(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     lance_format.write_dataset({"a": [0]}, path)
     roles = ["write", "write", "read", "tag", "branch", "clean"]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.table.versions.cleanup_worker", role, path, str(10**6 * number), "3"],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number, role in enumerate(roles, 1)
-    ]
-    for worker, role in zip(workers, roles, strict=True):
-        output, errors = worker.communicate(timeout=600)
-        assert worker.returncode == 0, f"{role}: {errors}"
-        assert int(output) > 0, role
+    done = at_once(*(partial(cleanup_worker.play, role, path, 10**6 * n, 3.0) for n, role in enumerate(roles, 1)))
+    assert all(done), dict(zip(roles, done, strict=True))
     table = lance_format.dataset(path)
     for version in table.version_refs():
         table.checkout_version(version["version"]).to_table()
@@ -215,35 +175,13 @@ def test_every_read_is_of_one_version(tmp_path: Path, count: int) -> None:
     """Readers of both libraries see what the writer made, or that a version was removed, and nothing else."""
     path = str(tmp_path / "t")
     lance_format.write_dataset({"a": range(100), "n": [0] * 100}, path, max_rows_per_file=30)
-    roles = [("read", "ours"), ("read", "pylance")] * 2 + [("clean", "ours"), ("clean", "pylance"), ("write", "both")]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.table.versions.history_worker", *role, path, str(count)],
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for role in roles
-    ]
-    for worker in workers:
-        assert worker.stdout
-        assert worker.stdout.readline() == "ready\n"
-    for worker in workers:
-        assert worker.stdin
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    results = []
-    for worker, role in zip(workers, roles, strict=True):
-        output, errors = worker.communicate(timeout=600)
-        assert worker.returncode == 0, f"{role}: {errors}"
-        results.append(json.loads(output))
+    roles = [("read", OURS), ("read", PYLANCE)] * 2 + [("clean", OURS), ("clean", PYLANCE), ("write", "both")]
+    results = at_once(*(partial(history_worker.play, *role, path, count) for role in roles))
     *readers, removed_by_us, removed_by_pylance, made = results
     for reader in readers:
         assert reader["seen"]
-        assert [found for found in reader["seen"] if made[str(found[0])] != found[1]] == []
+        assert [found for found in reader["seen"] if made[found[0]] != found[1]] == []
     assert removed_by_us + removed_by_pylance > count // 2
     for version in versions(path):
         lance.dataset(path, version).validate()
-        assert examine(lance_format.dataset(path, version)) == made[str(version)]
+        assert examine(lance_format.dataset(path, version)) == made[version]
