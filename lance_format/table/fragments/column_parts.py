@@ -1,6 +1,6 @@
 """Places of the parts of a column: one data file of a fragment, several, or none if the column was added later.
 
-Structs are columns by their fields, which may have been written at different times. What no file holds is null.
+Structs are columns by their fields, which may have been written at different times. Missing parts are null.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ class _Same:
 def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
     """Return the parts of some columns that each data file of a fragment holds.
 
-    The result is computed once for all fragments whose files have the same fields in the same columns, for one schema
-    object. Very wide schemas are not cached, since that would take too much memory.
+    For one schema object the result is computed once for all fragments with the same fields in the same columns of
+    files. Very wide schemas are not cached, since that would take too much memory.
     """
     find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
     return find(_Same(schema), tuple([(file.fields, file.column_indices, _may_lack_columns(file)) for file in files]))
 
 
 def _may_lack_columns(file: DataFile) -> bool:
-    """Return whether fields of a file may have no column, and be null: those of format 2.0 may."""
+    """Return whether fields of a file may lack a column and be null, as in format 2.0."""
     version = FileVersion.from_manifest(file.file_major_version, file.file_minor_version)
     return _NO_COLUMN in file.column_indices and version is not None and version.has_array_encodings
 
@@ -134,7 +134,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
     Parameters
     ----------
     field : Field
-        The column as it is wanted.
+        The requested column.
     parts : sequence of (Field, pa.Array)
         See `ColumnParts`; the arrays have `num_rows` rows each, and storage types.
     num_rows : int
@@ -142,7 +142,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
     Raises
     ------
     CorruptFileError
-        If no file holds something that cannot be null.
+        If no file has a non-nullable part.
     NotSupportedError
         If the parts of a list's items are in different files.
     """
@@ -155,7 +155,7 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         return whole
     if field.logical_type != "struct":
         return _combine_items(field, parts)
-    first = parts[0][1]  # All parts are null in the same rows, except deleted ones, which may hold anything.
+    first = parts[0][1]  # All parts are null in the same rows, except in deleted ones, which are arbitrary.
     children = []
     for child in field.children:
         held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]
@@ -196,7 +196,7 @@ def _child(part: Field, wanted: Field) -> Field | None:
 
 
 def _combine_items(field: Field, parts: Sequence[tuple[Field, pa.Array]]) -> pa.Array:
-    """Fill up the items of a list or a map whose fields no file holds."""
+    """Add the item fields of a list or a map that no file has."""
     if len(parts) > 1:
         raise NotSupportedError(
             f"the fields of the items of column {field.name!r} are in {len(parts)} data files, which cannot be read;"

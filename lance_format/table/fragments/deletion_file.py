@@ -1,7 +1,7 @@
-"""Deletion files: which rows of a fragment are deleted.
+"""Deletion files, which list the deleted rows of a fragment.
 
-Two kinds: an Arrow IPC file with one uint32 column of row offsets, in any order, and a 32-bit Roaring bitmap in its
-portable serialization.
+The two kinds are an Arrow IPC file with one uint32 column of row offsets, in any order, and a 32-bit Roaring bitmap in
+its portable serialization.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from lance_format.table.format.table_directory import TableDirectory
 
 RowOffsets = npt.NDArray[np.int64]
 
-_MAX_ARROW_ROWS = 5_000  # As the reference does; a bitmap is smaller from about there on.
+_MAX_ARROW_ROWS = 5_000  # As the reference; a bitmap is smaller from about this number of rows on.
 _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _NO_ROWS: RowOffsets = np.zeros(0, dtype=np.int64)
 
 
 def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, physical_rows: int) -> RowOffsets:
-    """Read which rows of a fragment are deleted.
+    """Read the deleted rows of a fragment.
 
     Parameters
     ----------
     directory : TableDirectory
     fragment : FragmentMetadata
     physical_rows : int
-        How many rows the fragment's files have.
+        Number of rows in the files of the fragment.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, phy
 
 
 def _max_bytes(physical_rows: int) -> int:
-    """Return what no sane deletion file exceeds: 4 bytes a row, and metadata."""
+    """Return the maximum plausible size of a deletion file: 4 bytes per row, and metadata."""
     return 4 * physical_rows + physical_rows // 8 + (1 << 20)
 
 
@@ -114,7 +114,7 @@ def write_deleted_rows(
     read_version: int,
     paths: list[str],
 ) -> DeletionFile:
-    """Write which rows of a fragment are deleted, as an Arrow file or, where that is smaller, as a bitmap.
+    """Write the deleted rows of a fragment, as an Arrow file or, if that is smaller, as a bitmap.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ def write_deleted_rows(
     rows : int64 array
         Offsets in the fragment, ascending and distinct; at least one.
     read_version : int
-        The version that was read to find them; a part of the file's name.
+        The version in which they were found; part of the file's name.
     paths : list of str
-        The path of the file is added to it, before it is written: a write that fails may leave it all the same.
+        The path of the file is added to it before the write, because a failed write may leave the file.
     """
     file_type, content = _serialize(rows)
     deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)

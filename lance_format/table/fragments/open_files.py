@@ -1,6 +1,6 @@
-"""The data files of one fragment, open: their columns side by side, and columns that no file holds as nulls.
+"""The open data files of one fragment: their columns together, and columns that no file has as nulls.
 
-Rows are *physical* rows here, those of the data files, deleted or not.
+Rows are *physical* rows here: those of the data files, deleted or not.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class FragmentFiles:
         Raises
         ------
         DatasetNotFoundError
-            If it is gone.
+            If the file is missing.
         CorruptFileError
-            If it is not the file that the manifest means.
+            If it is not the file that the manifest describes.
         """
         reader = self._open.get(file)
         if reader is None:
@@ -81,7 +81,7 @@ class FragmentFiles:
         return reader
 
     def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnProjection]]:
-        """Return which data file holds what of some columns."""
+        """Return the parts of some columns that each data file holds."""
         files = self._fragment.files
         return {files[position]: held for position, held in self._parts(schema).held.items()}
 
@@ -126,7 +126,7 @@ class FragmentFiles:
         yield from self._side_by_side(schema, parts, streams, rows.size, batch_size)
 
     def batch_rows(self) -> tuple[int, ...]:
-        """Return the rows of each batch of the data files, which all have the same; only files of format 0.1 do."""
+        """Return the rows per batch of the data files if all have the same; only files of format 0.1 do."""
         first = self._fragment.files[0]
         version = FileVersion.from_manifest(first.file_major_version, first.file_minor_version)
         return self.reader(first).batch_rows if version is not None and version.has_page_table else ()
@@ -134,8 +134,8 @@ class FragmentFiles:
     def zone_statistics(self, schema: Schema) -> dict[FieldPath, ZoneStatistics]:
         """Return the zone statistics of columns in the data files; see `FileReader.zone_statistics`.
 
-        Columns that no file holds are null. Columns with fields in several files have no statistics: no single file
-        knows the rows where a struct is null.
+        Columns that no file holds are null. Columns with fields in several files have no statistics, because no single
+        file has all nulls of a struct.
 
         Parameters
         ----------
@@ -238,10 +238,10 @@ def _all_null(field: Field, above: FieldPath, num_rows: int) -> dict[FieldPath, 
 
 
 def _tail_bytes(file: DataFile, source: RangeReader) -> int:
-    """Return how much of the end of a data file has its footer, schema and columns, as a rule.
+    """Return the usual size of the end of a data file with its footer, schema and columns.
 
-    A field takes some 200 bytes in the schema and in the metadata of a column, and each further page of it 100 more.
-    Where requests are dear, more is read, which has the statistics as a rule.
+    A field takes some 200 bytes in the schema and in the metadata of a column, and each further page 100 more. If
+    requests are expensive, more is read, which usually includes the statistics.
     """
     wanted = 4096 + 512 * len(file.fields) + source.size_bytes // 65_536
     return min(MAX_TAIL_BYTES, max(wanted, source.request_shape.gap_bytes // 2))

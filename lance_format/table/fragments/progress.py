@@ -1,4 +1,4 @@
-"""Telling how far a write has come, fragment by fragment."""
+"""Observation of the progress of a write, per fragment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class FragmentWriteProgress(abc.ABC):
 
     @abc.abstractmethod
     def complete(self, fragment: FragmentMetadata) -> None:
-        """Be told that a fragment is written, though not committed."""
+        """Handle a fragment that is written, but not committed."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
-    """Heeds nothing."""
+    """Ignores all events."""
 
     def begin(self, fragment: FragmentMetadata) -> None:
         """See `FragmentWriteProgress`."""

@@ -1,6 +1,7 @@
-"""Reading one fragment: deleted rows are skipped, and columns that no file holds are null.
+"""Reading one fragment: deleted rows are skipped, and columns that no file has are null.
 
-Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are those not deleted.
+Rows are counted in two ways. *Physical* rows are those of the data files; *live* rows are the physical rows that are
+not deleted.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class FragmentReader:
     memory: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def physical_rows(self) -> int:
-        """Return how many rows the data files have."""
+        """Return the number of rows of the data files."""
         if self.fragment.physical_rows:
             return self.fragment.physical_rows
         if "physical_rows" not in self.memory:
@@ -59,14 +60,14 @@ class FragmentReader:
         return num_rows
 
     def num_deletions(self) -> int:
-        """Return how many rows are deleted."""
+        """Return the number of deleted rows."""
         deletion = self.fragment.deletion_file
         if deletion is None or deletion.num_deleted_rows:
             return 0 if deletion is None else deletion.num_deleted_rows
         return self.deleted_rows().size
 
     def num_rows(self) -> int:
-        """Return how many live rows there are."""
+        """Return the number of live rows."""
         return self.physical_rows() - self.num_deletions()
 
     def deleted_rows(self) -> RowOffsets:
@@ -93,13 +94,13 @@ class FragmentReader:
         start, stop : int
             Half-open; within the live rows.
         batch_size : int
-            No batch is larger; deleted rows make some smaller.
+            Maximum number of rows per batch; deleted rows make some smaller.
 
         Yields
         ------
         batch : pa.RecordBatch
         offsets : int64[num_rows]
-            Which physical rows these are.
+            The physical rows of the batch.
         """
         if start >= stop:
             return
@@ -169,7 +170,7 @@ def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
 
 
 def to_live(physical: RowOffsets, deleted: RowOffsets) -> RowOffsets:
-    """Return how many live rows come before each of some physical rows, which ascend."""
+    """Return the number of live rows before each of some ascending physical rows."""
     return physical - np.searchsorted(deleted, physical) if deleted.size else physical
 
 

@@ -56,14 +56,14 @@ class LiveRows:
 
     @staticmethod
     def concatenate(parts: Sequence[LiveRows]) -> LiveRows:
-        """Return rows of one fragment, one part after the other; at least one part."""
+        """Concatenate rows of one fragment, at least one part."""
         if len(parts) == 1:
             return parts[0]
         offsets = np.concatenate([part.offsets for part in parts])
         return LiveRows(parts[0].scan, offsets, np.concatenate([part.positions for part in parts]))
 
     def slice(self, start: int, num_rows: int) -> LiveRows:
-        """Return some rows that follow each other."""
+        """Return a range of the rows."""
         part = slice(start, start + num_rows)
         return LiveRows(self.scan, self.offsets[part], self.positions[part])
 
@@ -85,13 +85,13 @@ def row_ids_of(scan: FragmentReader) -> RowIdSequence | None:
 
 
 def created_at_of(scan: FragmentReader) -> RowVersionSequence | None:
-    """Read which versions made the physical rows of a fragment; None if the table does not say."""
+    """Read the versions that created the physical rows of a fragment; None if the table does not record them."""
     stored = scan.fragment.created_at_version_meta
     return None if stored is None else _remembered("created_at", scan, lambda: _parse_versions(stored, scan))
 
 
 def last_updated_at_of(scan: FragmentReader) -> RowVersionSequence | None:
-    """Read which versions last changed the physical rows of a fragment; None if the table does not say."""
+    """Read the versions that last updated the physical rows of a fragment; None if the table does not record them."""
     stored = scan.fragment.last_updated_at_version_meta
     return None if stored is None else _remembered("last_updated_at", scan, lambda: _parse_versions(stored, scan))
 
@@ -133,7 +133,7 @@ _COLUMNS: dict[str, Callable[[LiveRows], RowColumnValues]] = {
 ROW_COLUMNS = tuple(_COLUMNS)
 """The names of these columns; a table's own column of such a name hides it."""
 RESERVED_COLUMNS = tuple(name for name in ROW_COLUMNS if name != "_fragid")
-"""Those that the reference gives to no column of a new table."""
+"""Names that the reference refuses for columns of a new table."""
 
 
 def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> RowColumnValues:
@@ -141,7 +141,7 @@ def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> RowColumnValue
 
 
 def _remembered(name: str, scan: FragmentReader, parse: Callable[[], _Sequence]) -> _Sequence:
-    """Parse a sequence once a scan."""
+    """Parse a sequence once per scan."""
     if name not in scan.memory:
         scan.memory[name] = parse()
     found: _Sequence = scan.memory[name]

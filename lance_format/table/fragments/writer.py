@@ -25,9 +25,9 @@ DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 
 _LEAST_BYTES_PER_FILE = 64 * 1024
-"""Smaller files would have more metadata than rows, and a limit of a few bytes would make one of every row."""
+"""Smaller files would have more metadata than rows; a limit of a few bytes would make a file per row."""
 
-_PIECES_PER_FILE = 8  # A batch is cut so that a file outgrows its limit by this fraction at most.
+_PIECES_PER_FILE = 8  # A batch is cut so that a file exceeds its limit by at most this fraction.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class DataFileOptions:
     ----------
     version : FileVersion
     max_rows_per_file : int
-        No file has more.
+        Maximum number of rows per file.
     max_bytes_per_file : int
-        A file is closed once it has that many, or is about to, but not before it has 64 KiB.
+        A file is closed when it reaches this size, but not before it has 64 KiB.
     encoding, column_encoding : mapping
         See `FileWriter`.
     zone_index : str, optional
@@ -200,7 +200,7 @@ def list_data_files(directory: TableDirectory, job: str) -> list[str]:
 
 
 class NullSink:
-    """A `RangeWriter` that keeps nothing."""
+    """A `RangeWriter` that discards its bytes."""
 
     path = "(nowhere)"
     position = 0

@@ -1,8 +1,8 @@
 """Making indices of columns, and keeping them up to date.
 
-Of the kinds that pylance knows this library makes ZONEMAP; see `lance_format.table.indices.zone_map_index`. Indices of
-other kinds are left as they are. Tasks find the zones of some fragments, and return them as values; the commit writes
-one file for each index, since a part of an index is one file.
+This library makes indices of the kind ZONEMAP; see `lance_format.table.indices.zone_map_index`. Indices of other kinds
+are left unchanged. Tasks find the zones of some fragments, and return them as values. The commit writes one file per
+index, since a part of an index is one file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, r
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 Divide = Callable[[TableVersion, Sequence[int], Schema], Sequence[tuple[int, ...]]]
-"""A function that divides fragments, by position in the list of a version, among tasks that read columns of them."""
+"""A function that divides fragments, given by position in the list of a version, among tasks that read some columns."""
 
 
 def _undivided(table: TableVersion, positions: Sequence[int], schema: Schema) -> Sequence[tuple[int, ...]]:
@@ -288,7 +288,7 @@ def optimize_indices(
     num_indices_to_merge: int | None = None,
     retrain: bool = False,
 ) -> TableVersion:
-    """Let ZONEMAP indices cover all fragments, and commit that; nothing is committed if they do.
+    """Update ZONEMAP indices to cover all fragments, and commit the change; commit nothing if they already do.
 
     See `plan_optimize_indices`.
     """
@@ -319,9 +319,9 @@ def _tasks(
 def _plan_update(
     table: TableVersion, name: str, num_to_merge: int | None, retrain: bool
 ) -> tuple[PlannedIndexPart, Sequence[Field], Sequence[int]] | None:
-    """Return the part that covers what no other part of an index does, its column, and the fragments to look at.
+    """Return the part for the fragments that no other part covers, its column, and the fragments to read.
 
-    None if there is nothing to do, or the index is of another kind.
+    None if all fragments are covered, or the index is of another kind.
     """
     parts = tuple(index for index in table.manifest.indices if index.name == name)
     details = [ZoneMapDetails.parse(index) for index in parts]

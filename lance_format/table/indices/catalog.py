@@ -14,12 +14,12 @@ _SUFFIX = "IndexDetails"
 
 
 def kind_of(index: IndexMetadata) -> str:
-    """Return what kind of index it is, as pylance spells it."""
+    """Return the kind of an index in pylance's spelling."""
     return index.type_url.rpartition(".")[2].rpartition("/")[2].removesuffix(_SUFFIX) or "Unknown"
 
 
 def describe_index(index: IndexMetadata, schema: Schema) -> dict[str, Any]:
-    """Return what `LanceDataset.list_indices` says about an index."""
+    """Return the description of an index for `LanceDataset.list_indices`."""
     return {
         "name": index.name,
         "type": kind_of(index),
@@ -32,7 +32,7 @@ def describe_index(index: IndexMetadata, schema: Schema) -> dict[str, Any]:
 
 
 def drop_index(table: TableVersion, name: str) -> TableVersion:
-    """Drop an index, with all its parts, and commit that; its files stay until a cleanup.
+    """Drop an index with all its parts, and commit the change; its files stay until a cleanup.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def drop_index(table: TableVersion, name: str) -> TableVersion:
 
 
 def path_of(siblings: tuple[Field, ...], field_id: int) -> tuple[Field, ...]:
-    """Return the fields on the way to the one of an id, which comes last; none if there is no such field."""
+    """Return the path of fields to the field of an id; empty if there is no such field."""
     for field in siblings:
         below = () if field.id == field_id else path_of(field.children, field_id)
         if below or field.id == field_id:

@@ -50,7 +50,7 @@ def _describe_part(table: TableVersion, part: IndexMetadata) -> dict[str, Any]:
 
 
 def _last_made(parts: Sequence[IndexMetadata]) -> int | None:
-    """Return when the last part was made, in milliseconds since 1970; None if one does not say."""
+    """Return the creation time of the last part, in milliseconds since 1970; None if a part has none."""
     if not all(part.message.HasField("created_at") for part in parts):
         return None
     return max(int(part.message.created_at) for part in parts)

@@ -68,7 +68,7 @@ def parse_config(asked: str | IndexConfig, field: Field) -> ZoneMapDetails:
 
 
 def _has_large_values(field: Field) -> bool:
-    """Tell whether values have more than 8 bytes, or any number of them."""
+    """Return whether values have more than 8 bytes, or a variable size."""
     try:
         return bool(field.to_arrow_type().bit_width > _LARGE_BITS)
     except ValueError:
@@ -81,7 +81,7 @@ def check_indexable(path: Sequence[Field], column: str) -> None:
     Raises
     ------
     NotSupportedError
-        If it has none of the values that zones are of.
+        If zones cannot hold its values.
     """
     field = path[-1]
     if any(parent.logical_type != "struct" for parent in path[:-1]):

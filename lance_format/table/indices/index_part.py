@@ -29,9 +29,9 @@ class IndexPart:
     fragment_ids : frozenset of int
         The fragments that it covers.
     zones : Zones
-        Theirs.
+        Their zones.
     null_rows : mapping of int to bytes, optional
-        None if they are not known of all of these fragments.
+        None if they are unknown for some of these fragments.
     """
 
     fragment_ids: frozenset[int]
@@ -80,7 +80,7 @@ class IndexPart:
 
     @classmethod
     def united(cls, parts: Sequence[IndexPart], value_type: pa.DataType) -> IndexPart:
-        """Return the content of several parts, of different fragments, as one."""
+        """Unite the content of several parts of different fragments."""
         if len(parts) == 1:
             return parts[0]
         null_rows: dict[int, bytes] | None = {}
@@ -90,7 +90,7 @@ class IndexPart:
         return cls(frozenset[int]().union(*(part.fragment_ids for part in parts)), zones, null_rows)
 
     def in_order(self) -> IndexPart:
-        """Return it with its zones by fragment and first row."""
+        """Return the part with its zones sorted by fragment and first row."""
         return IndexPart(self.fragment_ids, self.zones.in_order(), self.null_rows)
 
 
@@ -105,7 +105,7 @@ def reliable_fragments(table: TableVersion, index: IndexMetadata, value_type: pa
 
 
 def write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, part: IndexPart) -> IndexMetadata:
-    """Write the file of a part of an index, which no reader sees before the commit.
+    """Write the file of a part of an index; no reader sees it before the commit.
 
     Parameters
     ----------

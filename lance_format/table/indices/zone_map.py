@@ -29,7 +29,7 @@ class Zones:
         may be among them; counts and bounds exclude these.
     null_counts, nan_counts : int64[num_zones]
     lower, upper : pa.Array
-        The least and the greatest value of each zone, NaN excluded from the least; null if there is none, or unknown.
+        The least value of each zone, NaN excluded, and the greatest; null if there is none, or unknown.
     """
 
     fragment_ids: ZoneNumbers
@@ -45,7 +45,7 @@ class Zones:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that they take."""
+        """Size in memory."""
         numbers = (self.fragment_ids, self.starts, self.lengths, self.null_counts, self.nan_counts)
         return sum(array.nbytes for array in numbers) + int(self.lower.nbytes + self.upper.nbytes)
 
@@ -58,7 +58,7 @@ class Zones:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Zones]) -> Zones:
-        """Return the zones of several, one at least, of one type."""
+        """Concatenate zones of one type, at least one object."""
         return cls(
             np.concatenate([part.fragment_ids for part in parts]),
             np.concatenate([part.starts for part in parts]),
@@ -87,18 +87,18 @@ class Zones:
         return self.take(np.flatnonzero(np.isin(self.fragment_ids, fragment_ids)))
 
     def filling(self, fragment_ids: ZoneNumbers, physical_rows: ZoneNumbers) -> Zones:
-        """Return zones, which are in order, as such without gaps: rows between them have been deleted.
+        """Close the gaps between zones, which are in order: rows between them have been deleted.
 
         Parameters
         ----------
         fragment_ids, physical_rows : int64[num_fragments]
-            Of their fragments, and perhaps of others.
+            Ids and sizes of their fragments, and perhaps of others.
         """
         if not len(self):
             return self
         order = np.argsort(fragment_ids)
         ends = physical_rows[order[np.searchsorted(fragment_ids, self.fragment_ids, sorter=order)]]
-        ends = np.maximum(ends, self.starts + self.lengths)  # Tables of early releases do not say how many there are.
+        ends = np.maximum(ends, self.starts + self.lengths)  # Tables of early releases lack this number.
         is_first = np.diff(self.fragment_ids, prepend=-1) != 0
         starts = np.where(is_first, 0, self.starts)
         lengths = np.where(np.append(is_first[1:], True), ends, np.append(starts[1:], 0)) - starts
@@ -114,7 +114,7 @@ class Zones:
 
 
 def has_bounds(value_type: pa.DataType) -> bool:
-    """Tell whether zones of a type have a least and a greatest value; all other zones only count nulls."""
+    """Return whether zones of a type have a least and a greatest value; other zones only count nulls."""
     return any(
         is_such(value_type)
         for is_such in (
@@ -159,21 +159,20 @@ def fragments_in_order(
 ) -> ZoneNumbers:
     """Return the fragments whose zones certainly locate their values.
 
-    What lies between zones had been deleted when they were made, and still is. Updating an index may leave zones of a
-    fragment beside those of its rewritten column. And early releases of the reference neither counted deleted rows in
-    the first rows of zones, nor told fragments apart whose ids do not follow each other; their indices show by zones
-    that do not fill the fragment.
+    Rows between zones were deleted before the zones were made. An update of an index may leave old zones of a fragment
+    beside those of its rewritten column. Early releases of the reference did not count deleted rows in the first rows
+    of zones, and mixed up fragments whose ids are not consecutive; the zones of their indices do not fill the fragment.
 
     Parameters
     ----------
     zones : Zones
         In order.
     fragment_ids, physical_rows : int64[num_fragments]
-        All fragments that have zones, and how many rows they have; 0 where that is unknown.
+        All fragments that have zones, and their numbers of rows; 0 if unknown.
     num_deleted_rows : int64[num_fragments]
-        How many of these are deleted; -1 where that is unknown.
+        Numbers of deleted rows; -1 if unknown.
     placed : bool
-        Whether an index is too young to have such zones.
+        Whether a release that makes no such zones wrote the index.
     """
     ids, first, counts = np.unique(zones.fragment_ids, return_index=True, return_counts=True)
     if not ids.size:

@@ -56,7 +56,7 @@ _NUMBERS = {
 
 
 class TooLargeError(Exception):
-    """The index has more zones, or larger ones, than can be of use."""
+    """The index has too many or too large zones to be useful."""
 
 
 class ZoneMapFile:
@@ -138,7 +138,7 @@ class ZoneMapFile:
         return Zones.concatenate(parts).in_order()
 
     def read_null_rows(self) -> NullRows | None:
-        """Read which rows are null; None if the file does not say.
+        """Read the null rows; None if the file lacks them.
 
         Raises
         ------

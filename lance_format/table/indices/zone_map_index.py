@@ -47,9 +47,9 @@ class ZoneMapDetails:
     Parameters
     ----------
     rows_per_zone : int
-        The most rows that a zone has, deleted ones not counted.
+        Maximum number of rows per zone, deleted ones excluded.
     use_seeds : bool
-        Whether pylance puts zones of new rows into the data files that it writes.
+        Whether pylance stores zones of new rows in its data files.
     """
 
     rows_per_zone: int = ROWS_PER_ZONE
@@ -128,7 +128,7 @@ class LoadedZones:
     Parameters
     ----------
     zones : Zones
-        By fragment and first row; of fragments that the part does not cover as well.
+        By fragment and first row; also those of fragments that the part does not cover.
     placed : bool
         See `fragments_in_order`.
     """
@@ -137,7 +137,7 @@ class LoadedZones:
     placed: bool
 
     def of(self, table: TableVersion, index: IndexMetadata) -> Zones:
-        """Return the zones of the fragments that the part covers, and whose zones can be relied on."""
+        """Return the zones of the fragments that the part covers and whose zones are reliable."""
         columns = table.manifest.fragments.columns
         positions = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
         zones = self.zones.of_fragments(columns.ids[positions])
@@ -180,7 +180,7 @@ def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.Data
 
 
 def index_path(table: TableVersion, index: IndexMetadata) -> str:
-    """Return where in the store the file of a part of an index is."""
+    """Return the path in the store of the file of a part of an index."""
     directory = table.directory.holding(index, table.manifest.bases)
     return f"{directory.index(index.uuid)}/{ZONE_MAP_FILE}"
 
@@ -217,7 +217,7 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
 
 
 def _most_zones(table: TableVersion, rows_per_zone: int) -> int:
-    """Return how many zones an index of a table has at most, and some more: zones of former fragments stay in it."""
+    """Return an upper bound of the zones in an index of a table; zones of former fragments stay in it."""
     columns = table.manifest.fragments.columns
     needed = int((1 + columns.physical_rows // max(rows_per_zone, 1)).sum())
     return _STALE_ZONES * needed + _SPARE_ZONES

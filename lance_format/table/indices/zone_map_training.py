@@ -1,4 +1,4 @@
-"""Finding the zones of a column, fragment by fragment: in the seeds of its data files, or by reading its live rows."""
+"""Finding the zones of a column per fragment: in the seeds of its data files, or by reading its live rows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def train_zones(
     fragments : iterable of FragmentMetadata
     rows_per_zone : int
     any_seeds : bool
-        Whether to accept seeds of zones with nulls that do not say which rows are null.
+        Whether to accept seeds that leave open which rows are null.
 
     Returns
     -------
@@ -128,14 +128,14 @@ def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> 
 
 
 def narrowed(path: Sequence[Field]) -> Field:
-    """Return the first field with nothing below it but what leads to the last."""
+    """Return the first field, reduced to the path that leads to the last."""
     if len(path) == 1:
         return path[0]
     return dataclasses.replace(path[0], children=(narrowed(path[1:]),))
 
 
 def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
-    """Return a field below structs; where one of these is null, so is the field."""
+    """Return a field below structs; it is null if one of these is."""
     for name in names:
         array = pc.struct_field(array, name)
     return storage_of(array)
@@ -143,7 +143,7 @@ def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of a fragment: their values, offsets and zones, which are numbered from the first fragment on."""
+    """Rows of a fragment: their values, offsets and zones. Zones are numbered from the first fragment on."""
 
     fragment_id: int
     values: pa.Array
@@ -152,7 +152,7 @@ class _Rows:
 
 
 class _Training:
-    """The zones of fragments, one after the other, while they are found.
+    """Collects the zones of fragments in order.
 
     Rows of small fragments are gathered: a call of Arrow takes as long for one row as for thousands.
     """
@@ -174,8 +174,8 @@ class _Training:
         for values, offsets in rows:
             is_null = pc.is_null(values).to_numpy(zero_copy_only=False) if values.null_count else None
             if is_null is not None:
-                null_rows |= to_bitmap(offsets[is_null], runs=False)  # As the reference stores them.
-            if not has_bounds(self._value_type):  # Nothing counts but which are null.
+                null_rows |= to_bitmap(offsets[is_null], runs=False)  # The reference stores them in this form.
+            if not has_bounds(self._value_type):  # Only nulls matter.
                 values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
             positions = np.arange(num_rows, num_rows + len(values))
             self._gather(_Rows(fragment_id, values, offsets, self._num_zones + positions // self._rows_per_zone))
@@ -184,7 +184,7 @@ class _Training:
         return null_rows
 
     def add_zones(self, zones: Zones) -> None:
-        """Take the zones of the next fragment, which are known."""
+        """Add the known zones of the next fragment."""
         self._finish_rows()
         self._finished.append(zones)
 
@@ -247,7 +247,7 @@ class _Training:
 
 
 def _by_zone(rows: pa.Table) -> pa.Table:
-    """Return what rows, or parts of zones, make of zones; these stay in order."""
+    """Aggregate rows, or parts of zones, to zones in order."""
     wanted = [(name, how) for name, how in _AGGREGATES.items() if name in rows.column_names]
     found = rows.group_by("zone", use_threads=False).aggregate(wanted)
     return found.rename_columns({f"{name}_{how}": name for name, how in wanted})

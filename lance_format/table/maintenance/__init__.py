@@ -1,1 +1,1 @@
-"""Work on whole tables that no query asks for: compaction, validation, copying, dropping."""
+"""Work on whole tables besides queries and changes: compaction, validation, copying, dropping."""

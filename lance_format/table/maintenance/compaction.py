@@ -45,7 +45,7 @@ class CompactionMetrics(ChangeResult):
 
     @classmethod
     def of(cls, groups: Sequence[RewriteGroup]) -> CompactionMetrics:
-        """Count what groups of rewritten fragments are."""
+        """Count the fragments and files of groups."""
         old = [fragment for group in groups for fragment in group.old_fragments]
         new = [fragment for group in groups for fragment in group.new_fragments]
         deletion_files = sum(fragment.deletion_file is not None for fragment in old)
@@ -93,7 +93,7 @@ class RewriteResult:
 
     @property
     def original_fragments(self) -> list[FragmentMetadata]:
-        """The same."""
+        """The rewritten fragments, under pylance's name."""
         return self.old_fragments
 
     @property

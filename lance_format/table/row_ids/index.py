@@ -30,7 +30,7 @@ class RowIdIndex:
     Raises
     ------
     CorruptFileError
-        If two live rows have one id.
+        If two live rows have the same id.
     InvalidInputError
         If the deleted rows are not ascending offsets of the fragment.
     """
@@ -52,7 +52,7 @@ class RowIdIndex:
         self._check_distinct()
 
     def find(self, row_ids: U64Array) -> tuple[Positions, Positions]:
-        """Return where some rows are.
+        """Locate some rows.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class RowIdIndex:
         Returns
         -------
         fragment_ids, row_offsets : int64[n]
-            Offsets count deleted rows too. -1 for rows that are unknown, or deleted.
+            Offsets count deleted rows too; -1 for unknown and deleted rows.
         """
         run = np.searchsorted(self._starts, row_ids, side="right") - 1
         known = run >= 0

@@ -30,7 +30,7 @@ _WHAT = "the row id sequence"
 class RowIdSequence:
     """The ids of rows, in their order.
 
-    Segments expand on demand: a sequence takes the memory of its serialization, and a range none.
+    Segments expand on demand: a sequence takes the memory of its serialization, a range next to none.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RowIdSequence:
         Raises
         ------
         InvalidInputError
-            If that is no range of unsigned 64-bit integers, or has more ids than positions.
+            If the bounds are no range of unsigned 64-bit integers, or the range has more ids than positions.
         """
         if not (0 <= start <= stop < 2**64 and stop - start < 2**63):
             raise InvalidInputError(f"row ids from {start} to {stop} are no range of unsigned 64-bit integers")
@@ -59,7 +59,7 @@ class RowIdSequence:
 
     @staticmethod
     def concatenate(sequences: Iterable[RowIdSequence]) -> RowIdSequence:
-        """Return the ids of one sequence after the other."""
+        """Concatenate sequences."""
         return RowIdSequence._of(segment for sequence in sequences for segment in sequence.segments)
 
     @classmethod
@@ -117,7 +117,7 @@ class RowIdSequence:
         return self.from_array(self.take(positions))
 
     def delete(self, positions: Positions) -> RowIdSequence:
-        """Return the ids of all rows but some; segments that lose none stay as they are.
+        """Return the ids of all rows except some; segments without removed ids are unchanged.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ def parse_row_ids(data: bytes, expected_rows: int) -> RowIdSequence:
     ----------
     data : bytes
     expected_rows : int
-        How many rows the fragment has, deleted ones included.
+        Number of rows of the fragment, deleted ones included.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def parse_partial_row_ids(data: bytes, max_rows: int) -> RowIdSequence:
     ----------
     data : bytes
     max_rows : int
-        How many rows the fragment has.
+        Number of rows of the fragment.
 
     Raises
     ------
@@ -227,16 +227,16 @@ def serialize_row_ids(sequence: RowIdSequence) -> bytes:
 
 
 def check_external(path: str, offset: int, size: int, what: str) -> str:
-    """Return the path of a file that holds a sequence, once it is shown to stay in the table.
+    """Check that the path of a file with a sequence stays in the table, and return it.
 
     Parameters
     ----------
     path : str
         Relative to the table.
     offset, size : int
-        Where in the file, in bytes.
+        Byte range in the file.
     what : str
-        What error messages call it.
+        Name of the sequence in error messages.
 
     Raises
     ------

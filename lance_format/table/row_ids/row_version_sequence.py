@@ -35,7 +35,7 @@ class RowVersionSequence:
     stops : int64[num_runs]
         The row after the last one of each run; ascending.
     versions : uint64[num_runs]
-        No two neighbours are the same.
+        Adjacent runs differ.
     """
 
     stops: Positions
@@ -53,7 +53,7 @@ class RowVersionSequence:
 
     @classmethod
     def concatenate(cls, sequences: Iterable[RowVersionSequence]) -> RowVersionSequence:
-        """Return the versions of one sequence after the other."""
+        """Concatenate sequences."""
         parts = list(sequences)
         lengths = [np.zeros(0, np.int64), *(part._lengths() for part in parts)]
         return cls._of(np.concatenate(lengths), np.concatenate([np.zeros(0, np.uint64), *(x.versions for x in parts)]))
@@ -102,7 +102,7 @@ class RowVersionSequence:
         return self.from_array(self.take(positions))
 
     def delete(self, positions: Positions) -> RowVersionSequence:
-        """Return the versions of all rows but some, `int64[n]`, ascending and distinct.
+        """Return the versions of all rows except some, `int64[n]`, ascending and distinct.
 
         Raises
         ------
@@ -156,7 +156,7 @@ def parse_row_versions(data: bytes, expected_rows: int) -> RowVersionSequence:
     ----------
     data : bytes
     expected_rows : int
-        How many rows the fragment has, deleted ones included.
+        Number of rows of the fragment, deleted ones included.
 
     Raises
     ------

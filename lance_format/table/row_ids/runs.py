@@ -1,4 +1,4 @@
-"""Runs: integers as stretches of consecutive ones, which are searched and cut without being expanded."""
+"""Runs: stretches of consecutive integers, which are searched and cut without expanding them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, values: U64Array) -> Runs:
-        """Return the longest runs that make up an array, `uint64[n]`."""
+        """Divide an array, `uint64[n]`, into its longest runs."""
         following = values[1:]
         breaks = (following != values[:-1] + np.uint64(1)) | (following == 0)
         bounds = np.concatenate(([0], np.flatnonzero(breaks) + 1, [values.size])).astype(np.int64)
@@ -37,7 +37,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Iterable[Runs]) -> Runs:
-        """Return the runs of one sequence after the other."""
+        """Concatenate runs."""
         some = [cls(np.zeros(0, np.uint64), np.zeros(0, np.int64)), *parts]
         return cls(np.concatenate([starts for starts, _ in some]), np.concatenate([lengths for _, lengths in some]))
 

@@ -1,4 +1,4 @@
-"""Protobuf messages of segments, which are validated before anything of them expands."""
+"""Protobuf messages of segments, which are validated before they expand."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def parse_segment(message: rowids_pb2.U64Segment, max_values: int, what: str) ->
     ----------
     message : rowids_pb2.U64Segment
     max_values : int
-        A segment with more is refused, before it takes any memory.
+        A segment with more is refused before it takes memory.
     what : str
-        What error messages call it.
+        Name of the segment in error messages.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def serialize_segments(segments: Iterable[U64Segment]) -> list[rowids_pb2.U64Seg
 def refuse_unknown_fields(message: Message, what: str) -> None:
     """Raise `CorruptFileError` if a message has unknown fields, or fields of a wrong wire type.
 
-    The rest would still parse, to other integers.
+    The rest would still parse, but to other integers.
     """
     size = message.ByteSize()
     message.DiscardUnknownFields()

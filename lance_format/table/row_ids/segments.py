@@ -2,13 +2,13 @@
 
     Range               start, end                       all integers from start up to end
     RangeWithHoles      start, end, the absent ones      a few are absent
-    RangeWithBitmap     start, end, a bit an integer     many are absent
+    RangeWithBitmap     start, end, a bit per integer    many are absent
     SortedArray         the integers, ascending          most are absent
     Array               the integers                     in any order
 
-Arrays are stored as 16-bit or 32-bit offsets from a base where these suffice. Segments stay as they are stored, so that
-what takes few bytes in a file takes few bytes in memory; only neighbouring ranges become one object, `Ranges`. All of
-them can be seen as runs of consecutive integers, which is how ranges are searched and cut without being expanded.
+Arrays are stored as 16-bit or 32-bit offsets from a base if these suffice. Segments keep their stored form, so their
+size in memory is that in the file; only adjacent ranges become one object, `Ranges`. Each segment can be converted to
+runs of consecutive integers, and ranges are searched and cut as runs.
 
 Source: `rowids.proto` of the specification.
 """
@@ -35,7 +35,7 @@ class EncodedArray:
     ----------
     base : int
     width : int
-        Bytes an offset: 2, 4 or 8.
+        Bytes per offset: 2, 4 or 8.
     data : bytes
     """
 
@@ -126,7 +126,7 @@ class Ranges(U64Segment):
     Parameters
     ----------
     starts, lengths : bytes
-        As those of `Runs`.
+        See `Runs`.
     """
 
     starts: bytes
@@ -168,7 +168,7 @@ class Ranges(U64Segment):
         return self._encode(self.runs().without(positions))
 
     def _encode(self, runs: Runs) -> U64Segment:
-        """Re-encode ranges, unless that takes more memory."""
+        """Re-encode ranges if that saves memory."""
         if not runs.starts.size:
             return Range(0, 0)
         size = min(_sizes(runs)) if _ascending(runs) else 8 * int(runs.lengths.sum())

@@ -1,15 +1,15 @@
-"""Columns of appended rows that the table lacks, or struct fields that it lacks.
+"""Columns and struct fields of appended rows that the table lacks.
 
 A new column is a field at the top level, or below an existing field, which its `parent_id` names.
 
-The rows are written before the version that they land on is known, and other writers may add columns concurrently, even
-the same ones. The form of an append is therefore decided when it lands:
+The rows are written before it is known which version the append follows, and other writers may add columns
+concurrently, even the same ones. The form of an append is therefore decided by the commit:
 
 - a merge, which adds the columns and the rows in one version; existing rows have nulls;
 - an append, if other writers have added the same columns already.
 
-The manifest lists the field ids of each data file. Ids that another writer has taken concurrently are replaced there;
-no file is changed.
+The manifest lists the field ids of each data file. Ids that another writer has taken concurrently are replaced in the
+manifest; no file is changed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from lance_format.version import FileVersion
 
 
 def plan_new_columns(table: Manifest, data: pa.Schema, file_version: FileVersion) -> tuple[Field, ...]:
-    """Return the columns and fields of structs that data has and a table lacks, with ids that are free there.
+    """Return the columns and struct fields that data has and a table lacks, with ids that are free in the table.
 
     Parameters
     ----------
     table : Manifest
     data : pa.Schema
     file_version : FileVersion
-        Of the files that are to hold them.
+        Version of the files that will hold them.
 
     Raises
     ------
     SchemaMismatchError
-        If one cannot be null, as it is in all rows that are there, or differs from one of the table only in case.
+        If a new column is not nullable, although it is null in existing rows, or differs only in case from one of the
+        table.
     NotSupportedError
         If one is below a map, a fixed-size list or a packed struct.
     """
@@ -83,7 +84,7 @@ def _find_new_below(known: Field, given: pa.Field, path: str) -> Iterator[tuple[
     below = [kind.field(index) for index in range(kind.num_fields)]
     if known.logical_type == "struct" and pa.types.is_struct(kind):
         found = list(_find_new(known.children, below, known.id, path))
-    else:  # What else differs is found when the data is fitted.
+    else:  # Fitting the data finds other differences.
         pairs = zip(known.children, below, strict=False)
         found = [new for pair in pairs for new in _find_new_below(*pair, path)]
     if found and (kind_of_column := _describe_closed(known)):
@@ -137,7 +138,7 @@ def settle(operation: Append, table: Manifest) -> Append | Merge:
 
 
 def _settle_columns(operation: Append, table: Manifest) -> tuple[list[Field], list[Field]]:
-    """Return for each new column the one that another writer has added, or else a field with free ids.
+    """For each new column, return the one that another writer has added, else a field with free ids.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def _siblings(planned: Field, schema: Schema) -> Sequence[Field]:
 
 
 def is_settled_as(operation: object, committed: object) -> bool:
-    """Return whether a committed operation is a merge that was made of an append with new columns."""
+    """Return whether a committed operation is a merge that was made from an append with new columns."""
     if not isinstance(operation, Append) or not operation.new_fields or not isinstance(committed, Merge):
         return False
     return _file_names(operation.fragments) <= _file_names((*committed.fragments, *committed.new_fragments))
@@ -189,12 +190,12 @@ def _file_names(fragments: Iterable[FragmentMetadata]) -> set[str]:
 
 
 def _find_in_any_case(siblings: Sequence[Field], name: str) -> Field | None:
-    """Return a field that Spark, and SQL in general, take for the same."""
+    """Return the sibling of a name, ignoring case, as Spark and SQL in general do."""
     return next((field for field in siblings if field.name.lower() == name.lower()), None)
 
 
 def _same_column(planned: Field, found: Field) -> bool:
-    """Return whether data files that hold one field hold the other as well."""
+    """Return whether data files with one field also have the other."""
     return (
         (planned.name, planned.logical_type, planned.extension_name, format_of(planned), len(planned.children))
         == (found.name, found.logical_type, found.extension_name, format_of(found), len(found.children))
@@ -204,7 +205,7 @@ def _same_column(planned: Field, found: Field) -> bool:
 
 
 def _renumber(fragment: FragmentMetadata, ids: Mapping[int, int]) -> FragmentMetadata:
-    """Return a fragment whose files hold other fields than they say."""
+    """Replace the field ids in the entries of a fragment's files."""
     files = (
         dataclasses.replace(x, fields=tuple(ids.get(number, number) for number in x.fields)) for x in fragment.files
     )

@@ -31,14 +31,14 @@ from lance_format.table.transaction.transaction import Transaction
 
 
 class Verdict(enum.Enum):
-    """Meaning of a committed operation for one that is still to be committed."""
+    """Effect of a committed operation on one that is still to be committed."""
 
     COMPATIBLE = "may follow"
     RETRYABLE = "must be planned again"
     INCOMPATIBLE = "cannot follow"
 
 
-# Each operation has a type; the position of a rule in the matrix decides the types that it gets.
+# Each operation has a type; the position of a rule in the matrix decides the types of its arguments.
 Rule = Verdict | Callable[[Any, Any], Verdict]
 
 _YES, _RETRY, _NO = Verdict.COMPATIBLE, Verdict.RETRYABLE, Verdict.INCOMPATIBLE
@@ -54,7 +54,7 @@ def _same_fragments(own: Any, committed: Any) -> Verdict:
 
 
 def _same_rows(own: Delete | Update, committed: Delete | Update) -> Verdict:
-    """Deletions in one fragment can be united; what else happened to it cannot. Common rows are found by the rebase."""
+    """Deletions in one fragment can be united, other changes of it cannot. The rebase finds common rows."""
     gone = _removed(own) & committed.changed_fragment_ids | _removed(committed) & own.changed_fragment_ids
     theirs = {fragment.id: fragment for fragment in committed.updated_fragments}
     both = [(mine, theirs[mine.id]) for mine in own.updated_fragments if mine.id in theirs]
@@ -75,7 +75,7 @@ def _needs_nullability(_own: Any, committed: Any) -> Verdict:
 
 
 def _append_after_merge(own: Append, committed: Merge) -> Verdict:
-    """A column that was cast is another field since: values written for the old one would be lost silently."""
+    """A cast column has another field id: values written for the old one would be lost silently."""
     return _retry_if(not (committed.preserves_nullability and own.known_field_ids <= committed.field_ids))
 
 
@@ -86,7 +86,7 @@ def _same_config_key(own: Overwrite | UpdateConfig, committed: Overwrite | Updat
 
 
 def _config_keys(operation: Overwrite | UpdateConfig) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the keys that an operation sets, and all that it touches."""
+    """Return the keys that an operation sets, and those that it sets or removes."""
     if isinstance(operation, Overwrite):
         return frozenset(operation.config_upserts), frozenset(operation.config_upserts)
     if operation.config is None:
@@ -99,7 +99,7 @@ def _overwrite_after_overwrite(own: Overwrite, committed: Overwrite) -> Verdict:
 
 
 def _config_after_overwrite(own: UpdateConfig, committed: Overwrite) -> Verdict:
-    """An overwrite replaces the schema, whose metadata is not the one planned to change."""
+    """An overwrite replaces the schema, and with it the metadata that the change was planned on."""
     if own.schema_metadata is not None or own.field_metadata:
         return _NO
     return _same_config_key(own, committed)
@@ -113,7 +113,7 @@ def _config_after_config(own: UpdateConfig, committed: UpdateConfig) -> Verdict:
 
 
 def _index_on_fragments(index: CreateIndex, rewrite: Any) -> Verdict:
-    """The rows that an index refers to were moved. Too little is known about fragment reuse indices to unite them."""
+    """The rows of the index were moved. Too little is known about fragment reuse indices to unite them."""
     built = [new for new in index.new_indices if new.name != FRAGMENT_REUSE_INDEX]
     if len(built) < len(index.new_indices):
         return _RETRY
@@ -152,7 +152,7 @@ def _same_cells(own: DataReplacement, committed: DataReplacement) -> Verdict:
 
 
 def _replacement_after_delete(own: DataReplacement, committed: Delete) -> Verdict:
-    """Deleted rows may get other values; a fragment that is gone cannot."""
+    """Deleted rows may get other values; a removed fragment cannot."""
     return _NO if own.changed_fragment_ids & _removed(committed) else _YES
 
 
@@ -368,7 +368,7 @@ def dropped_fields(own: Transaction, committed: Transaction) -> frozenset[int]:
 
 
 def check_reuse(own: Transaction, committed: Transaction, version: int, dropped: Set[int]) -> None:
-    """Check that a commit did not give the id of a dropped field to a new one.
+    """Check that a commit has not reused the id of a dropped field.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def check_reuse(own: Transaction, committed: Transaction, version: int, dropped:
     Raises
     ------
     RetryableCommitConflictError
-        If it did.
+        If it has.
     """
     if isinstance(committed.operation, Merge) and not committed.operation.field_ids.isdisjoint(dropped):
         raise RetryableCommitConflictError(

@@ -38,7 +38,7 @@ def with_rewritten_files(before: Manifest, after: Manifest) -> Manifest:
     Raises
     ------
     RetryableCommitConflictError
-        If some files are of format 0.1 still, and others of a newer one.
+        If some files are still of format 0.1, and others of a newer one.
     """
     if before.file_version is not FileVersion.V0_1 or not len(after.fragments) or _has_both(before):
         return after

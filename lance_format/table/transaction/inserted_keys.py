@@ -1,4 +1,4 @@
-"""Keys of the rows that a merge has inserted, as other writers look them up: a Bloom filter in the transaction.
+"""Keys of the rows that a merge has inserted, for other writers: a Bloom filter in the transaction.
 
 Two merges that insert the same key concurrently must not both land if the key is the primary key of the table. The
 reference compares their filters. This library looks at the rows themselves (`lance_format.table.changes.key_absence`),
@@ -50,7 +50,7 @@ class InsertedKeys:
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction.Update) -> Self | None:
-        """Return the filter of an update; None if it has none, or one of another kind."""
+        """Return the filter of an update; None if it has none, or a filter of another kind."""
         if not message.HasField("inserted_rows") or not message.inserted_rows.HasField("bloom"):
             return None
         return cls(tuple(message.inserted_rows.field_ids), message.inserted_rows.bloom.bitmap)
@@ -85,7 +85,7 @@ class KeyCollector:
         insert_hashes(hashes, self._words)
 
     def keys(self) -> InsertedKeys:
-        """Return the set so far."""
+        """Return the set of the keys added so far."""
         return InsertedKeys(self._field_ids, self._words.astype("<u4").tobytes())
 
 
@@ -117,7 +117,7 @@ def key_bytes(columns: Sequence[pa.Array]) -> tuple[npt.NDArray[np.uint8], npt.N
     -------
     uint8[num_bytes]
     int64[num_keys + 1]
-        Where the keys end, after where the first starts. Rows with a null have no key.
+        The start of the first key, then the end of each. Rows with a null have no key.
     """
     parts = [_as_binary(column) for column in columns]
     if len(parts) > 1:

@@ -31,8 +31,8 @@ def add_rows(state: Manifest, fragments: Iterable[FragmentMetadata]) -> Manifest
     ----------
     state : Manifest
     fragments : iterable of FragmentMetadata
-        If some of their rows replace other ones, `row_ids` and `created_at` are those of the replaced rows. Rows
-        beyond them are new.
+        If some of their rows replace others, `row_ids` and `created_at` are those of the replaced rows. Further rows
+        are new.
     """
     if not state.stable_row_ids:
         return state.with_new_fragments(without_lineage(fragment) for fragment in fragments)
@@ -57,7 +57,7 @@ def without_lineage(fragment: FragmentMetadata) -> FragmentMetadata:
 
 
 def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tuple[FragmentMetadata, ...]:
-    """Return fragments where the next version counts as the last update of all rows with changed data files."""
+    """Return fragments with the next version as the last update of all rows with changed data files."""
     if not previous.stable_row_ids:
         return tuple(fragments)
     before = {fragment.id: fragment.files for fragment in previous.fragments}
@@ -77,7 +77,7 @@ def touch_rows(previous: Manifest, fragments: Iterable[FragmentMetadata]) -> tup
 def touch_some_rows(
     previous: Manifest, fragments: Iterable[FragmentMetadata], offsets: Mapping[int, bytes]
 ) -> tuple[FragmentMetadata, ...]:
-    """Return fragments where the next version counts as the last update of some rows.
+    """Return fragments with the next version as the last update of some rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Transactions: planned changes, independent of the version they land on."""
+"""Transactions: planned changes, independent of the version that they will follow."""
 
 from __future__ import annotations
 

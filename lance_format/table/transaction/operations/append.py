@@ -1,4 +1,4 @@
-"""Append: the table keeps all it has, and gains fragments."""
+"""Append: the table keeps its content, and gains fragments."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Append(FragmentDefaults):
     ----------
     fragments : tuple of FragmentMetadata
     new_fields : tuple of Field
-        The columns that they have and the table lacked when this was planned. Not part of the stored transaction: the
-        commit makes a merge of it; see `lance_format.table.transaction.appended_columns`.
+        Columns of the fragments that the table lacked when the append was planned. Not part of the stored transaction:
+        the commit turns it into a merge; see `lance_format.table.transaction.appended_columns`.
     """
 
     name: ClassVar[str] = "append"
@@ -36,7 +36,7 @@ class Append(FragmentDefaults):
 
     @property
     def known_field_ids(self) -> frozenset[int]:
-        """The fields that the fragments hold and the table had when this was planned."""
+        """The fields of the fragments that the table had when the append was planned."""
         new = {node.id for field in self.new_fields for node in field.walk()}
         return frozenset[int]().union(*(fragment.field_ids for fragment in self.fragments)) - new
 

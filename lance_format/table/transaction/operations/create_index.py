@@ -1,4 +1,4 @@
-"""Create index: indices are added to the table, replaced or removed; their files are written before."""
+"""Create index: indices are added to the table, replaced or removed; their files already exist."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CreateIndex(FragmentDefaults):
         message.create_index.removed_indices.extend(index.message for index in self.removed_indices)
 
     def apply(self, current: Manifest) -> Manifest:
-        """See `Operation`; no index is made of a column that another writer dropped."""
+        """See `Operation`; an index on a column that another writer dropped is left out."""
         field_ids = {field.id for field in current.schema.walk()}
         new = [index for index in self.new_indices if index.is_system or field_ids.issuperset(index.fields)]
         gone = {index.uuid for index in (*self.removed_indices, *self.new_indices)}

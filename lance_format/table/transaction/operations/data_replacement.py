@@ -22,7 +22,7 @@ class DataReplacement(FragmentDefaults):
     Parameters
     ----------
     files : tuple of (int, DataFile)
-        Ids of fragments, and the files that hold some columns of all their rows from now on.
+        Ids of fragments, and their new files of some columns.
     """
 
     name: ClassVar[str] = "data_replacement"
@@ -35,7 +35,7 @@ class DataReplacement(FragmentDefaults):
 
     @property
     def field_ids(self) -> frozenset[int]:
-        """The fields whose values it replaces."""
+        """The fields with replaced values."""
         return frozenset(field_id for _, file in self.files for field_id in file.fields)
 
     @classmethod

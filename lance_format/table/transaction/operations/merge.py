@@ -1,4 +1,4 @@
-"""Merge: columns are added to the fragments that are there, by further data files; further fragments may come along."""
+"""Merge: columns are added to the existing fragments by further data files; fragments may be added too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Merge:
         All fragments of the table.
     schema : Schema
     preserves_nullability : bool
-        Whether no column became required, so that concurrently appended rows still fit.
+        Whether no column became non-nullable, so that concurrently appended rows still fit.
     new_fragments : tuple of FragmentMetadata
         Fragments to append. A parsed operation has them among `fragments`, where they are stored.
     """
@@ -51,7 +51,7 @@ class Merge:
 
     @property
     def field_ids(self) -> frozenset[int]:
-        """The fields of the schema that it makes."""
+        """The fields of the new schema."""
         return frozenset(field.id for field in self.schema.walk())
 
     @classmethod
@@ -90,7 +90,7 @@ class Merge:
 def _uncover(
     index: IndexMetadata, before: Sequence[FragmentMetadata], after: Mapping[int, FragmentMetadata]
 ) -> IndexMetadata:
-    """Take the fragments out of an index that have its values in other files than before."""
+    """Remove from an index the fragments with its values in other files than before."""
     covered = index.fragment_ids
     if covered is None or index.is_system:
         return index

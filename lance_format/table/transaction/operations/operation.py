@@ -14,14 +14,14 @@ from lance_format.table.format.manifest import Manifest
 
 
 class Operation(Protocol):
-    """Effect of a transaction on a table. A value; `apply` is pure."""
+    """Effect of a transaction on a table, as a value; `apply` is pure."""
 
     name: ClassVar[str]
     """The member of the protobuf oneof."""
 
     @property
     def changed_fragment_ids(self) -> frozenset[int]:
-        """The fragments of the table that it changes or removes; another commit that did so too may be in its way."""
+        """The fragments of the table that it changes or removes; other commits that did so may conflict."""
 
     @property
     def added_fragments(self) -> tuple[FragmentMetadata, ...]:
@@ -29,7 +29,7 @@ class Operation(Protocol):
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:
-        """Build it from the transaction that holds it.
+        """Build it from its transaction.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class FragmentDefaults:
 
 @dataclass(frozen=True, slots=True)
 class OtherOperation:
-    """An operation that this library does not commit.
+    """An operation that only other libraries commit.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def fragment_ids(fragments: Iterable[FragmentMetadata]) -> frozenset[int]:
 
 
 def retain_indices(state: Manifest) -> Manifest:
-    """Drop the indices that are of no use to the fields and fragments that are left."""
+    """Drop the indices without remaining fields or fragments."""
     if not state.indices:
         return state
     field_ids = frozenset(field.id for field in state.schema.walk())

@@ -67,7 +67,7 @@ class Overwrite(FragmentDefaults):
         stored.config_upsert_values.update(self.config_upserts)
 
     def create(self) -> Manifest:
-        """Return the table that it creates: without rows, and without a version yet."""
+        """Return the new table, still without rows and version."""
         version = self.file_version or STABLE
         created = first_manifest(self.schema, version, stable_row_ids=bool(self.stable_row_ids))
         return dataclasses.replace(created, config=dict(self.config_upserts))

@@ -1,4 +1,4 @@
-"""Project: the schema changes, but no data: columns are dropped, renamed, reordered, or may hold nulls from now on."""
+"""Project: the schema changes, but no data: columns are dropped, renamed, reordered, or become nullable."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lance_format.table.transaction.operations.operation import FragmentDefaults
 
 @dataclass(frozen=True, slots=True)
 class Project(FragmentDefaults):
-    """Gives the table another schema, of fields that it has.
+    """Gives the table another schema of existing fields.
 
     Parameters
     ----------
     schema : Schema
-        Its metadata are not part of the transaction: the table's stay.
+        Its metadata are not part of the transaction; the table keeps its own.
     preserves_nullability : bool
-        Whether no column became required.
+        Whether no column became non-nullable.
     """
 
     name: ClassVar[str] = "project"

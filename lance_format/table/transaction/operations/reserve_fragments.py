@@ -13,7 +13,7 @@ from lance_format.table.transaction.operations.operation import FragmentDefaults
 
 @dataclass(frozen=True, slots=True)
 class ReserveFragments(FragmentDefaults):
-    """Sets fragment ids aside: the `num_fragments` up to the highest of the version that it makes."""
+    """Reserves fragment ids: the last `num_fragments` up to the highest one of the new version."""
 
     name: ClassVar[str] = "reserve_fragments"
     num_fragments: int

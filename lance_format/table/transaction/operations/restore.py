@@ -37,7 +37,7 @@ class Restore(FragmentDefaults):
         message.restore.SetInParent()
 
     def apply(self, current: Manifest) -> Manifest:
-        """See `Operation`; ids that were given out since are not given out again."""
+        """See `Operation`; ids that were assigned since are not reused."""
         if self.restored is None:
             raise TypeError("a version must be loaded before it is restored")
         return dataclasses.replace(

@@ -1,4 +1,4 @@
-"""Rewrite: fragments are replaced by others that hold the same rows, as a compaction does."""
+"""Rewrite: fragments are replaced by others with the same rows, as in a compaction."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rewrite:
     ----------
     groups : tuple of RewriteGroup
     rewrites_indices : bool
-        Whether a transaction of another writer rewrote indices, or put off doing so.
+        Whether a transaction of another writer rewrote indices, or deferred that.
     """
 
     name: ClassVar[str] = "rewrite"
@@ -58,7 +58,7 @@ class Rewrite:
         """See `Operation`."""
         stored = message.rewrite
         groups = [(group.old_fragments, group.new_fragments) for group in stored.groups]
-        if stored.old_fragments or stored.new_fragments:  # Of early releases, which knew one group only.
+        if stored.old_fragments or stored.new_fragments:  # Field of early releases, which had only one group.
             groups.append((stored.old_fragments, stored.new_fragments))
         return cls(
             tuple(

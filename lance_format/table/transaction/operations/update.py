@@ -1,4 +1,4 @@
-"""Update: rows are deleted in their fragments, and their new forms, and new rows, are added as fragments."""
+"""Update: rows are deleted in their fragments; their new forms and new rows are added as fragments."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ class MapUpdate:
     Parameters
     ----------
     entries : mapping of str to str or None
-        What to set; None removes a key.
+        Entries to set; None removes a key.
     replace : bool
-        Whether all other entries go.
+        Whether to remove all other entries.
     """
 
     entries: Mapping[str, str | None]
@@ -64,7 +64,7 @@ class MapUpdate:
 
 @dataclass(frozen=True, slots=True)
 class UpdateConfig(FragmentDefaults):
-    """Changes what tables and fields say of themselves.
+    """Changes the configuration and metadata of a table and its fields.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ _MEMBERS = {
 }
 
 
-_ESCAPED = "surrogateescape"  # Bytes that are no text survive the way there and back.
+_ESCAPED = "surrogateescape"  # Bytes that are no text survive a round trip.
 
 
 def _decoded(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
