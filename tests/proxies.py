@@ -42,7 +42,7 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """What it is for."""
+        """Purpose of the request."""
         if self.method == "GET" and "list-type" in self.query:
             return "LIST"
         if self.method == "POST" and "delete" in self.query:
@@ -56,12 +56,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to a request.
+    """The fate of a request.
 
     Parameters
     ----------
     status : int
-        What is replied; 0 for no reply but a reset of the connection.
+        Status of the reply; 0 for a reset of the connection without a reply.
     body : str
     headers : dict of str to str
     is_late : bool

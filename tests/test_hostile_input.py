@@ -1,4 +1,4 @@
-"""What is too deep, too long or no text ends in one clear error, before anything is written."""
+"""Input that is too deep, too long or no text gives one clear error, before any write."""
 
 from pathlib import Path
 

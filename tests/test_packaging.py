@@ -1,4 +1,4 @@
-"""What is built of the project: an sdist that builds and tests itself, a wheel that works wherever it is installed."""
+"""Packages of the project: an sdist that builds and tests itself, and a wheel that works in any installation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _run(*command: str | Path, **settings: object) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with an sdist, and the wheel that was built of what the sdist holds."""
+    """Return a directory with an sdist, and the wheel built from it."""
     source, target = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("dist")
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*_NOT_OF_THE_PROJECT))
     shutil.copytree(ROOT / ".ci", source / ".ci")
@@ -111,7 +111,7 @@ def test_a_first_table_from_an_installed_wheel(built: Path, python: Path, tmp_pa
 
 
 def test_an_editable_install_is_where_spark_looks(python: Path, tmp_path: Path) -> None:
-    """Spark looks for data sources in the directories of `sys.path`, in which pip's default may put nothing."""
+    """Spark looks for data sources in the directories of `sys.path`; pip's default may put nothing there."""
     source = tmp_path / "project"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*_NOT_OF_THE_PROJECT))
     installed = int(importlib.metadata.version("setuptools").partition(".")[0])

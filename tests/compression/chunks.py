@@ -1,4 +1,4 @@
-"""What a structural layout does between compressing and decompressing: it lays chunks out, and finds them again."""
+"""The part of a structural layout between compression and decompression: it lays chunks out, and finds them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a writer, and what goes before them."""
+"""Options of a writer, and what overrides them."""
 
 from __future__ import annotations
 

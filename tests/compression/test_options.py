@@ -1,4 +1,4 @@
-"""Options of fields: what is taken, and what is refused by name."""
+"""Options of fields: valid ones are parsed, and invalid ones are refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages are compressed with, and that they come back whatever that is."""
+"""The chosen compression of pages, and round trips through each."""
 
 from __future__ import annotations
 

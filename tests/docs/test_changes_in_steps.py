@@ -1,4 +1,4 @@
-"""The example of changes in steps runs as it stands."""
+"""The example of changes in steps runs unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docstrings of public functions say what their arguments mean and what they raise."""
+"""Docstrings of public functions describe their parameters and errors."""
 
 import ast
 from collections.abc import Iterator

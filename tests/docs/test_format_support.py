@@ -1,4 +1,4 @@
-"""`docs/format_support.md` says what the registries say.
+"""`docs/format_support.md` agrees with the registries.
 
 `python -m tests.docs.test_format_support` rewrites its tables.
 """

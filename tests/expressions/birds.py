@@ -14,7 +14,7 @@ import pyarrow as pa
 NUM_ROWS = 97
 _WORDS = ["", "a", "b", "ab", "abc", "Abc", "ABC", "a%b", "a_b", "äöü", "Ä", "b\\c", "owl", "snow owl", "it's", "x\ny"]
 _BYTES = [b"", b"a", b"ab", b"\x00", b"\xff\xfe", b"abc"]
-# no -0.0 and no negative NaN: the reference tells them from 0.0 and NaN, except where it compares them with constants
+# No -0.0 and no negative NaN: the reference distinguishes them from 0.0 and NaN, except in comparisons with constants.
 _FLOATS = [0.0, 1.0, -1.5, 2.25, 100.0, math.inf, -math.inf, math.nan, 1e-300, 1e30]
 _ZONE = datetime.UTC
 

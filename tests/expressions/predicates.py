@@ -1,4 +1,4 @@
-"""Random predicates over the table of `birds`, all of which the reference takes."""
+"""Random predicates over the table of `birds`; the reference accepts all of them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _float_arithmetic(rng: random.Random) -> str:
         ["{} + 1.5", "{} * 2.0", "{} / 0.0", "{} % 2.0", "-{}", "{} - f32", "{} / i8", "sqrt({})", "{} * {}"]
     )
     value = shape.format("f64", "f64")
-    # computed NaN has whatever sign the processor gives it, and the reference orders it by that
+    # The processor decides the sign of a computed NaN, and the reference orders it by the sign.
     return f"not isnan({value}) and {value} {rng.choice(_OPERATORS)} {rng.choice(['0.0', '-0.0', '1.5', '-3.0'])}"
 
 

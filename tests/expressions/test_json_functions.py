@@ -1,4 +1,4 @@
-"""Functions of JSON over whatever bytes and texts they are given."""
+"""Functions of JSON over arbitrary bytes and texts."""
 
 from __future__ import annotations
 

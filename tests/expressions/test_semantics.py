@@ -1,4 +1,4 @@
-"""What the reference refuses or leaves open, against plain Python."""
+"""Expressions that the reference refuses or leaves open, compared with plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL text is parsed by sqlglot's own parser, and names of functions stay what they are."""
+"""sqlglot's own parser parses SQL text, and names of functions are kept."""
 
 import pytest
 from sqlglot.parser import Parser

@@ -68,7 +68,7 @@ def blurred(found: ZoneStatistics, rng: random.Random) -> ZoneStatistics:
 
 
 def random_values(rng: random.Random, arrow_type: pa.DataType, count: int) -> pa.Array:
-    """Return values that lie close to each other, so that zones tell something, and the odd extreme."""
+    """Return values that lie close to each other, so that zones prune, and a few extremes."""
     if pa.types.is_boolean(arrow_type):
         return pa.array([rng.random() < 0.5 for _ in range(count)])
     if pa.types.is_floating(arrow_type):
@@ -95,7 +95,7 @@ def random_values(rng: random.Random, arrow_type: pa.DataType, count: int) -> pa
     if pa.types.is_time(arrow_type):
         low, high = 0, 86_399
     if pa.types.is_temporal(arrow_type) and not pa.types.is_time(arrow_type):
-        low, high = -(2**19), 2**19  # whatever the unit, Python has it
+        low, high = -(2**19), 2**19  # Python has every unit.
     values = [rng.choice([low, high]) if rng.random() < 0.05 else max(low, rng.randint(-9, 9)) for _ in range(count)]
     storage = (
         pa.array(values, {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}.get(bits, pa.int64()))

@@ -1,4 +1,4 @@
-"""A source that remembers what was asked of it."""
+"""A source that records its requests."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class CountingReader(LocalReader):
 
 
 class CountedFile:
-    """A file that is open, and what its reads cost.
+    """An open file, and the cost of its reads.
 
-    Each method returns what was read, the number of requests and their bytes.
+    Each method returns the rows read, the number of requests and their bytes.
     """
 
     def __init__(self, path: Path, cache: SearchCache | None = None) -> None:

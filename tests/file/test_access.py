@@ -1,4 +1,4 @@
-"""What reads cost: requests and bytes, counted where they leave for the storage."""
+"""The cost of reads: requests and bytes, counted at the storage."""
 
 from __future__ import annotations
 

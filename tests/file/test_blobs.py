@@ -1,4 +1,4 @@
-"""Payloads of blobs: what is read and written of a file, blobs as files, and descriptions that lie."""
+"""Payloads of blobs: reads and writes of a file, blobs as files, and false descriptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _V2 = Schema.from_arrow(pa.schema([_EXTENSION])).fields[0]
 
 
 class _Bytes:
-    """A `RangeReader` that remembers what was asked of it."""
+    """A `RangeReader` that records its requests."""
 
     request_shape = FILE_REQUESTS
 

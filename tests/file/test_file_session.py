@@ -1,4 +1,4 @@
-"""Files below one directory: what the session of pylance does to one directory, ours does to another."""
+"""Files below one directory: the session of pylance and ours do the same to two directories."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files on their own: what the reader and the writer promise, apart from pylance."""
+"""Standalone files: the contract of the reader and the writer, without pylance."""
 
 from __future__ import annotations
 

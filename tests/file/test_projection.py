@@ -1,4 +1,4 @@
-"""Fields by their paths: what is named is read, what is not is neither read nor returned."""
+"""Fields by their paths: named fields are read, others are neither read nor returned."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _within(value: object, expected: object) -> bool:
 
 
 def _touched(file: CountedFile) -> set[str]:
-    """Return the leaves of whose pages something was read."""
+    """Return the leaves with pages that were read."""
     return {
         leaf
         for number, leaf in enumerate(_LEAVES)

@@ -87,7 +87,7 @@ def test_neighbours_cost_what_a_range_costs(file: tuple[CountedFile, pa.Table]) 
 
 
 def test_few_of_many_large_rows(file: tuple[CountedFile, pa.Table], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is decoded at once depends on what rows really take, once that is known."""
+    """The number of rows decoded at once depends on their actual size, once it is known."""
     monkeypatch.setattr(single_rows, "_FIRST_TAKE_BYTES", 4096)
     monkeypatch.setattr(single_rows, "_TAKE_BYTES", 32_768)
     counted, table = file

@@ -1,4 +1,4 @@
-"""Merging byte ranges, and handing out what was read."""
+"""Merging byte ranges, and distributing the bytes read."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_what_is_cached_is_not_read_again(path: Path) -> None:
 
 
 def test_cached_entries_do_not_hold_on_to_what_was_read(path: Path) -> None:
-    """Their sizes say what they take: nothing that is cached is a view of a request."""
+    """Sizes of entries are their memory: no entry is a view of a request."""
     cache = SearchCache()
     CountedFile(path, cache).take(list(range(0, _ROWS, 500)))
 

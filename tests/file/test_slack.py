@@ -1,4 +1,4 @@
-"""Arrays with all the slack that Arrow allows: slices, garbage beneath nulls, odd dictionaries; what comes of them."""
+"""Round trips of arrays with all the slack that Arrow allows: slices, garbage beneath nulls, odd dictionaries."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_any_number_of_threads_reads_the_same(path: Path, threads: str, monkeypa
 def test_pages_decoded_ahead_are_few(
     tmp_path: Path, threads: str, pages_read: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that memory depends on neither the file nor the machine; and none lies after the rows asked for."""
+    """Memory depends on neither the file nor the machine, and no row after the requested ones is read."""
     monkeypatch.setenv("LANCE_CPU_THREADS", threads)
     numbers = _TABLE.select(["number"])
     with LanceFileWriter(tmp_path / "a.lance", numbers.schema, data_cache_bytes=40_000) as writer:

@@ -16,7 +16,7 @@ from lance_format.file import LanceFileReader, LanceFileWriter
 
 
 def _mistyped(values: list[bytes | None], arrow_type: pa.DataType) -> pa.Array:
-    """Return an array of texts of these bytes, whatever they are."""
+    """Return an array of texts of arbitrary bytes."""
     is_large = arrow_type == pa.large_string()
     binary = pa.array(values, pa.large_binary() if is_large else pa.binary())
     return pa.Array.from_buffers(arrow_type, len(binary), binary.buffers(), binary.null_count)

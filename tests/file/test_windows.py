@@ -1,4 +1,4 @@
-"""How much a scan reads ahead."""
+"""The amount that a scan reads ahead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWER_BYTES = 64 * 1024
 
 
 class Counting:
-    """A `RangeReader` that counts what is read of pages."""
+    """A `RangeReader` that counts the bytes read of pages."""
 
     request_shape = FILE_REQUESTS
 

@@ -1,4 +1,4 @@
-"""Zone indices in the encodings of columns: what is written is what the rows are, and what is read loses no row."""
+"""Zone indices in the encodings of columns: written ones agree with the rows, and pruning loses no row."""
 
 from __future__ import annotations
 

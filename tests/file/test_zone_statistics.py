@@ -1,4 +1,4 @@
-"""Statistics of zones: what is written is what the rows are, and what is read never loses one."""
+"""Statistics of zones: written ones agree with the rows, and pruning never loses a row."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sizes_of(num_rows: int, rows_per_zone: int) -> list[int]:
 
 
 def same(found: pa.Array, expected: pa.Array) -> bool:
-    """Whether values are the same, NaN being itself and zeros what they are."""
+    """Return whether values are the same: NaN equals itself, and zeros have signs."""
     if pa.types.is_floating(found.type):
         return found.type == expected.type and str(found.to_pylist()) == str(expected.to_pylist())
     return found.equals(expected)

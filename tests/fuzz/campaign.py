@@ -55,9 +55,9 @@ from tests.fuzz.damage import (
 CASE_SECONDS = 10.0
 """Of CPU time."""
 SILENT_SECONDS = 600.0
-"""How long a child may say nothing, busy or not, on a machine that does much else."""
+"""Maximum silence of a child, on a loaded machine."""
 ROOM_BYTES = 1 << 30
-"""What a case may have beyond the memory of a process that has read every sample."""
+"""Memory that a case may use beyond that of a process that has read every sample."""
 
 _MANY_ROWS = 20_000
 _BATCHES = 5
@@ -66,7 +66,7 @@ _ROWS = {"compiled": 1500, "checked": 1500, "guarded": 130}
 
 @dataclass
 class Report:
-    """What came of a campaign."""
+    """The result of a campaign."""
 
     outcomes: collections.Counter[str] = field(default_factory=collections.Counter)
     defects: list[str] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Cases:
             assert self._read_table()
 
     def run(self, number: int) -> tuple[str, bool]:
-        """Run a case; returns what was damaged, and whether it was read nevertheless."""
+        """Run a case; return the damage, and whether the file was read nevertheless."""
         rng = random.Random(f"{self._seed}:{number}")
         if self._kind == "table":
             return self._run_table(rng)
@@ -225,7 +225,7 @@ def _damage_payload(rng: random.Random, container: Container) -> bytes:
 
 
 def _damage_statistics(rng: random.Random, container: Container) -> bytes:
-    """Damage a global buffer, or what the schema says of where they are."""
+    """Damage a global buffer, or its location in the schema."""
     metadata = container.descriptor.schema.metadata
     if metadata and rng.random() < 0.1:
         key = rng.choice(sorted(metadata))
@@ -235,14 +235,14 @@ def _damage_statistics(rng: random.Random, container: Container) -> bytes:
         return container.build()
     buffer = rng.choice(container.metadata.global_buffers[1:])
     end = buffer.offset + buffer.size
-    # what says where things are is at the end, of Arrow's files as of ours
+    # Offsets are at the end, of Arrow's files and ours.
     start = max(buffer.offset, end - rng.choice([100, 1000, 10_000]))
     container.data = damage_bytes(rng, container.data, (start, end))
     return container.build()
 
 
 def _damage_zone_index(rng: random.Random, container: Container, column: file_pb2.ColumnMetadata) -> bytes:
-    """Damage the file that a zone index is, mostly its end, or what the column says of it."""
+    """Damage the file of a zone index, mostly its end, or its entry in the column."""
     if rng.random() < 0.3:
         encoding = encoding_of(column)
         damage_message(rng, encoding, {})

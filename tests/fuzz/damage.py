@@ -80,12 +80,12 @@ _TEXTS = (
 _MAX_NESTING = 90
 
 Pool = dict[str, list[Message]]
-"""Messages that stand somewhere in the samples, by the name of their type."""
+"""Messages in the samples, by the name of their type."""
 
 
 @dataclass
 class Container:
-    """A file taken apart, so that it can be put together again around damaged messages."""
+    """A file taken apart; it can be reassembled around damaged messages."""
 
     data: bytes
     metadata: FileMetadata
@@ -152,7 +152,7 @@ def set_layout(page: file_pb2.ColumnMetadata.Page, layout: Layout) -> None:
 
 
 def encoding_of(column: file_pb2.ColumnMetadata) -> encodings_pb2.ColumnEncoding:
-    """Return what a column says of itself, its zone index among it."""
+    """Return the metadata of a column, including its zone index."""
     wrapped = any_pb2.Any.FromString(column.encoding.direct.encoding)
     return encodings_pb2.ColumnEncoding.FromString(wrapped.value)
 

@@ -1,7 +1,7 @@
 """Kernels run by the interpreter, on arrays that refuse every index outside of them.
 
-Compiled code neither checks an index nor notices that a negative one means another place; NumPy cuts slices without a
-word. Here each is an error, so that what a damaged file can make a kernel touch is seen at once.
+Compiled code does not check indices, negative ones included, and NumPy silently truncates slices. Here each of these is
+an error, which reveals accesses that a damaged file causes.
 """
 
 from __future__ import annotations

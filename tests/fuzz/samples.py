@@ -1,4 +1,4 @@
-"""What the campaign damages: files of one column each, of every layout and compression, and small tables."""
+"""The targets of the campaign: files of one column, in every layout and compression, and small tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The campaign in small, and as long as a night; `campaign.py` says what it does."""
+"""A short campaign, and one of a night; see `campaign.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that lie: truncations and flips end in the same rows, other rows or a `LanceError`, and in nothing else.
+"""False bytes: truncations and flips give the same rows, other rows or a `LanceError`, and nothing else.
 
 Lance files have no checksums of their pages, so a flip within values may go unnoticed; it must not do more than that.
 Most damage is done to files of one column, which are read much faster than one file of all columns. `test_campaign`
@@ -159,5 +159,5 @@ def test_flipped_bits_of_the_blob_extension_are_harmless(tmp_path: Path) -> None
     original = path.read_bytes()
     assert _read(path)["blobs"].to_pylist() == [value and value["data"] for value in values]
     rng = np.random.default_rng(4)
-    pages = 1500 * 31  # what follows the payloads, of which only a few are damaged
+    pages = 1500 * 31  # The bytes after the payloads; only a few payloads are damaged.
     _check_flips(original, len(original) - 1 - rng.integers(0, pages, 700), rng, path)

@@ -53,7 +53,7 @@ def test_manifests_cut_anywhere(table: Path) -> None:
 
 @pytest.fixture(params=["parsed", "scanned"])
 def _fragments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let fragments be parsed one by one, as few are, or scanned together, as many are."""
+    """Parse fragments one by one, as in small manifests, or scan them together, as in large ones."""
     if request.param == "scanned":
         monkeypatch.setattr(fragment_list, "_FEW", 0)
 

@@ -52,7 +52,7 @@ def test_the_operations_are_all_there() -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_transactions(name: str) -> None:
-    """What can be parsed can be compared with any other operation, and written again."""
+    """An operation that parses can be compared with any other, and serialized again."""
     data = serialize_transaction(Transaction(4, OPERATIONS[name]))
     parsed = 0
     for broken in mutations(data, 1):
@@ -167,7 +167,7 @@ def test_a_version_that_is_gone(table: Path) -> None:
 
 @pytest.mark.parametrize("num_rows", [60, 30_000], ids=["arrow", "bitmap"])
 def test_deletion_files(tmp_path: Path, num_rows: int) -> None:
-    """As many rows as the manifest says, or a typed error; the rows themselves have no checksum."""
+    """A read gives the manifest's number of rows, or a typed error; the rows themselves have no checksum."""
     path = tmp_path / "t"
     lance_format.write_dataset(rows(0, num_rows), path)
     lance_format.dataset(path).delete("a % 4 = 0")

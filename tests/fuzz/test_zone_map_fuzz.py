@@ -70,7 +70,7 @@ def test_files_cut_anywhere(table: LanceDataset, tmp_path: Path) -> None:
 
 
 def test_flips(table: LanceDataset, tmp_path: Path) -> None:
-    """What is wrong in the values of a page cannot be told, as in data files; all else is refused, or harmless."""
+    """Damaged values of a page are undetectable, as in data files; other damage is refused or harmless."""
     damaged = copy_of(table, tmp_path)
     chosen = random.Random(1)
     refused = 0

@@ -1,4 +1,4 @@
-"""What a table ought to hold, as lists of rows: the model that `test_table_machine.py` compares both libraries with."""
+"""The expected content of a table as lists of rows: the model that `test_table_machine.py` compares both libraries with."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -51,7 +51,7 @@ CASTS = {pa.int32(): pa.int64(), pa.int64(): pa.int32()}
 
 @dataclass(frozen=True)
 class Clauses:
-    """What a merge by key does with rows that match, and with those that do not; `others` of the table may go."""
+    """Actions of a merge by key on rows with and without a match; `others` of the table may be deleted."""
 
     updates: bool = False
     deletes: bool = False
@@ -81,7 +81,7 @@ MERGES = {
 
 
 def value_of(kind: pa.DataType, k: int) -> Any:
-    """Return what a new row has in a column."""
+    """Return the value of a new row in a column."""
     if pa.types.is_struct(kind):
         return None if k % 11 == 5 else {"x": k, "name": None if k % 4 == 0 else f"p{k % 5}"}
     if kind == pa.string():
@@ -93,12 +93,12 @@ def value_of(kind: pa.DataType, k: int) -> Any:
 
 @dataclass
 class Branch:
-    """A branch of a table: what it holds now, and what each of its versions holds.
+    """A branch of a table: its current content, and that of each version.
 
     Parameters
     ----------
     path : str
-        Where its versions are.
+        Path of its versions.
     name : str
         "main" for the main branch.
     rows : list of dict
@@ -143,7 +143,7 @@ class Branch:
         self.lineage = self.lineages.get(version, {})
 
     def matching(self, predicate: Predicate) -> list[Row]:
-        """Return the rows for which a predicate holds."""
+        """Return the rows for which a predicate is true."""
         return [row for row in self.rows if predicate.holds(row[predicate.column])]
 
     def remove(self, keys: Iterable[int]) -> None:

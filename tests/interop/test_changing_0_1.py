@@ -1,4 +1,4 @@
-"""Tables of file format 0.1 that change: pylance reads what comes of it, and makes the same of the same changes."""
+"""Changes of tables of file format 0.1: pylance reads the results, and the same changes by pylance give the same."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_the_same_goes(original: Path, tmp_path: Path, name: str, named: bool) -
 
 
 class _With:
-    """A table whose cleanup goes around tags."""
+    """A table whose cleanup keeps tagged versions."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -159,7 +159,7 @@ def test_unverified_files(original: Path, tmp_path: Path) -> None:
 
 
 def detached_files(path: Path) -> set[str]:
-    """Return what the detached version needs, and pylance takes once it is old."""
+    """Return the files of the detached version, which pylance deletes once they are old."""
     store, root = resolve(path)
     ((_, manifest),) = load_detached(TableDirectory(store, root), frozenset())
     return {name.removeprefix(f"{root}/") for name in named_files(manifest, TableDirectory(store, root))}
@@ -182,7 +182,7 @@ def test_pylance_spares_our_branches(tmp_path: Path) -> None:
 
 
 def test_blobs_beside_their_data_files(tmp_path: Path) -> None:
-    """A sidecar goes with its data file, and a branch finds those of its parent."""
+    """A sidecar is deleted with its data file, and a branch finds those of its parent."""
     uri = str(tmp_path)
     schema = pa.schema([lance.blob_field("b"), pa.field("a", pa.int64())])
     for number in range(2):

@@ -74,7 +74,7 @@ def _data(names: Iterable[str], nulls: str, options: dict[str, str]) -> pa.Table
 
 
 def _looked_up(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without a dictionary, the order of whose items is the reader's."""
+    """Return the column without dictionaries, because readers choose the order of their items."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 

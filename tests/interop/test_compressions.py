@@ -1,4 +1,4 @@
-"""Every compression that pylance writes is read; what is written of each is read by pylance."""
+"""Every compression that pylance writes is read, and pylance reads every one that is written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every ordered pair of operations on one table: the first is planned, the second lands, then the first is committed.
 
-What lands, and which error what does not ends in, is held against pylance, which commits the very same transaction on
-a copy of the table. What landed must be what one operation after the other makes of the table.
+Pylance commits the same transaction on a copy of the table: the outcome, success or error, must agree. If both land,
+the table must be that of one operation after the other.
 """
 
 import shutil
@@ -31,7 +31,7 @@ NEW_ROW = {"a": [1000], "s": ["new"], "b": [7]}
 
 
 def make_base(path: Path, *, stable: bool) -> None:
-    """Write fragments 0 to 2 of ten rows, with column b in a file of its own, and fragment 3 of three rows."""
+    """Write fragments 0 to 2 of ten rows, with column b in a separate file, and fragment 3 of three rows."""
     table = lance.write_dataset(pa.Table.from_pylist(ROWS), path, max_rows_per_file=10, enable_stable_row_ids=stable)
     table.add_columns({"b": "a * 2"})
     table.insert(pa.table({"a": [100, 101, 102], "s": ["x"] * 3, "b": [1, 2, 3]}))
@@ -148,7 +148,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plans:
-    """Every operation as planned on the base, and the tables on which it landed, by other plans of the same."""
+    """Every operation as planned on the base, and the tables on which other plans of it landed."""
 
     directory: Path
     planned: dict[str, Planned]
@@ -185,7 +185,7 @@ def plans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def staged(plans: Plans, path: Path, own: str, other: str) -> Path:
-    """Make a table on which one operation has landed, with the files that another one needs."""
+    """Make a table on which one operation has landed, with the files of another."""
     shutil.copytree(plans.landed(other), path)
     plans.planned[own].stage(path)
     return path

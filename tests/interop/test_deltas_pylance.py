@@ -1,4 +1,4 @@
-"""What has changed between versions: what pylance says of a table, we say."""
+"""Changes between versions: both libraries return the same."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _dictionaries(draw: st.DrawFn, key_type: pa.DataType, value_type: pa.DataTyp
 
 @st.composite
 def _columns(draw: st.DrawFn) -> tuple[pa.ChunkedArray, str]:
-    """Return chunks with dictionaries of their own, which may be inside of lists and structs, and a file version."""
+    """Return chunks with separate dictionaries, possibly inside of lists and structs, and a file version."""
     version = draw(st.sampled_from(["2.0", "2.1", "2.2"]))
     key_type, value_type = draw(st.sampled_from(_KEYS)), draw(st.sampled_from(_VALUES))
     shape = draw(st.sampled_from(["plain", "struct", "list", "list of struct"]))

@@ -1,4 +1,4 @@
-"""What fields ask of compression: what has no effect is refused of new columns, and left out of those of pylance."""
+"""Requests of fields for compression: ineffective ones are refused for new columns, and ignored in pylance's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extension types come back as what they were, wherever they are in a column."""
+"""Extension types survive round trips at any place in a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extension types and JSON go through whatever changes a table: ours does to one table what pylance does to another."""
+"""Extension types and JSON survive all changes of a table: the same changes by both libraries give the same."""
 
 from collections.abc import Callable
 from pathlib import Path

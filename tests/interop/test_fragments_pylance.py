@@ -1,4 +1,4 @@
-"""What `LanceFragment`, `LanceSchema` and transactions offer to code written for pylance."""
+"""`LanceFragment`, `LanceSchema` and transactions in code written for pylance."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""The functions of JSON give what they give in pylance, or refuse what it refuses."""
+"""The functions of JSON give the results and errors of pylance."""
 
 from __future__ import annotations
 

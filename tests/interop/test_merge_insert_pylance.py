@@ -65,7 +65,7 @@ Clauses = Callable[[Any], Any]
 
 
 def changed_rows(operation: Any) -> dict[int, pyroaring.BitMap]:
-    """Where rows have changed in place; the bytes of equal bitmaps may differ."""
+    """Offsets of rows changed in place; the bytes of equal bitmaps may differ."""
     found = operation.updated_fragment_offsets or {}
     return {fragment_id: pyroaring.BitMap.deserialize(offsets) for fragment_id, offsets in found.items()}
 

@@ -1,4 +1,4 @@
-"""What tables say of themselves, changed by either library."""
+"""Metadata of tables, changed by either library."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Appends with columns that a table of pylance lacks, and pylance on what comes of them."""
+"""Appends with columns that a table of pylance lacks, and pylance reading the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROWN: dict[str, tuple[pa.DataType, list[Any], pa.DataType, list[Any]]] = {
         [None, *({"x": row, "n": {"z": 1}} for row in NEW)],
     ),
 }
-"""A column before it grows, and after, each with values; the new field stands between those that are known."""
+"""A column before and after it gains a field, each with values; the new field is between the known ones."""
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
@@ -125,7 +125,7 @@ def test_fields_of_structs_are_added_as_pylance_adds_them(tmp_path: Path, name: 
 
 
 def _only_new(grown: pa.DataType, kind: pa.DataType) -> pa.DataType:
-    """What of a type another one lacks."""
+    """The parts of a type that another one lacks."""
     if pa.types.is_list(grown):
         return pa.list_(_only_new(grown.value_type, kind.value_type))
     fields = []

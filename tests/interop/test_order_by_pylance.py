@@ -18,7 +18,7 @@ NAN = math.nan
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Several fragments, of which rows are deleted; `n` is unique."""
+    """Several fragments with deleted rows; `n` is unique."""
     path = tmp_path_factory.mktemp("ordered") / "t"
     values = [None if n % 7 == 3 else n * 31 % 8 for n in range(60)]
     table = pa.table(
@@ -93,7 +93,7 @@ def test_what_else_is_asked_of_a_scan(path: Path, options: dict[str, Any]) -> No
 
 
 def test_fragments_and_rows_that_are_equal(path: Path) -> None:
-    """Rows that nothing tells apart stay in the order of the table."""
+    """Equal rows stay in the order of the table."""
     ours, reference = lance_format.dataset(path), lance.dataset(path)
     order = [ColumnOrdering("v"), ColumnOrdering("n")]
     for mine, theirs in zip(ours.get_fragments(), reference.get_fragments(), strict=True):

@@ -103,7 +103,7 @@ def _packed(rng: random.Random, arrow_type: pa.StructType, num_rows: int) -> pa.
 
 
 def _same(found: pa.Table, expected: pa.Table) -> bool:
-    """Compare values; those of dictionaries are equal whatever their keys are."""
+    """Compare values; keys of dictionaries may differ."""
     if found.equals(expected):
         return True
     one, other = (

@@ -135,7 +135,7 @@ def test_a_table_is_copied_from_another(tmp_path: Path) -> None:
 
 
 def test_data_files_that_are_made_by_hand(tmp_path: Path) -> None:
-    """As pylance takes them: sequences of any kind, and a size that may be left out."""
+    """Pylance's arguments: sequences of any kind, and an optional size."""
     path = tmp_path / "t"
     table = lance_format.write_dataset({"a": [1, 2]}, path)
     table.add_columns({"b": "'x'"})

@@ -16,7 +16,7 @@ VALUES = [None if size is None else bytes(n % 251 for n in range(size)) for size
 
 @pytest.fixture(params=["places", "stable ids", "in the column"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Rows in three fragments, of which some are deleted."""
+    """Rows in three fragments; some are deleted."""
     numbers = pa.array(range(len(VALUES)))
     if request.param == "in the column":
         field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})

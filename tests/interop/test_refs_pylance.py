@@ -64,7 +64,7 @@ def test_versions(path: Path) -> None:
     assert ours.version_refs() == reference.version_refs()
     assert ours.get_version()["metadata"] == reference.get_version()["metadata"]
     for version in reference.versions():
-        for moment in (-2, 2):  # Microseconds, to which pylance rounds.
+        for moment in (-2, 2):  # Pylance rounds to microseconds.
             asof = version["timestamp"] + datetime.timedelta(microseconds=moment)
             if version["version"] > 1 or moment > 0:
                 assert lance_format.dataset(path, asof=asof).version == lance.dataset(str(path), asof=asof).version

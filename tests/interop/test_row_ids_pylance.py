@@ -1,4 +1,4 @@
-"""Row ids and row versions: we read what pylance writes, and would write what it does; it reads ours."""
+"""Row ids and row versions: each library reads those of the other, and both write the same."""
 
 import random
 import struct

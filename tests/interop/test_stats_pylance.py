@@ -38,7 +38,7 @@ def test_both_count_what_indices_cover(tmp_path: Path, library: Any) -> None:
         expected = theirs.index_stats("id_idx")
         assert ours.index_stats("id_idx") == expected
         assert (expected["num_segments"], expected["num_indexed_rows_per_delta"][0]) == (parts, 4285)
-        without = {"indices", "segments"}  # What a B-tree has is not known here.
+        without = {"indices", "segments"}  # The content of a B-tree is unknown here.
         found, expected = (
             {name: count for name, count in stats.index_stats("name_idx").items() if name not in without}
             for stats in (ours, theirs)

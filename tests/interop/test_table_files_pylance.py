@@ -1,4 +1,4 @@
-"""What a cleanup would remove, which files there are, and copies of tables: ours and pylance's say the same."""
+"""Previews of cleanups, lists of files, and copies of tables: both libraries give the same."""
 
 import datetime
 import shutil

@@ -84,7 +84,7 @@ class TableMachine(RuleBasedStateMachine):
         return {name for index in self.open("pylance").describe_indices() for name in index.field_names}
 
     def landed(self) -> None:
-        """Remember what the version is that an operation made."""
+        """Record the version that an operation made."""
         self.table.landed(self.open("ours").version)
 
     @initialize(library=some_library, stable=st.booleans(), count=st.sampled_from([1, 20, 100]))
@@ -257,7 +257,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(library=some_library, count=st.sampled_from([1, 3]), unverified=st.booleans())
     def clean_up(self, library: str, count: int, unverified: bool) -> None:
-        """Remove all versions but some, those that have a tag, and those that a branch starts from.
+        """Remove all versions except some, tagged ones, and starts of branches.
 
         Of the latter, pylance removes those of which the branch has no file.
         """

@@ -1,4 +1,4 @@
-"""What tables tell of the transactions that made their versions, by both libraries."""
+"""Transactions of versions, as both libraries return them."""
 
 import datetime
 from pathlib import Path

@@ -29,7 +29,7 @@ TARGET = pa.table(
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Two fragments, of which the first has lost rows, and columns in two data files."""
+    """Two fragments with columns in two data files; the first has deleted rows."""
     lance.write_dataset(TARGET, tmp_path / "t", max_rows_per_file=5, enable_stable_row_ids=request.param)
     lance.dataset(tmp_path / "t").delete("k in (2, 8)")
     lance.dataset(tmp_path / "t").add_columns({"w": "v + 1"})

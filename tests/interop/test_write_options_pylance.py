@@ -1,4 +1,4 @@
-"""What a write takes besides rows, as pylance does: forms of data, notes about a version, settings of a new table."""
+"""Options of a write, as in pylance: forms of data, notes about a version, settings of a new table."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
 
 
 class OnlyAStream:
-    """What nothing is known of but that it is a stream of Arrow."""
+    """An object that is just a stream of Arrow."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         return TABLE.__arrow_c_stream__(requested_schema)

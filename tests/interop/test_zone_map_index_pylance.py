@@ -1,4 +1,4 @@
-"""ZONEMAP indices: either library makes and updates them, and both find by them what they find without."""
+"""ZONEMAP indices: either library makes and updates them, and both find the same rows with and without them."""
 
 import datetime
 import decimal
@@ -135,7 +135,7 @@ def test_pylance_orders_numbers_by_ours(tmp_path: Path, rows_per_zone: int) -> N
 @pytest.mark.parametrize("made_by", sorted(LIBRARIES))
 @pytest.mark.parametrize("nulls", [0.0, 0.1])
 def test_what_data_files_store_need_not_be_read(tmp_path: Path, made_by: str, nulls: float, use_seeds: bool) -> None:
-    """Their pages are not touched if their seeds tell all that the index does, or if it was made to use seeds."""
+    """Pages are not read if the seeds have all that the index has, or if the index was made to use seeds."""
     lance_format.write_dataset(clustered(0, 10, nulls), tmp_path).create_scalar_index(
         "f", config(8192, use_seeds=use_seeds)
     )

@@ -47,7 +47,7 @@ _TYPES = (np.int16, np.float64)
 
 
 class _Package:
-    """Two modules with a kernel each, of which one calls the other."""
+    """Two modules with a kernel each; one calls the other."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._helpers = f"helpers_{directory.parent.name}_{os.getpid()}"

@@ -1,4 +1,4 @@
-"""What every object store must do. Subclass it with fixtures `store` and `root`, an empty place in the store."""
+"""The behaviour of every object store. Subclass it with fixtures `store` and `root`, an empty place in the store."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +65,7 @@ class ObjectStoreBehaviour:
         found = {info.path: info.size_bytes for info in store.list_tree(f"{root}/t")}
         assert found == {f"{root}/t/a": 1, f"{root}/t/b/c": 2, f"{root}/t/b/d/e": 0}
         assert list(store.list_tree(f"{root}/absent")) == []
-        for info in store.list_tree(root):  # What is deleted meanwhile is no error.
+        for info in store.list_tree(root):  # A concurrent deletion is no error.
             store.delete(info.path)
         assert list(store.list_tree(root)) == []
 
@@ -164,7 +164,7 @@ class ObjectStoreBehaviour:
 
 
 class DirectoryStoreBehaviour(ObjectStoreBehaviour):
-    """What stores with directories must do besides."""
+    """Further behaviour of stores with directories."""
 
     def test_a_place_that_is_looked_at_stays_absent(self, store: LocalStore, root: str) -> None:
         store.check_writable(f"{root}/new/table")

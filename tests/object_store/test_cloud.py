@@ -13,7 +13,7 @@ from tests.servers import ObjectServer
 
 
 class CloudStoreBehaviour(ObjectStoreBehaviour):
-    """What every cloud must do besides, with a fixture `server`."""
+    """Further behaviour of every cloud, with a fixture `server`."""
 
     @pytest.fixture
     def store(self, server: ObjectServer) -> ObjectStore:

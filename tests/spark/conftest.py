@@ -57,7 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(params=["off", "filters", "planner"], ids=["pushdown off", "pushdown on", "planner"])
 def pushdown(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    """Each way in which Spark plans reads."""
+    """Each way of Spark to plan reads."""
     if request.param == "planner":
         with planning(spark):
             yield request.param
@@ -101,7 +101,7 @@ class Catalog:
     root: Path
 
     def sql(self, text: str) -> list[Any]:
-        """Run a statement, in which `@` stands for the namespace."""
+        """Run a statement; `@` stands for the namespace."""
         return [tuple(row) for row in self.spark.sql(text.replace("@", f"{self.name}.db")).collect()]
 
     def refuses(self, text: str, message: str) -> None:
@@ -161,7 +161,7 @@ def data_files(path: str) -> set[str]:
 
 
 def relaxed(spark_type: t.DataType) -> t.DataType:
-    """Return a type in which everything may be null, as Spark's file sources and new tables have it."""
+    """Return a type with all parts nullable, as in Spark's file sources and new tables."""
     if isinstance(spark_type, t.StructType):
         return t.StructType([t.StructField(f.name, relaxed(f.dataType), True, f.metadata) for f in spark_type])
     if isinstance(spark_type, t.ArrayType):

@@ -1,4 +1,4 @@
-"""Random DELETE, UPDATE and MERGE statements, and the queries that say what they make of a table."""
+"""Random DELETE, UPDATE and MERGE statements, and queries for their expected results."""
 
 from __future__ import annotations
 

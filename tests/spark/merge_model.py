@@ -1,4 +1,4 @@
-"""Random merges through `LanceTable`, and what they leave, computed over plain rows.
+"""Random merges through `LanceTable`, and their expected results, computed over plain rows.
 
 Conditions and values are pairs of SQL and a function that computes the same in Python. Null is None, and a comparison
 with it is None, which is not true.
@@ -38,7 +38,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a merge leaves: the rows and how many were updated, inserted and deleted."""
+    """The result of a merge: the rows, and the numbers of updated, inserted and deleted ones."""
 
     rows: Counter[Row]
     counts: tuple[int, int, int]
@@ -202,7 +202,7 @@ class Merge:
         return builder
 
     def apply(self, target: Sequence[Row], source: Sequence[Row]) -> Outcome:
-        """Return what the merge leaves.
+        """Return the result of the merge.
 
         Raises
         ------

@@ -34,7 +34,7 @@ def test_round_trip(version: str, spark: SparkSession, path: str) -> None:
     assert theirs.scanner(blob_handling="all_binary").to_table()["picture"].to_pylist() == values
     blobs = theirs.take_blobs("picture", indices=range(200))
     assert [None if blob is None else blob.read() for blob in blobs] == values
-    # An append needs no option, and takes the one that says what the table has.
+    # An append needs no option, and accepts one that agrees with the table.
     append(_frame(spark, values), path)
     append(_frame(spark, values), path, **_BLOB)
     assert load(spark, path).where("picture is not null").count() == 3 * sum(value is not None for value in values)

@@ -121,7 +121,7 @@ def _expected() -> list[list[int]]:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what the program printed, with the path of its table."""
+    """Return the output of the program, and the path of its table."""
     directory = tmp_path_factory.mktemp("cluster")
     markers = directory / "markers"
     markers.mkdir()

@@ -66,7 +66,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return what a program found that runs Spark Connect from its first session on."""
+    """Return the findings of a program that runs Spark Connect from its first session on."""
     directory = tmp_path_factory.mktemp("connect")
     return run(CONNECT + _PROGRAM, directory, str(directory))
 

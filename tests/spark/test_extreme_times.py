@@ -1,4 +1,4 @@
-"""Random queries over dates and times at the ends of what there is, which have to give what Parquet gives."""
+"""Random queries over dates and times at the ends of their ranges, compared with Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user meets on the first day, in programs with sessions of their own."""
+"""The first steps of a user, in programs with own sessions."""
 
 from __future__ import annotations
 

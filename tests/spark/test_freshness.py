@@ -1,4 +1,4 @@
-"""Queries see what was committed before them, all of their scans the same, unless a version was asked for."""
+"""All scans of a query see the latest version before it, unless a version is requested."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_dataframe_sees_what_is_appended(planner: SparkSession, table: str) ->
 
 
 def test_what_was_collected_stays(planner: SparkSession, table: str) -> None:
-    """A DataFrame is executed once, here as with Spark's own tables; what is made of it is executed anew."""
+    """A DataFrame is executed once, as with Spark's own tables; DataFrames made from it are executed again."""
     df = load(planner, table)
     assert len(df.collect()) == 3
     commit(table, 3)

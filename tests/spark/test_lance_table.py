@@ -1,4 +1,4 @@
-"""`LanceTable`: Delta's verbs without the planner: what they leave, and that what is refused leaves nothing."""
+"""`LanceTable`: Delta's verbs without the planner: their results, and no traces of refused changes."""
 
 from __future__ import annotations
 
@@ -820,7 +820,7 @@ class TestUpkeep:
     def test_compaction(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
         append(spark.range(20, 26, 1, 3).selectExpr("id"), path)
         birds.delete("id = 1")
-        birds.createIndex("id")  # it tells which fragments a condition is about
+        birds.createIndex("id")  # It finds the fragments for a condition.
         before = content(birds)
         result = birds.optimize().where("id >= 20").executeCompaction(target_rows_per_fragment=1000)
         assert (result.version, result.fragments_removed, result.fragments_added) == (5, 3, 1)

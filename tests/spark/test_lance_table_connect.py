@@ -71,7 +71,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return what a program found whose session is one of Spark Connect."""
+    """Return the findings of a program with a session of Spark Connect."""
     directory = tmp_path_factory.mktemp("connect")
     found = run(_PROGRAM, directory, str(directory))
     found["path"] = str(directory / "birds.lance")

@@ -81,7 +81,7 @@ def without_void(spark_type: t.DataType) -> bool:
 
 
 def random_frame(spark: SparkSession, seed: int, num_columns: int = 6) -> DataFrame:
-    """Return rows of nested columns; what is declared not nullable has no nulls."""
+    """Return rows of nested columns; non-nullable parts have no nulls."""
     rng = random.Random(seed)
     types = []
     while len(types) < num_columns:

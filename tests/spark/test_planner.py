@@ -1,4 +1,4 @@
-"""What Spark's planner pushes to tables through the bridge, in DataFrames and SQL, and what it gets back."""
+"""Operations that Spark's planner pushes to tables through the bridge, in DataFrames and SQL, and their results."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UTC = datetime.UTC
 
 @dataclass(frozen=True)
 class Kind:
-    """A type, values of it, what it is compared with in SQL, and what it is cast to, without and with failures."""
+    """A type, values of it, SQL to compare it with, and types to cast it to, without and with failures."""
 
     spark_type: str
     values: list[Any]
@@ -182,7 +182,7 @@ def value(chosen: Choice, kind: Kind | Fields, null_structs: bool) -> Any:
 
 
 def make(spark: SparkSession, chosen: Choice, made: Fields, *, null_structs: bool) -> DataFrame:
-    """Make up rows, of which each fragment has some that are alike, so that bounds tell them apart."""
+    """Make rows with similar ones in each fragment, so that bounds distinguish fragments."""
     order = chosen.choice(list(leaves(made)))
     rows = [(number, *row(chosen, made, null_structs)) for number in range(NUM_DISTINCT)]
     df = spark.createDataFrame(rows, f"struct<id: long, {declared(made)}>")

@@ -1,4 +1,4 @@
-"""Columns of what a table knows of its rows besides their values."""
+"""Metadata columns of rows."""
 
 from __future__ import annotations
 

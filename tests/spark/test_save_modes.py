@@ -1,4 +1,4 @@
-"""The four save modes of `df.write`, of which Spark alone gives Python data sources two."""
+"""The four save modes of `df.write`; without the planner bridge, Spark gives Python data sources two."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_numbers_get_wider_and_never_narrower(catalog: Catalog, birds: str) -> N
     catalog.sql(MERGE.format(source=wide))
     assert rows(catalog) == [(1, (10,), 5_000_000_000), (2, (20,), 200)]
     narrow = "SELECT 2 AS id, 201S AS n"
-    if version(catalog.spark) >= (4, 2):  # Spark asks which changes are supported, and casts what is not.
+    if version(catalog.spark) >= (4, 2):  # Spark asks for the supported changes, and casts the other columns.
         catalog.sql(MERGE.format(source=narrow))
         assert rows(catalog)[1] == (2, (20,), 201)
     else:

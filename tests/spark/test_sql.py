@@ -186,7 +186,7 @@ def test_the_session_in_the_documentation_runs(spark: SparkSession) -> None:
 
 
 def test_planning_imports_no_kernels() -> None:
-    """Spark imports the data source anew for every query that it plans."""
+    """Spark imports the data source again for every query that it plans."""
     program = (
         "import sys, connector.source.data_source; print([m for m in ('numba', 'pandas', 'lance') if m in sys.modules])"
     )

@@ -233,7 +233,7 @@ def test_what_cannot_be_read_is_refused_by_path(arrow_type: pa.DataType, path: s
 
 class TestVariants:
     def test_spark_itself_takes_them_for_variants(self) -> None:
-        """Whoever asks Spark what the schema of a table means, be it read by pylance, finds variants."""
+        """Spark finds variants in the schema of a table, even if pylance has read it."""
         schema = struct(v=t.VariantType(), m=t.MapType(t.LongType(), t.ArrayType(struct(x=t.VariantType()))))
         assert from_arrow_schema(to_stored_schema(schema)) == schema
 

@@ -1,4 +1,4 @@
-"""Which version is read, by number, tag, branch and time; and writing to branches."""
+"""The version to read, by number, tag, branch and time; and writing to branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that start with what they need."""
+"""Workers that start with their imports."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_only_with_a_python_that_finds_the_package(tmp_path: Path) -> None:
 
 
 def test_a_package_that_is_shipped_counts(spark: SparkSession, tmp_path: Path) -> None:
-    """What `addPyFile` brings is found by workers before what is installed, and hides it."""
+    """Modules of `addPyFile` hide installed ones in workers."""
     assert workers.find_problem(spark) is None
     module = tmp_path / "lance_format.py"
     module.write_text("")

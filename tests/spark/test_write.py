@@ -1,4 +1,4 @@
-"""Appends and overwrites, file limits, and what is left after tasks, jobs and commits fail."""
+"""Appends and overwrites, file limits, and leftovers of failed tasks, jobs and commits."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_nulls_in_a_column_that_the_table_declares_not_nullable(spark: SparkSess
 
 
 def settled(path: str, expected: set[str]) -> set[str]:
-    """List the files once they are the expected ones; after minutes, whatever they are."""
+    """List the files once they are the expected ones, or after minutes."""
     deadline = time.monotonic() + 120
     while files(path) != expected and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -105,7 +105,7 @@ FAILURES = {
 def test_a_query_that_fails_leaves_the_table_as_it_was(
     spark: SparkSession, path: str, failure: str, save: Callable[..., None]
 ) -> None:
-    """Spark kills the writing processes outright; what they leave is deleted by `abort`."""
+    """Spark kills the writing processes at once; `abort` deletes their files."""
     append(spark.range(5), path)
     before = files(path)
     with pytest.raises(Exception, match=r"broken row|DIVIDE_BY_ZERO"):

@@ -44,7 +44,7 @@ class CountingStore(LocalStore):
 
 
 def counted(path: Path | str) -> tuple[LanceDataset, CountingStore]:
-    """Open a table anew, so that nothing of it is cached."""
+    """Open a table with an empty cache."""
     store = CountingStore()
     dataset = lance_format.dataset(path)
     return LanceDataset(

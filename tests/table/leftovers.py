@@ -1,4 +1,4 @@
-"""What is left over in the directory of a table: files that no version needs."""
+"""Leftovers in the directory of a table: files that no version needs."""
 
 from pathlib import Path
 

@@ -53,7 +53,7 @@ def options(proxy: Proxy) -> dict[str, str]:
 
 @pytest.fixture
 def once(options: dict[str, str]) -> dict[str, str]:
-    """Options by which no request is repeated."""
+    """Options without repeated requests."""
     return {**options, "client_max_retries": "0"}
 
 

@@ -1,4 +1,4 @@
-"""What is not a predicate selects no rows, and above all not all of them."""
+"""Expressions that are no predicates select no rows, and above all not all rows."""
 
 from collections.abc import Callable
 from pathlib import Path

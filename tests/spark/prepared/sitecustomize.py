@@ -1,7 +1,7 @@
 """Prepares the processes in which Spark plans reads and writes of Python data sources, if it is on their path.
 
-Spark forks one from `pyspark.daemon` for each thing that it asks a data source, and each imports the data source and
-what that needs, which takes longer than the answer. Here the daemon imports it before it forks.
+Spark forks one from `pyspark.daemon` for each question to a data source. Each imports the data source and its
+dependencies, which takes longer than the answer. Here the daemon imports them before it forks.
 """
 
 import contextlib

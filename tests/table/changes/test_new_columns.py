@@ -1,4 +1,4 @@
-"""Appends with columns that the table lacks: one version, whoever else adds columns meanwhile."""
+"""Appends with columns that the table lacks make one version, even if other writers add columns concurrently."""
 
 from __future__ import annotations
 

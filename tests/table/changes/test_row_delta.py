@@ -31,7 +31,7 @@ LINEAGE = ["_rowid", "_row_created_at_version"]
 
 @pytest.fixture(params=[False, True], ids=["", "stable row ids"])
 def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> LanceDataset:
-    """Return a table of three fragments, from which rows are deleted."""
+    """Return a table of three fragments with deleted rows."""
     data = pa.table({"id": pa.array(range(ROWS), pa.int64()), "text": [f"row {n}" for n in range(ROWS)]})
     made = lance_format.write_dataset(
         data, str(tmp_path / "table"), max_rows_per_file=20, enable_stable_row_ids=request.param

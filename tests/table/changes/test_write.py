@@ -228,7 +228,7 @@ class TestAbort:
     def test_a_commit_that_lands_and_then_fails_keeps_its_rows(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As Spark does: whatever the commit raises, the abort follows, with all fragments."""
+        """The abort follows any error of the commit, with all fragments, as in Spark."""
         planned = plan(path)
         fragments = write(planned, 10, 20)
         store, root = open_store(path)

@@ -1,4 +1,4 @@
-"""Fragments as arrays and as values: both say the same of whatever a manifest holds."""
+"""Fragments as arrays and as values: both agree for any manifest."""
 
 import dataclasses
 import random

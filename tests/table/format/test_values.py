@@ -234,7 +234,7 @@ class TestManifests:
 
     def test_indices_stay_with_their_fragments(self) -> None:
         message = table_pb2.IndexMetadata(name="i", uuid=table_pb2.UUID(uuid=bytes(range(16))))
-        message.MergeFromString(b"\xc2\x3e\x03new")  # What a newer writer put there.
+        message.MergeFromString(b"\xc2\x3e\x03new")  # Content of a newer writer.
         manifest = dataclasses.replace(first(some_fragment()), indices=(parse_index(message),))
         after = reparsed(appended(reparsed(manifest), some_fragment()))
         assert [index.message for index in after.indices] == [message]

@@ -207,7 +207,7 @@ def test_an_index_takes_the_place_of_one_of_its_name(tmp_path: Path) -> None:
 
 
 def test_changes_at_the_same_time(tmp_path: Path) -> None:
-    """What is planned on an older version lands if it is still true, and starts again if it is not."""
+    """A plan on an older version lands if it is still valid, and starts again otherwise."""
     stale = make(tmp_path)._table
     lance_format.write_dataset(rows(100, 110), tmp_path, mode="append")
     lance_format.dataset(tmp_path).delete("a = 7")

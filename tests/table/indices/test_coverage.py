@@ -1,4 +1,4 @@
-"""An index covers no fragment whose values it does not know, whatever is done to the table."""
+"""An index covers no fragment with unknown values, after any change of the table."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""Dropping tables: all of a table goes, and nothing else."""
+"""Dropping tables: all of a table is removed, and nothing else."""
 
 from pathlib import Path
 

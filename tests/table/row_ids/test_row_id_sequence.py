@@ -1,4 +1,4 @@
-"""Row id sequences: every shape of segment, whatever is done with it."""
+"""Row id sequences: all operations on every shape of segment."""
 
 from collections.abc import Callable
 

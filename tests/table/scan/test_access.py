@@ -1,4 +1,4 @@
-"""What reads of a table cost, once its cache knows the files."""
+"""The cost of reads of a table with a warm cache."""
 
 from __future__ import annotations
 

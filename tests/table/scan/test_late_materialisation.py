@@ -1,4 +1,4 @@
-"""Filtered scans return what an unfiltered one does, less the rows that do not pass, and read less."""
+"""Filtered scans return the passing rows of an unfiltered one, and read less."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _FILTERS = {
 
 
 class _Passing:
-    """Which rows of the table each filter lets pass, as Python computes it."""
+    """The rows that pass each filter, computed in Python."""
 
     def __init__(self, table: LanceDataset) -> None:
         names = ["key", "cluster", "text", "pair", "later", "double", "_rowoffset", "_fragid"]

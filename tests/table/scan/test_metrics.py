@@ -1,4 +1,4 @@
-"""What scans tell of themselves: numbers that are those of the storage, and text."""
+"""Metrics of scans, which agree with the storage's counts, and their text."""
 
 from __future__ import annotations
 

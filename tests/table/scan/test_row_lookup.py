@@ -1,4 +1,4 @@
-"""Filters that name rows by ids, addresses, places or fragments: they return what a scan does, and read little."""
+"""Filters that name rows by ids, addresses, offsets or fragments: they return the rows of a scan, and read little."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def write(path: str, number: int) -> None:
     try:
         lance_format.write_dataset({"a": [number]}, path, mode="append")
         lance_format.dataset(path).update({"a": "a"}, f"a = {number}")
-    except RetryableCommitConflictError:  # A version between what was planned on and what is there now is gone.
+    except RetryableCommitConflictError:  # A version between the planned-on and the latest one is gone.
         pass
 
 

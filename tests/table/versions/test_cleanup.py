@@ -1,4 +1,4 @@
-"""Cleanup: nothing goes that is needed, or that may be, whatever happens meanwhile."""
+"""Cleanup: files that are or may be needed are kept, under any concurrent change."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""Cleanups in steps: tasks delete what one process would have deleted, and nothing that is needed meanwhile."""
+"""Cleanups in steps: tasks delete the same files as one process, and none that concurrent changes need."""
 
 from __future__ import annotations
 

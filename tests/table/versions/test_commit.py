@@ -71,7 +71,7 @@ def test_what_is_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert synced == ["data", "data", "_versions", "_versions"]
     monkeypatch.undo()
     for left in (tmp_path / "_transactions").iterdir():
-        left.write_bytes(b"")  # What a crash of the machine may make of it.
+        left.write_bytes(b"")  # A possible result of a crash of the machine.
     planned_before = lance_format.dataset(tmp_path, 1)._table
     fragments = planned_before.write_fragments(
         rows(20, 30).to_batches(), planned_before.manifest.schema, uuid=str(uuid.uuid4())

@@ -41,7 +41,7 @@ def detach(path: str) -> None:
 
 
 def race(path: str) -> None:
-    """Delete rows of a fragment of which others have deleted some, so that both deletions are united."""
+    """Delete rows of a fragment with concurrent deletions, so that both are united."""
     stale = lance_format.dataset(path)
     plan = stale.plan_delete("a = 23")
     lance_format.dataset(path).delete("a = 22")
@@ -79,7 +79,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "full": {"code": errno.ENOSPC, "keeps_failing": True, "kinds": WRITING},
 }
 RESUMED = {"branch deletion", "cleanup"}
-"""Changes that take away, which leave what they did not come to, and go on when they are run again."""
+"""Changes that remove files; interrupted ones leave the rest, and continue when they are run again."""
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_a_failed_drop_can_be_run_again(path: Path, fault: str, monkeypatch: pyt
 
 
 def test_what_a_conflict_ends_leaves_nothing(tmp_path: Path) -> None:
-    """Even if the versions that tell of the conflict are gone."""
+    """The conflict is found even if the versions that show it are gone."""
     path = tmp_path / "t"
     lance_format.write_dataset(rows(0, 5), path)
     write = plan_write(str(path), rows(0, 0).schema, mode="append")

@@ -1,4 +1,4 @@
-"""Writers that are killed: the table is what it was before or after, and the next writer of either library goes on."""
+"""Killed writers: the table has its state before or after, and the next writer of either library succeeds."""
 
 import contextlib
 import shutil
@@ -61,7 +61,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(tmp_path: Path, name:
 
 
 def killed(base: Path, tmp_path: Path, name: str) -> Iterator[None]:
-    """Put a table, time after time, into the state in which a killed process left it."""
+    """Put a table repeatedly into the state that a killed process left."""
     table = lance_format.write_dataset(rows(0, 30), base, max_rows_per_file=10)
     table.create_branch("b").delete("a = 1")
     lance_format.write_dataset(rows(30, 31), f"{base}/tree/b", mode="append")

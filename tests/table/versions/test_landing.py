@@ -157,7 +157,7 @@ def test_a_write_that_comes_too_late_is_not_lost(
 def test_a_write_that_others_follow_at_once_stays(
     path: Path, kind: str, cleaned: bool, follower: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It landed, and is neither done twice nor taken back, whoever made the next version before it was looked at."""
+    """A landed change is neither repeated nor removed, for any writer of the next version."""
     library: Any = lance_format if follower == "ours" else lance
 
     def go_on() -> None:

@@ -1,4 +1,4 @@
-"""The latest version, told from names in any order, is that which parsing every name tells."""
+"""The latest version of names in any order agrees with parsing every name."""
 
 import random
 import shutil
@@ -78,7 +78,7 @@ def test_versions_of_a_table(tmp_path: Path) -> None:
 
 
 def test_versions_of_an_early_release(tmp_path: Path) -> None:
-    """Names of V1 are found by listing, in whatever order they come."""
+    """Names of V1 are found by listing, in any order."""
     lance_format.write_dataset(rows(0, 1), tmp_path / "t")
     numbers = list(range(2, 13))
     for number in numbers:

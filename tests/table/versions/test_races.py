@@ -172,7 +172,7 @@ def test_cleanup_takes_nothing_that_is_needed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [60, nightly(200)])
 def test_every_read_is_of_one_version(tmp_path: Path, count: int) -> None:
-    """Readers of both libraries see what the writer made, or that a version was removed, and nothing else."""
+    """Readers of both libraries see a version of the writer, or that one was removed, and nothing else."""
     path = str(tmp_path / "t")
     lance_format.write_dataset({"a": range(100), "n": [0] * 100}, path, max_rows_per_file=30)
     roles = [("read", OURS), ("read", PYLANCE)] * 2 + [("clean", OURS), ("clean", PYLANCE), ("write", "both")]
