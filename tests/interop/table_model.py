@@ -1,4 +1,4 @@
-"""The expected content of a table as lists of rows: the model that `test_table_machine.py` compares both libraries with."""
+"""The expected content of a table as lists of rows; `test_table_machine.py` compares both libraries with it."""
 
 import copy
 from collections.abc import Callable, Iterable
