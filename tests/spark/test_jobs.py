@@ -237,7 +237,7 @@ print(json.dumps(found))
 def test_tasks_that_fail_and_executors_that_are_lost(tmp_path: Path) -> None:
     found = run_program(_CLUSTER, tmp_path, str(tmp_path / "table.lance"))
     assert (found.pop("fail"), found.pop("kill")) == ([2, [], 4000], [4, [], 4000])
-    assert found == dict.fromkeys(("update", "compaction", "index", "merge of some columns"), [True, 0, 0])
+    assert found == {name: [True, 0, 0] for name in ("update", "compaction", "index", "merge of some columns")}
 
 
 _CONNECT = """
