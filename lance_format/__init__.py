@@ -46,12 +46,14 @@ if TYPE_CHECKING:
     from lance_format.table.changes.rows.row_delta import RowDelta
     from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
     from lance_format.table.changes.write.plan import TableWrite, plan_write
+    from lance_format.table.dataset.change_log import ChangeLog
     from lance_format.table.dataset.dataset import LanceDataset, dataset
     from lance_format.table.dataset.delta import DatasetDelta
     from lance_format.table.dataset.fragment import LanceFragment
     from lance_format.table.dataset.lance_operation import LanceOperation
     from lance_format.table.dataset.merge_builder import MergeInsertBuilder
     from lance_format.table.dataset.optimize import Compaction
+    from lance_format.table.dataset.row_changes import RowChange
     from lance_format.table.dataset.scanner_builder import ScannerBuilder
     from lance_format.table.dataset.schema import LanceSchema
     from lance_format.table.dataset.write_dataset import write_dataset
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchUDF",
     "BlobFile",
+    "ChangeLog",
     "ChangePlan",
     "WriterPlan",
     "ChangeTask",
@@ -112,6 +115,7 @@ __all__ = [
     "ScanTask",
     "ScannerBuilder",
     "RepeatedRowError",
+    "RowChange",
     "RowDelta",
     "RowDeltaChanges",
     "RowRewrite",
@@ -138,6 +142,7 @@ _LAZY = {
     "BlobFile": "lance_format.file.blobs.blob_file",
     "BackfilledFragments": "lance_format.table.changes.columns.backfill",
     "ColumnBackfill": "lance_format.table.changes.columns.backfill",
+    "ChangeLog": "lance_format.table.dataset.change_log",
     "ChangePlan": "lance_format.table.versions.planned_change",
     "WriterPlan": "lance_format.table.versions.planned_change",
     "ChangeTask": "lance_format.table.versions.planned_change",
@@ -159,6 +164,7 @@ _LAZY = {
     "LanceOperation": "lance_format.table.dataset.lance_operation",
     "LanceSchema": "lance_format.table.dataset.schema",
     "LanceScanner": "lance_format.table.scan.scanner",
+    "RowChange": "lance_format.table.dataset.row_changes",
     "RowDelta": "lance_format.table.changes.rows.row_delta",
     "RowDeltaChanges": "lance_format.table.changes.rows.row_delta_writer",
     "RowRewrite": "lance_format.table.maintenance.row_rewrite",

@@ -19,6 +19,7 @@ from lance_format.file.columns.json_columns import with_text
 from lance_format.table.batches.streams import first_rows, of_equal_size
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
@@ -240,6 +241,32 @@ class LanceScanner:
             If the table has no such rows.
         """
         for batch, _ in self.matching_in(task):
+            yield self._projection.apply(batch)
+
+    def read_rows(self, fragment_id: int, offsets: RowOffsets | None = None) -> Iterator[pa.RecordBatch]:
+        """Read live rows of one fragment that pass the filter.
+
+        Parameters
+        ----------
+        fragment_id : int
+        offsets : int64[num_rows], optional
+            Offsets of the rows in the fragment, ascending, deleted rows counted; by default all.
+
+        Raises
+        ------
+        InvalidInputError
+            If the version has no such fragment or row.
+        """
+        fragment = self._fragments.find(fragment_id)
+        scan = None if fragment is None else self._scan(fragment)
+        if scan is None or (offsets is not None and offsets.size and offsets[-1] >= scan.physical_rows()):
+            raise InvalidInputError(
+                f"version {self._table.manifest.version} of {self._table.uri} lacks rows of fragment {fragment_id}"
+            )
+        ranges = RowRanges.whole(scan.physical_rows()) if offsets is None else RowRanges.of_rows(offsets)
+        window = Window(0, None)
+        meter = ScanMeter(Pace.start(self._batch_size, window, self._projection.filter), 1, ranges.num_rows)
+        for batch, _ in self._read([(scan, ranges.intersect(self._selected(scan)))], window, meter):
             yield self._projection.apply(batch)
 
     def matching_in(self, task: ScanTask) -> Iterator[ScannedRows]:

@@ -113,7 +113,7 @@ def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> Table
     VersionNotFoundError
         If no version is older.
     """
-    limit_ns = _parse_time(time)
+    limit_ns = as_nanoseconds(time)
     history = table.history()
     if not history.names:
         raise DatasetNotFoundError(f"there is no Lance table at {table.root} anymore")
@@ -127,8 +127,8 @@ def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> Table
     )
 
 
-def _parse_time(time: Any) -> int:
-    """Return nanoseconds since the epoch."""
+def as_nanoseconds(time: Any) -> int:
+    """Return a time, as a datetime or a string, in nanoseconds since the epoch."""
     if isinstance(time, str):
         try:
             time = datetime.datetime.fromisoformat(time)

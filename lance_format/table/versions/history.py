@@ -91,7 +91,7 @@ class History:
         """
         content, path = self._read(version)
         file_name, inline = parse_transaction_of(content, path=path, version=version)
-        return self._load_transaction(version, file_name, inline)
+        return _load_transaction(self.directory, version, file_name, inline)
 
     def load_both(self, version: int) -> tuple[Manifest, Transaction | None]:
         """Load the manifest of a version, and the transaction that made it, or None if it is missing or unreadable.
@@ -102,12 +102,7 @@ class History:
             See `load`.
         """
         content, path = self._read(version)
-        manifest = parse_manifest(content, path=path, version=version)
-        try:
-            file_name, inline = parse_transaction_of(content, path=path, version=version)
-            return manifest, self._load_transaction(version, file_name, inline)
-        except CorruptFileError:
-            return manifest, None
+        return _parse_both(self.directory, version, content, path)
 
     def _read(self, version: int) -> tuple[bytes, str]:
         """Return the content and the path of the manifest of a version."""
@@ -120,18 +115,6 @@ class History:
         raise VersionNotFoundError(
             f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
         )
-
-    def _load_transaction(self, version: int, file_name: str, inline: bytes | None) -> Transaction:
-        if inline is not None:
-            return parse_transaction(inline)
-        if not file_name:
-            raise CorruptFileError(f"version {version} of {self.root} does not say what it changed")
-        name = check_segment(file_name, f"the transaction file of version {version}")
-        path = self.directory.transaction(name)
-        try:
-            return parse_transaction(self.directory.store.read(path, _MAX_TRANSACTION_BYTES))
-        except ObjectNotFoundError as error:
-            raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
     def find_transaction(self, uuid: str, after: int, *, strays: bool = False) -> Manifest | None:
         """Find the version, later than another one, that the transaction of this uuid made.
@@ -165,7 +148,9 @@ class History:
                     return latest
                 continue
             file_name, inline = parse_transaction_of(content, path=path, version=version)
-            found = parse_transaction_name(file_name) or self._load_transaction(version, file_name, inline).uuid
+            found = (
+                parse_transaction_name(file_name) or _load_transaction(self.directory, version, file_name, inline).uuid
+            )
             if found == uuid and (strays or is_ancestor(self.load(self.latest), version, uuid) is not False):
                 return parse_manifest(content, path=path, version=version)
         return None
@@ -194,6 +179,39 @@ def load_version(directory: TableDirectory, version: int) -> Manifest:
         if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
             return parse_manifest(directory.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
     return load_history(directory).load(version)
+
+
+def load_with_transaction(directory: TableDirectory, version: int) -> tuple[Manifest, Transaction | None]:
+    """Load a version by its number, with its transaction; see `History.load_both` and `load_version`."""
+    path = directory.manifest(version)
+    if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
+        with contextlib.suppress(ObjectNotFoundError):
+            return _parse_both(directory, version, directory.store.read(path, MAX_MANIFEST_BYTES), path)
+    return load_history(directory).load_both(version)
+
+
+def _parse_both(
+    directory: TableDirectory, version: int, content: bytes, path: str
+) -> tuple[Manifest, Transaction | None]:
+    manifest = parse_manifest(content, path=path, version=version)
+    try:
+        file_name, inline = parse_transaction_of(content, path=path, version=version)
+        return manifest, _load_transaction(directory, version, file_name, inline)
+    except CorruptFileError:
+        return manifest, None
+
+
+def _load_transaction(directory: TableDirectory, version: int, file_name: str, inline: bytes | None) -> Transaction:
+    if inline is not None:
+        return parse_transaction(inline)
+    if not file_name:
+        raise CorruptFileError(f"version {version} of {directory.root} does not say what it changed")
+    name = check_segment(file_name, f"the transaction file of version {version}")
+    path = directory.transaction(name)
+    try:
+        return parse_transaction(directory.store.read(path, _MAX_TRANSACTION_BYTES))
+    except ObjectNotFoundError as error:
+        raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
 
 def load_latest(directory: TableDirectory, known: Manifest | None = None) -> Manifest:

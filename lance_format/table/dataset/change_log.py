@@ -1,0 +1,212 @@
+"""`ChangeLog`: the versions of a branch one by one, and what each changed, without listing them."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import datetime
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from lance_format.arguments import checked_methods
+from lance_format.errors import VersionNotFoundError
+from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.dataset.row_changes import RowChange, compared_fields, find_row_changes
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.operations import (
+    Append,
+    CreateIndex,
+    Project,
+    ReserveFragments,
+    Rewrite,
+    UpdateConfig,
+)
+from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.checkout import as_nanoseconds
+from lance_format.table.versions.history import load_with_transaction
+from lance_format.table.versions.table_version import TableVersion
+
+_KEEPS_ROWS = (Rewrite, CreateIndex, Project, ReserveFragments, UpdateConfig)
+_CLONE = "clone"
+"""The operation that makes the first version of a branch."""
+_REMEMBERED = 4
+_NANOSECONDS = 1000
+"""Times are given to the microsecond."""
+
+
+@checked_methods
+class ChangeLog:
+    """Changes of the versions of a branch.
+
+    Each version is read once, by one request for its manifest and at most one for its transaction. The last few are
+    remembered.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+        Any version of the branch.
+    """
+
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._uri = dataset.uri
+        self._table = dataset._table
+        self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
+
+    def latest_version(self) -> int:
+        """Look up the latest version: one request, however many versions there are, where listings are in order."""
+        return self._table.history().latest
+
+    def open(self, version: int) -> LanceDataset:
+        """Open a version.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version, or not any more.
+        """
+        return LanceDataset(self._uri, self._open(version))
+
+    def identity(self, version: int) -> str:
+        """Return the uuid of the transaction that made a version; empty if it is unknown."""
+        transaction = self._load(version)[1]
+        return "" if transaction is None else transaction.uuid
+
+    def operation(self, version: int) -> str:
+        """Return the name of the operation that made a version, for messages."""
+        transaction = self._load(version)[1]
+        return "unknown" if transaction is None else transaction.operation.name
+
+    def timestamp(self, version: int) -> datetime.datetime:
+        """Return the time of the commit, in UTC."""
+        micros = self._load(version)[0].timestamp_ns // 1000
+        return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=micros)
+
+    def added_fragments(self, version: int) -> list[int] | None:
+        """Return the ids of the fragments that a version added, if its transaction alone tells what it did to rows.
+
+        Returns
+        -------
+        list of int or None
+            Empty if it changed no row, as compactions and indices do. None if the version may have changed rows of
+            earlier ones: `find_changes` tells.
+        """
+        manifest, transaction = self._load(version)
+        operation = None if transaction is None else transaction.operation
+        if isinstance(operation, _KEEPS_ROWS) or (operation is not None and operation.name == _CLONE):
+            return []
+        if not isinstance(operation, Append):
+            return None
+        num_new = len(operation.fragments)
+        added = manifest.fragments[len(manifest.fragments) - num_new :] if num_new else ()
+        expected = [[file.path for file in fragment.files] for fragment in operation.fragments]
+        if [[file.path for file in fragment.files] for fragment in added] != expected:
+            return None
+        return [fragment.id for fragment in added]
+
+    def find_changes(
+        self, version: int, columns: Sequence[str] | None = None, *, with_new_columns: bool = True
+    ) -> list[RowChange]:
+        """Find the rows that a version inserted, updated and deleted.
+
+        Parameters
+        ----------
+        version : int
+        columns : sequence of str, optional
+            Columns of the version; changes of other columns do not count. By default all.
+        with_new_columns : bool
+            Whether an added column updates the rows that it has values for.
+
+        Returns
+        -------
+        list of RowChange
+            Deletes and values before updates first.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If the version or the one before it is not there.
+        NotSupportedError
+            If two fragments of a version have the same id.
+        """
+        after, transaction = self._open(version), self._load(version)[1]
+        before = self._open(version - 1) if version > 1 else _emptied(after)
+        fields = compared_fields(before.manifest.schema, after.manifest.schema, columns, with_new=with_new_columns)
+        return find_row_changes(before, after, None if transaction is None else transaction.operation, fields)
+
+    def at_version(self, change: RowChange, version: int) -> RowChange:
+        """Return a change with a later version to read its rows from, or itself if that would differ.
+
+        Whole fragments that the later version has in the same form, and with the same columns, have the same rows.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If one of the versions is not there.
+        """
+        if change.version == version or change.offsets is not None:
+            return change
+        before, after = self._load(change.version)[0], self._load(version)[0]
+        fragment = before.fragments.find(change.fragment_id)
+        is_same = before.schema.fields == after.schema.fields and fragment == after.fragments.find(change.fragment_id)
+        return dataclasses.replace(change, version=version) if is_same else change
+
+    def first_version_since(self, time: datetime.datetime) -> int:
+        """Return the first version that was committed at a time or later, assuming that times ascend.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If all versions are older.
+        """
+        limit = as_nanoseconds(time)
+        versions = sorted(self._table.history().names)
+        position = bisect.bisect_left(versions, limit, key=lambda version: self._load(version)[0].timestamp_ns)
+        if position == len(versions):
+            raise VersionNotFoundError(
+                f"no version of {self._table.root} was committed at {time} or later; the latest, version"
+                f" {versions[-1]}, is of {self.timestamp(versions[-1])}"
+            )
+        return versions[position]
+
+    def last_version_until(self, time: datetime.datetime) -> int:
+        """Return the last version that was committed at a time or earlier, assuming that times ascend.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If all versions are younger.
+        """
+        limit = as_nanoseconds(time) + _NANOSECONDS - 1
+        versions = sorted(self._table.history().names)
+        position = bisect.bisect_right(versions, limit, key=lambda version: self._load(version)[0].timestamp_ns)
+        if position == 0:
+            raise VersionNotFoundError(
+                f"no version of {self._table.root} was committed at {time} or earlier; the earliest, version"
+                f" {versions[0]}, is of {self.timestamp(versions[0])}"
+            )
+        return versions[position - 1]
+
+    def next_version(self, version: int) -> int | None:
+        """Return the first version from a number on that is there, or None. This lists all versions."""
+        return min((number for number in self._table.history().names if number >= version), default=None)
+
+    def _open(self, version: int) -> TableVersion:
+        return dataclasses.replace(self._table, manifest=self._load(version)[0])
+
+    def _load(self, version: int) -> tuple[Manifest, Transaction | None]:
+        if version in self._known:
+            self._known.move_to_end(version)
+            return self._known[version]
+        found = load_with_transaction(self._table.directory, version)
+        self._known[version] = found
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
+
+def _emptied(table: TableVersion) -> TableVersion:
+    """Return the state before the first version."""
+    manifest = dataclasses.replace(
+        table.manifest, version=0, fragments=table.manifest.fragments.changed(removed=table.manifest.fragments.ids)
+    )
+    return dataclasses.replace(table, manifest=manifest)

@@ -1,0 +1,311 @@
+"""Rows that one version inserted, updated and deleted, found by comparing it with the version before it.
+
+Fragments that both versions have in the very same form are skipped, and no values are read. A fragment with the same id
+and rows in both versions changed by its deletion file (rows are gone, or back) or by its data files (values were
+replaced in place). All rows of other fragments are gone, or new. With stable row ids, a row that is gone here and new
+there is the same row if its id is the same: it was updated if the version of its last update differs, and moved if not.
+Without stable row ids an updated row is deleted and inserted. A rewrite only moves rows.
+
+Memory is needed for the rows that one version both removed and added, about 50 bytes each. Pure inserts and deletes
+need a bitmap per fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyroaring
+
+from lance_format.datatypes import Schema
+from lance_format.errors import NotSupportedError
+from lance_format.row_numbers import to_bitmap
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.row_columns import created_at_of, last_updated_at_of, row_ids_of
+from lance_format.table.transaction.operations import (
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    OtherOperation,
+    Overwrite,
+    Restore,
+    Rewrite,
+    Update,
+)
+from lance_format.table.versions.table_version import TableVersion
+
+INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
+
+_SAME_ROWS = (Update, DataReplacement, Merge, Delete)
+"""Operations after which a fragment of the same id has the same rows, whatever its data files are."""
+_ORDER = (DELETE, PREIMAGE, POSTIMAGE, INSERT)
+_MAX_CHANGE_ROWS = 1 << 20
+_KnownOperation: TypeAlias = Operation | OtherOperation | None
+_Numbers: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """Rows of one fragment that a version changed in the same way.
+
+    Parameters
+    ----------
+    kind : {"insert", "delete", "update_preimage", "update_postimage"}
+        An update has two changes: the values before and after it.
+    version : int
+        The version that has the values: the changing one, or the one before it.
+    fragment_id : int
+        The fragment of that version that has the rows.
+    num_rows : int
+    offsets : bytes, optional
+        The offsets of the rows in the fragment, as a portable Roaring bitmap. None for all live rows.
+    """
+
+    kind: str
+    version: int
+    fragment_id: int
+    num_rows: int
+    offsets: bytes | None = None
+
+    def rows(self) -> RowOffsets | None:
+        """Return the offsets of the rows, ascending, `int64[num_rows]`, or None for all live rows."""
+        if self.offsets is None:
+            return None
+        return np.array(pyroaring.BitMap.deserialize(self.offsets), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a fragment of one version; all live ones if `offsets` is None."""
+
+    scan: FragmentReader
+    offsets: RowOffsets | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that there are no rows."""
+        return self.offsets is not None and not self.offsets.size
+
+    def known(self) -> RowOffsets:
+        """Return the offsets of the rows."""
+        if self.offsets is not None:
+            return self.offsets
+        return _live(self.scan, self.scan.deleted_rows())
+
+
+def compared_fields(before: Schema, after: Schema, columns: Sequence[str] | None, *, with_new: bool) -> frozenset[int]:
+    """Return the ids of the fields whose values are compared.
+
+    Parameters
+    ----------
+    before, after : Schema
+    columns : sequence of str, optional
+        Names of columns of the later version, by default all.
+    with_new : bool
+        Whether to include fields that the earlier version lacks. Values of an added column then update all rows.
+    """
+    chosen = after.fields if columns is None else [field for field in after.fields if field.name in columns]
+    found = frozenset(node.id for field in chosen for node in field.walk())
+    return found if with_new else found & {node.id for node in before.walk()}
+
+
+def find_row_changes(
+    before: TableVersion, after: TableVersion, operation: _KnownOperation, fields: frozenset[int]
+) -> list[RowChange]:
+    """Find the rows that a version changed.
+
+    Parameters
+    ----------
+    before, after : TableVersion
+        Two successive versions.
+    operation : Operation or OtherOperation, optional
+        The operation that made the later one, if it is known.
+    fields : frozenset of int
+        The fields whose values are compared.
+
+    Returns
+    -------
+    list of RowChange
+        Deletes and values before updates first.
+
+    Raises
+    ------
+    NotSupportedError
+        If two fragments of a version have the same id.
+    """
+    if isinstance(operation, Rewrite):
+        return []
+    old, new = _by_id(before, after), _by_id(after, before)
+    finder = _Finder(before, after, isinstance(operation, Restore))
+    gone, come = [], []
+    for fragment_id in sorted(old.keys() | new.keys()):
+        was, now = old.get(fragment_id), new.get(fragment_id)
+        if was is not None and now is not None and _has_same_rows(was, now, operation):
+            removed, added = finder.compare(_scan(before, was), _scan(after, now), fields)
+            gone.append(removed)
+            come.append(added)
+            continue
+        gone += [] if was is None else [_Rows(_scan(before, was))]
+        come += [] if now is None else [_Rows(_scan(after, now))]
+    gone, come = [rows for rows in gone if not rows.is_empty], [rows for rows in come if not rows.is_empty]
+    if not gone or not come or not after.manifest.stable_row_ids or isinstance(operation, Overwrite):
+        finder.add(before, DELETE, gone)
+        finder.add(after, INSERT, come)
+    else:
+        finder.match(gone, come)
+    return sorted(finder.found, key=lambda change: _ORDER.index(change.kind))
+
+
+@dataclass(slots=True)
+class _Finder:
+    """Collector of the changes between two versions.
+
+    Parameters
+    ----------
+    before, after : TableVersion
+    may_reuse_ids : bool
+        Whether rows with the same id may be different rows, created by different versions.
+    found : list of RowChange
+    """
+
+    before: TableVersion
+    after: TableVersion
+    may_reuse_ids: bool
+    found: list[RowChange] = field(default_factory=list)
+
+    def add(self, table: TableVersion, kind: str, parts: Iterable[_Rows]) -> None:
+        """Note the same change of some rows."""
+        version = table.manifest.version
+        for rows in parts:
+            fragment_id, offsets = rows.scan.fragment.id, rows.offsets
+            if offsets is None:
+                self.found.append(RowChange(kind, version, fragment_id, rows.scan.num_rows()))
+                continue
+            for start in range(0, offsets.size, _MAX_CHANGE_ROWS):
+                part = offsets[start : start + _MAX_CHANGE_ROWS]
+                self.found.append(RowChange(kind, version, fragment_id, part.size, to_bitmap(part).serialize()))
+
+    def compare(self, was: FragmentReader, now: FragmentReader, fields: frozenset[int]) -> tuple[_Rows, _Rows]:
+        """Compare a fragment whose physical rows stayed the same.
+
+        Returns
+        -------
+        tuple of _Rows and _Rows
+            Rows of the earlier version that are gone, and rows of the later one that are back.
+        """
+        deleted_before, deleted_after = was.deleted_rows(), now.deleted_rows()
+        if _has_other_values(was.fragment, now.fragment, fields):
+            rows = _live(now, np.union1d(deleted_before, deleted_after))
+            rows = self._touched(was, now, rows)
+            stable = self.after.manifest.stable_row_ids
+            self.add(self.before, PREIMAGE if stable else DELETE, [_Rows(was, rows)])
+            self.add(self.after, POSTIMAGE if stable else INSERT, [_Rows(now, rows)])
+        gone = np.setdiff1d(deleted_after, deleted_before, assume_unique=True)
+        back = np.setdiff1d(deleted_before, deleted_after, assume_unique=True)
+        return _Rows(was, gone), _Rows(now, back)
+
+    def _touched(self, was: FragmentReader, now: FragmentReader, rows: RowOffsets) -> RowOffsets:
+        """Return the rows that were updated in place; all if the lineage names none."""
+        changed = _updated_at(was, rows) != _updated_at(now, rows)
+        return rows[changed] if changed.any() else rows
+
+    def match(self, gone: Sequence[_Rows], come: Sequence[_Rows]) -> None:
+        """Tell updates and moves from deletes and inserts, by stable row ids."""
+        old, new = _Identities.of(gone), _Identities.of(come)
+        both, in_old, in_new = np.intersect1d(old.ids, new.ids, assume_unique=True, return_indices=True)
+        is_same = np.ones(both.size, np.bool_)
+        if self.may_reuse_ids:
+            is_same = old.created_at[in_old] == new.created_at[in_new]
+        is_updated = old.updated_at[in_old] != new.updated_at[in_new]
+        for table, parts, kinds, places, alone, image in (
+            (self.before, gone, old, in_old, DELETE, PREIMAGE),
+            (self.after, come, new, in_new, INSERT, POSTIMAGE),
+        ):
+            codes = np.zeros(kinds.ids.size, np.int8)
+            codes[places[is_same]] = np.where(is_updated[is_same], 1, 2)
+            for rows, part in zip(parts, np.split(codes, kinds.ends[:-1]), strict=True):
+                offsets = rows.known()
+                self.add(table, alone, [_Rows(rows.scan, offsets[part == 0])])
+                self.add(table, image, [_Rows(rows.scan, offsets[part == 1])])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identities:
+    """Ids and lineage of rows of several fragments, one after the other."""
+
+    ids: _Numbers
+    created_at: _Numbers
+    updated_at: _Numbers
+    ends: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, parts: Sequence[_Rows]) -> _Identities:
+        """Read them."""
+        offsets = [rows.known() for rows in parts]
+        pairs = list(zip([rows.scan for rows in parts], offsets, strict=True))
+        return cls(
+            np.concatenate([_ids(scan, rows) for scan, rows in pairs]),
+            np.concatenate([_created_at(scan, rows) for scan, rows in pairs]),
+            np.concatenate([_updated_at(scan, rows) for scan, rows in pairs]),
+            np.cumsum([rows.size for rows in offsets]),
+        )
+
+
+def _by_id(table: TableVersion, other: TableVersion) -> dict[int, FragmentMetadata]:
+    """Return the fragments that another version does not have in the very same form."""
+    found = list(table.manifest.fragments.beyond(other.manifest.fragments))
+    by_id = {fragment.id: fragment for fragment in found}
+    if len(by_id) < len(found):
+        raise NotSupportedError(
+            f"version {table.manifest.version} of {table.root} lists two fragments of one id, so that its changes"
+            " cannot be found; overwrite the table"
+        )
+    return by_id
+
+
+def _scan(table: TableVersion, fragment: FragmentMetadata) -> FragmentReader:
+    return table.scan(fragment, Schema(()))
+
+
+def _has_same_rows(was: FragmentMetadata, now: FragmentMetadata, operation: _KnownOperation) -> bool:
+    if isinstance(operation, Overwrite) or was.physical_rows != now.physical_rows:
+        return False
+    if isinstance(operation, _SAME_ROWS):
+        return True
+    return not {file.path for file in was.files}.isdisjoint(file.path for file in now.files)
+
+
+def _has_other_values(was: FragmentMetadata, now: FragmentMetadata, fields: frozenset[int]) -> bool:
+    """Return whether a field is in another data file, or only one of the two has it."""
+    files = [
+        {number: file.path for file in fragment.files for number in file.fields if number in fields}
+        for fragment in (was, now)
+    ]
+    return files[0] != files[1]
+
+
+def _live(scan: FragmentReader, deleted: RowOffsets) -> RowOffsets:
+    kept = np.ones(scan.physical_rows(), np.bool_)
+    kept[deleted] = False
+    return np.flatnonzero(kept)
+
+
+def _ids(scan: FragmentReader, rows: RowOffsets) -> _Numbers:
+    sequence = row_ids_of(scan)
+    return np.uint64(scan.fragment.id << 32) | rows.astype(np.uint64) if sequence is None else sequence.take(rows)
+
+
+def _created_at(scan: FragmentReader, rows: RowOffsets) -> _Numbers:
+    sequence = created_at_of(scan)
+    return np.ones(rows.size, np.uint64) if sequence is None else sequence.take(rows)
+
+
+def _updated_at(scan: FragmentReader, rows: RowOffsets) -> _Numbers:
+    sequence = last_updated_at_of(scan)
+    return np.ones(rows.size, np.uint64) if sequence is None else sequence.take(rows)
