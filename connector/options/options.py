@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.options.change_options import CHANGE_PARSERS, ChangeOptions
 from connector.options.column_options import (
     BLOB,
     ENCODING,
@@ -29,6 +30,7 @@ from connector.options.column_options import (
 from connector.options.hadoop import translate
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage
 from connector.options.timestamps import parse_timestamp
+from connector.options.values import DIGITS, MAX_INT64, parse_choice, parse_count, parse_flag, parse_text
 from connector.protocol import HADOOP, TIME_ZONE
 from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError
@@ -46,13 +48,11 @@ _NEEDS_PLANNER = (
 )
 _MAX_ROWS_PER_FILE = 2**31 - 1
 _MAX_BATCH_ROWS = 2**31 - 1
-_MAX_INT64 = 2**63 - 1
 _CHOICES = {STRUCTURAL_ENCODING: ("miniblock", "fullzip"), ENCODING: (BLOB,), PACKED: ("true",)}
 _BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
 METADATA_TABLES = ("history", "files", "fragments", "indices", "tags", "branches", "refs", "transactions")
 _MAX_VECTOR_SIZE = 2**31 - 1
 _COLUMN_MARK = re.compile(r"(?<=.)\.(?:lance|arrow)\.")
-_DIGITS = re.compile(r"[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ class LanceOptions:
         Whether blob columns are read as bytes or as structs with their locations.
     metadata_table : str, optional
         The metadata table to read instead of the rows.
+    changes : ChangeOptions
+        Options of streams and of the change feed.
     storage : mapping of str to str
         Options of the object store, in the names of pylance. They may hold secrets.
     """
@@ -122,6 +124,7 @@ class LanceOptions:
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
     metadata_table: str | None = None
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -161,8 +164,8 @@ class LanceOptions:
             column_option = _parse_column_option(name, value)
             if column_option is not None:
                 column_options.append(column_option)
-            elif name in (_TIMESTAMP, _TIMESTAMP_AS_OF.lower()):
-                parsed[_SPELLINGS[name]] = parse_timestamp(name, value, given.get(TIME_ZONE))
+            elif name in _TIMESTAMPS:
+                parsed[_SPELLINGS[name]] = parse_timestamp(_SPELLINGS[name], value, given.get(TIME_ZONE))
             elif name in _SPELLINGS:
                 spelling = _SPELLINGS[name]
                 parsed[_ATTRIBUTES.get(spelling, spelling)] = _PARSERS[spelling](spelling, value)
@@ -174,9 +177,10 @@ class LanceOptions:
         _check_one_version(parsed)
         _rename_as_of(parsed)
         _check_one_version(parsed)
+        changes = ChangeOptions.take(parsed)
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
-        return cls(**parsed, column_options=tuple(column_options), storage=storage)
+        return cls(**parsed, column_options=tuple(column_options), changes=changes, storage=storage)
 
 
 def _check_one_version(parsed: Mapping[str, Any]) -> None:
@@ -193,7 +197,7 @@ def _rename_as_of(parsed: dict[str, Any]) -> None:
     """Replace Spark's own names of time travel; one of them takes a number or a tag."""
     if _VERSION_AS_OF in parsed:
         version = parsed.pop(_VERSION_AS_OF)
-        is_number = _DIGITS.fullmatch(version) is not None
+        is_number = DIGITS.fullmatch(version) is not None
         parsed["version" if is_number else "tag"] = (
             _PARSERS["version"](_VERSION_AS_OF, version) if is_number else version
         )
@@ -219,52 +223,20 @@ def _parse_column_option(name: str, value: str) -> ColumnOption | None:
     for column_property in PROPERTIES:
         column = name.removesuffix(f".{column_property}")
         if column not in ("", name):
-            text = _parse_text(name, value)
+            text = parse_text(name, value)
             if column_property == VECTOR_SIZE:
-                text = str(_parse_count(_MAX_VECTOR_SIZE)(name, value))
+                text = str(parse_count(_MAX_VECTOR_SIZE)(name, value))
             if column_property in _CHOICES:
-                text = _parse_choice(_CHOICES[column_property])(name, value)
+                text = parse_choice(_CHOICES[column_property])(name, value)
             return ColumnOption(column, column_property, text)
     return None
 
 
-def _parse_text(name: str, value: str) -> str:
-    text = value.strip()
-    if not text:
-        raise InvalidInputError(f"option {name!r} is empty")
-    return text
-
-
 def _parse_path(name: str, value: str) -> str:
-    path = _parse_text(name, value)
+    path = parse_text(name, value)
     if path.lower().startswith("memory:"):
         raise InvalidInputError(f"{path} is in the memory of one process, and Spark has several; use another storage")
     return path
-
-
-def _parse_choice(choices: tuple[str, ...]) -> Callable[[str, str], str]:
-    def parse(name: str, value: str) -> str:
-        text = value.strip().lower()
-        if text not in choices:
-            raise InvalidInputError(f"option {name!r} must be one of {', '.join(choices)}, not {value!r}")
-        return text
-
-    return parse
-
-
-def _parse_count(largest: int) -> Callable[[str, str], int]:
-    def parse(name: str, value: str) -> int:
-        text = value.strip()
-        count = int(text) if _DIGITS.fullmatch(text) else 0
-        if not 1 <= count <= largest:
-            raise InvalidInputError(f"option {name!r} must be a whole number from 1 to {largest}, not {value!r}")
-        return count
-
-    return parse
-
-
-def _parse_flag(name: str, value: str) -> bool:
-    return _parse_choice(("true", "false"))(name, value) == "true"
 
 
 def _parse_columns(name: str, value: str) -> tuple[str, ...]:
@@ -303,26 +275,28 @@ def _parse_json_names(name: str, value: str) -> list[str]:
 
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "path": _parse_path,
-    "version": _parse_count(_MAX_INT64),
-    "tag": _parse_text,
-    "branch": _parse_text,
+    "version": parse_count(MAX_INT64),
+    "tag": parse_text,
+    "branch": parse_text,
     _TIMESTAMP: parse_timestamp,
-    _VERSION_AS_OF: _parse_text,
+    _VERSION_AS_OF: parse_text,
     _TIMESTAMP_AS_OF: parse_timestamp,
     "columns": _parse_columns,
     "metadata_columns": _parse_metadata_columns,
-    "filter": _parse_text,
-    "split_size_bytes": _parse_count(_MAX_INT64),
-    "batch_size": _parse_count(_MAX_BATCH_ROWS),
-    "blob_handling": _parse_choice(_BLOB_HANDLINGS),
-    "metadata_table": _parse_choice(METADATA_TABLES),
-    "file_format_version": _parse_text,
-    "max_row_per_file": _parse_count(_MAX_ROWS_PER_FILE),
-    "max_bytes_per_file": _parse_count(_MAX_INT64),
-    "enable_stable_row_ids": _parse_flag,
-    "mergeSchema": _parse_flag,
-    "allow_unportable_names": _parse_flag,
+    "filter": parse_text,
+    "split_size_bytes": parse_count(MAX_INT64),
+    "batch_size": parse_count(_MAX_BATCH_ROWS),
+    "blob_handling": parse_choice(_BLOB_HANDLINGS),
+    "metadata_table": parse_choice(METADATA_TABLES),
+    "file_format_version": parse_text,
+    "max_row_per_file": parse_count(_MAX_ROWS_PER_FILE),
+    "max_bytes_per_file": parse_count(MAX_INT64),
+    "enable_stable_row_ids": parse_flag,
+    "mergeSchema": parse_flag,
+    "allow_unportable_names": parse_flag,
+    **CHANGE_PARSERS,
 }
+_TIMESTAMPS = tuple(name.lower() for name, parse in _PARSERS.items() if parse is parse_timestamp)
 _SPELLINGS = {spelling.lower(): spelling for spelling in _PARSERS}
 _ATTRIBUTES = {"mergeSchema": "merge_schema"}
 _CONTRADICTIONS = {

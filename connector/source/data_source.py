@@ -18,6 +18,8 @@ option                    for   value
 `split_size_bytes`        read  how much of the table's files a task reads, about; 134217728 by default
 `batch_size`              read  the most rows in a batch that is handed to Spark; 65,536 by default
 `blob_handling`           read  blobs as bytes, `all_binary` (the default), or where they are: `blobs_descriptions`
+`readChangeFeed`          read  the inserts, updates and deletes of versions, instead of rows; `docs/streaming.md`
+                                has the options of streams and of the change feed
 `metadata_table`          read  what is known of the table, instead of its rows: `history`, `files`, `fragments` …
 `file_format_version`     write `2.1`, `2.2` or `stable` (the default, 2.2)
 `max_row_per_file`        write the most rows in a data file; a task that has more of them writes several
@@ -73,7 +75,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from connector.catalog.actions import act
@@ -89,6 +91,15 @@ from connector.planner.answers import answer, bounds, describe, in_schema
 from connector.protocol import ASK, CATALOG, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA, SPECULATION
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
+from connector.stream.changes import (
+    ChangesReader,
+    describe_feed,
+    feed_schema,
+    open_feed,
+    refuse_stream_options,
+    without_change_fields,
+)
+from connector.stream.source import create_stream_reader
 from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
@@ -151,8 +162,10 @@ class LanceDataSource(DataSource):
         dataset = self._open() if snapshot is None else open_at(options, *snapshot)
         if options.metadata_table is not None:
             return describe_metadata(options, dataset)
+        if options.changes.read_change_feed:
+            return describe_feed(dataset, self._infer_schema(dataset) if schema is None else schema)
         seen = self._infer_schema(dataset) if schema is None else schema
-        found = describe(dataset, seen, exact=options.filter is None, blob_handling=options.blob_handling)
+        found = describe(dataset, seen, exact=_is_plain(options), blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
 
     def act(self, schema: StructType | None) -> dict[str, Any]:
@@ -193,11 +206,12 @@ class LanceDataSource(DataSource):
         pushed = Pushed.parse(self.options)
         uri, version = self._seen(pushed)
         options = dataclasses.replace(self._parsed_options, path=uri, version=version)
-        return (
-            create_reader(options, schema, pushed)
-            if options.metadata_table is None
-            else MetadataReader(options, schema)
-        )
+        if options.metadata_table is not None:
+            return MetadataReader(options, schema)
+        if options.changes.read_change_feed:
+            return ChangesReader(options, schema)
+        refuse_stream_options(options)
+        return create_reader(options, schema, pushed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; invalid writes are refused here, before a task runs."""
@@ -222,15 +236,9 @@ class LanceDataSource(DataSource):
             may_repeat=SPECULATION in self._given,
         )
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
-        """Refuse to be read as a stream.
-
-        Raises
-        ------
-        NotSupportedError
-            Always.
-        """
-        raise NotSupportedError("Lance tables cannot be read as streams yet; read them in batches, by spark.read")
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Plan a stream of the rows that versions add, or of the changes of rows."""
+        return create_stream_reader(self._parsed_options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Refuse to be written by a stream.
@@ -255,14 +263,17 @@ class LanceDataSource(DataSource):
 
     def _open(self) -> LanceDataset:
         options = self._parsed_options
-        return open_snapshot(options) if options.metadata_table is None else open_described(options)
+        if options.metadata_table is not None:
+            return open_described(options)
+        return open_feed(options) if options.changes.read_change_feed else open_snapshot(options)
 
     def _misfit(self, dataset: LanceDataset, schema: StructType) -> str | None:
         options = self._parsed_options
         if options.metadata_table is not None:
             return None
         stored = dataset.read_schema(options.blob_handling)
-        return find_misfit(stored, schema, options.path)
+        own = without_change_fields(schema) if options.changes.read_change_feed else schema
+        return find_misfit(stored, own, options.path)
 
     def _infer_schema(self, dataset: LanceDataset) -> StructType:
         options = self._parsed_options
@@ -272,7 +283,8 @@ class LanceDataSource(DataSource):
         _check_columns(options, stored.names)
         if options.columns is not None:
             stored = pa.schema([stored.field(column) for column in options.columns])
-        return StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
+        found = StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
+        return feed_schema(found) if options.changes.read_change_feed else found
 
     @cached_property
     def _given(self) -> dict[str, str]:
@@ -282,6 +294,11 @@ class LanceDataSource(DataSource):
     @cached_property
     def _parsed_options(self) -> LanceOptions:
         return LanceOptions.parse(self.options)
+
+
+def _is_plain(options: LanceOptions) -> bool:
+    """Return whether the number of rows is that of the table, and no reader has to refuse an option."""
+    return options.filter is None and not options.changes.given()
 
 
 def _check_columns(options: LanceOptions, stored: list[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_snapshot
 from connector.options.timestamps import parse_timestamp
-from connector.table_api.changes import read_changes
+from connector.stream.changes import open_feed
 from connector.table_api.target import Target
 from lance_format import InvalidInputError, LanceDataset, VersionNotFoundError
 
@@ -145,7 +145,16 @@ class TableVersions:
         VersionNotFoundError
             If one of the versions does not exist, as after a vacuum.
         """
-        return read_changes(self._target, startingVersion, endingVersion)
+        for name, value in (("startingVersion", startingVersion), ("endingVersion", endingVersion)):
+            is_missing = value is None and name == "endingVersion"
+            if not is_missing and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidInputError(f"{name} is {value!r}; the number of a version is needed")
+        dataset = self._target.open()
+        last = dataset.version if endingVersion is None else endingVersion
+        versions = {"readChangeFeed": "true", "startingVersion": str(startingVersion), "endingVersion": str(last)}
+        options = {**self._target.storage, **versions}
+        open_feed(LanceOptions.parse({**options, "path": dataset.absolute_uri}))  # so that errors are raised here
+        return self._target.spark.read.format("lance").options(**options).load(dataset.absolute_uri)
 
     def restoreToVersion(self, version: int) -> RestoreResult:
         """Make a former version the latest again, as a new version.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import lance
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -59,47 +57,6 @@ def test_rows_are_those_of_the_later_version(table: LanceDataset, begin: int, en
         key: row for key, row in after.items() if key in before and row != before[key]
     }
     assert delta.get_deleted_row_ids().read_all()[IDS].to_pylist() == sorted(before.keys() - after.keys())
-
-
-@pytest.mark.parametrize("begin", range(9))
-def test_changed_rows_are_those_that_differ(table: LanceDataset, begin: int) -> None:
-    table.checkout_version(3).restore()
-    table.checkout_latest()
-    table.insert({"id": [99], "v": ["only"], "s": [None]}, mode="overwrite")
-    for end in range(max(1, begin), 10):
-        changed = table.delta(begin_version=begin, end_version=end).find_changed_rows()
-        before = contents(table.checkout_version(begin)) if begin else {}
-        after = contents(table.checkout_version(end))
-        assert changed.inserted.tolist() == sorted(after.keys() - before.keys())
-        assert changed.deleted.tolist() == sorted(before.keys() - after.keys())
-        assert changed.updated.tolist() == sorted(
-            key for key in before.keys() & after.keys() if before[key] != after[key]
-        )
-
-
-def test_changed_rows_without_stable_row_ids(tmp_path: Path) -> None:
-    table = lance_format.write_dataset({"id": range(6), "v": ["old"] * 6}, tmp_path / "t", max_rows_per_file=3)
-    table.update({"v": "'new'"}, "id = 1")
-    table.add_columns({"w": "id + 1"})
-    table.delete("id > 4")
-    table.optimize.compact_files()
-    lance_format.write_dataset({"id": [7]}, table.uri, mode="overwrite")
-    table.checkout_version(2).restore()
-    table = lance_format.dataset(table.uri)
-    assert table.version == 7
-    found = []
-    for version in range(1, 8):
-        changed = table.delta(begin_version=version - 1, end_version=version).find_changed_rows()
-        assert not changed.updated.size
-        found.append([_ids(table, version - 1, changed.deleted), _ids(table, version, changed.inserted)])
-    rows = list(range(6))
-    assert found == [[[], rows], [[1], [1]], [[], []], [[5], []], [[], []], [rows[:5], [7]], [[7], rows]]
-    with pytest.raises(NotSupportedError, match="compare version by version"):
-        table.delta(begin_version=3, end_version=5).find_changed_rows()
-
-
-def _ids(table: LanceDataset, version: int, rows: np.ndarray[Any, np.dtype[np.uint64]]) -> list[int]:
-    return sorted(table.checkout_version(version).take_rows(rows, ["id"])["id"].to_pylist()) if rows.size else []
 
 
 def contents(table: LanceDataset) -> dict[int, object]:

@@ -42,6 +42,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private String runtime;
   private Map plan;
   private boolean isPlanned;
+  private boolean isStreamed;
 
   LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates) {
     this.schema = schema;
@@ -54,13 +55,14 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public CustomMetric[] supportedCustomMetrics() { return Metrics.and(Python.source().source().createPythonMetrics()); }
 
   public CustomTaskMetric[] reportDriverMetrics() {
-    if (plan() == null) return new CustomTaskMetric[0];
+    if (isStreamed || plan() == null) return new CustomTaskMetric[0];
     return Metrics.of(planned("fragments"), facts.fragments(), plannedRows(), facts.rows());
   }
 
   /** Known without a plan: Spark asks while it plans the operators above the scan. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return Columns.areReachable() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+    boolean isColumnar = !isStreamed && Columns.areReachable();
+    return isColumnar ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
   public String description() {
@@ -72,7 +74,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** What tasks will read; empty if a worker plans them. */
   private String tasks() {
-    if (plan() == null) return "";
+    if (isStreamed || plan() == null) return "";
     return ", fragments: " + planned("fragments") + " of " + facts.fragments()
         + ", rows: " + plannedRows() + " of " + facts.rows();
   }
@@ -89,7 +91,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The number of rows to be read: fewer than the table has if the tasks are known to skip some. */
   public Statistics estimateStatistics() {
-    long rows = plan() == null ? facts.rows() : plannedRows();
+    long rows = isStreamed || plan() == null ? facts.rows() : plannedRows();
     double share = facts.rows() == 0 ? 1 : (double) rows / facts.rows();
     return new LanceStatistics(rows, Math.max((long) (facts.sizeInBytes(schema) * share), 1));
   }
@@ -162,6 +164,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public Batch toBatch() { return batch; }
 
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    isStreamed = true;
     return python(Python.source()).toMicroBatchStream(checkpointLocation);
   }
 

@@ -80,10 +80,10 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return all;
   }
 
-  /** Those of Spark's PythonTable, except streams. */
+  /** Those of Spark's PythonTable, except writes of streams. */
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
-        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
+        TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
         TableCapability.OVERWRITE_DYNAMIC}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
     if (isAltered()) all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);

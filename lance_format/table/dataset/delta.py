@@ -15,7 +15,6 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.fragments.row_columns import ROW_ID
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
-from lance_format.table.transaction.operations import Rewrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.history import load_version
 from lance_format.table.versions.table_version import TableVersion
@@ -26,26 +25,6 @@ _CREATED = "_row_created_at_version"
 _UPDATED = "_row_last_updated_at_version"
 _LINEAGE = (ROW_ID, _CREATED, _UPDATED)
 _BATCH_ROWS = 8192
-_ADDRESS_BITS = 32
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChangedRows:
-    """Rows that differ between two versions, by their ids.
-
-    Parameters
-    ----------
-    inserted : uint64[num_inserted]
-        Rows of the later version that the earlier one does not have, ascending.
-    updated : uint64[num_updated]
-        Rows of both versions that were updated in between, ascending.
-    deleted : uint64[num_deleted]
-        Rows of the earlier version that the later one does not have, ascending.
-    """
-
-    inserted: RowIds
-    updated: RowIds
-    deleted: RowIds
 
 
 @checked_methods
@@ -116,60 +95,17 @@ class DatasetDelta:
         batches = (pa.record_batch([gone[start : start + _BATCH_ROWS]], schema) for start in starts)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def find_changed_rows(self) -> ChangedRows:
-        """Find the rows that were inserted, updated and deleted between the versions.
-
-        Only fragments that differ between the versions are looked at, and no values are read. Without stable row ids a
-        row is identified by its address in the two versions. An update then is a deletion and an insertion, and
-        values that were replaced in place are not noticed.
-
-        Raises
-        ------
-        VersionNotFoundError
-            If the earlier version no longer exists.
-        NotSupportedError
-            If the table has no stable row ids, and a compaction is among several versions in between.
-        """
-        begin = self._begin()
-        after = _lineage_beyond(self.end, begin)
-        if begin is None:
-            return ChangedRows(after.ids, np.zeros(0, np.uint64), np.zeros(0, np.uint64))
-        if not self.end.manifest.stable_row_ids and self._has_moved_rows():
-            nothing = np.zeros(0, np.uint64)
-            return ChangedRows(nothing, nothing, nothing)
-        before = _lineage_beyond(begin, self.end)
-        both, old, new = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
-        is_other = np.zeros(both.size, np.bool_)
-        if not self.end.manifest.stable_row_ids:
-            is_other = np.isin(both >> np.uint64(_ADDRESS_BITS), _replaced_fragments(begin, self.end))
-        is_updated = (before.updated_at[old] != after.updated_at[new]) & ~is_other
-        inserted = np.ones(after.ids.size, np.bool_)
-        inserted[new[~is_other]] = False
-        deleted = np.ones(before.ids.size, np.bool_)
-        deleted[old[~is_other]] = False
-        return ChangedRows(after.ids[inserted], both[is_updated], before.ids[deleted])
-
     def _begin(self) -> TableVersion | None:
         if not self.begin_version:
             return None
         return dataclasses.replace(self.end, manifest=load_version(self.end.directory, self.begin_version))
 
-    def _has_moved_rows(self) -> bool:
-        """Tell whether a compaction has given rows other addresses, and nothing else happened."""
-        moved = [isinstance(transaction.operation, Rewrite) for transaction in self.list_transactions()]
-        if any(moved) and len(moved) > 1:
-            raise NotSupportedError(
-                f"the table {self.end.root} has no stable row ids, and a compaction between versions"
-                f" {self.begin_version} and {self.end.manifest.version} has moved rows: compare version by version"
-            )
-        return any(moved)
-
     def _find_deleted(self) -> RowIds:
         begin = self._begin()
         if begin is None:
             return np.zeros(0, np.uint64)
-        before, after = _lineage_beyond(begin, self.end), _lineage_beyond(self.end, begin)
-        return np.setdiff1d(before.ids, after.ids, assume_unique=True)
+        before, after = _ids_beyond(begin, self.end), _ids_beyond(self.end, begin)
+        return np.setdiff1d(before, after, assume_unique=True)
 
     def _read(self, predicate: str) -> pa.RecordBatchReader:
         self._check_stable()
@@ -216,31 +152,9 @@ def choose_versions(
     return begin_version, end_version
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lineage:
-    """Rows by ascending id, and the versions that last updated them."""
-
-    ids: RowIds
-    updated_at: RowIds
-
-
-def _lineage_beyond(table: TableVersion, other: TableVersion | None) -> _Lineage:
-    """Return the rows of fragments that another version lacks or has in another form; of all if there is no other."""
-    fragments = list(
-        table.manifest.fragments if other is None else table.manifest.fragments.beyond(other.manifest.fragments)
-    )
-    scanner = LanceScanner(table, ScanOptions(columns=[ROW_ID, _UPDATED], fragments=fragments))
-    batches = list(scanner.to_batches())
+def _ids_beyond(table: TableVersion, other: TableVersion) -> RowIds:
+    """Return the ids of the rows of fragments that another version lacks or has in another form, ascending."""
+    fragments = list(table.manifest.fragments.beyond(other.manifest.fragments))
+    scanner = LanceScanner(table, ScanOptions(columns=[ROW_ID], fragments=fragments))
     nothing = np.zeros(0, np.uint64)
-    ids = np.concatenate([nothing, *(batch.column(0).to_numpy() for batch in batches)])
-    updated_at = np.concatenate([nothing, *(batch.column(1).to_numpy() for batch in batches)])
-    order = np.argsort(ids)
-    return _Lineage(ids[order], updated_at[order])
-
-
-def _replaced_fragments(begin: TableVersion, end: TableVersion) -> npt.NDArray[np.uint64]:
-    """Return the ids of fragments of both versions that share no data file, so that their rows are others."""
-    files = {fragment.id: {file.path for file in fragment.files} for fragment in begin.manifest.fragments}
-    after = {fragment.id: {file.path for file in fragment.files} for fragment in end.manifest.fragments}
-    found = [number for number in files.keys() & after.keys() if files[number].isdisjoint(after[number])]
-    return np.array(sorted(found), np.uint64)
+    return np.sort(np.concatenate([nothing, *(batch.column(0).to_numpy() for batch in scanner.to_batches())]))

@@ -1,0 +1,220 @@
+"""Tasks of streams and of the change feed: rows of fragments, each read at the version that has them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from connector.options.options import LanceOptions
+from connector.options.snapshot import open_at
+from connector.stream.changes_columns import ReadColumns
+from connector.types.batches import split
+from connector.types.schemas import to_exchange_schema
+from lance_format import FragmentMetadata, LanceDataset, LanceScanner, RowChange, ScanTask, VersionNotFoundError
+
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+CHANGE_FIELDS = {
+    field.name: field
+    for field in (
+        StructField(CHANGE_TYPE, StringType(), nullable=False),
+        StructField(COMMIT_VERSION, LongType(), nullable=False),
+        StructField(COMMIT_TIMESTAMP, TimestampType(), nullable=False),
+    )
+}
+DEFAULT_BATCH_ROWS = 65_536
+DEFAULT_SPLIT_BYTES = 128 << 20
+_SMALLEST_PARTITION_BYTES = 1 << 20
+_PARALLELISM = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The version that made a change, as the feed shows it.
+
+    Parameters
+    ----------
+    version : int
+    timestamp : datetime
+        In UTC.
+    """
+
+    version: int
+    timestamp: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that a task reads from one version.
+
+    Parameters
+    ----------
+    version : int
+    rows : ScanTask or RowChange
+    kind : str
+        The kind of the change.
+    commit : Commit
+    size_bytes : float
+        Estimated.
+    """
+
+    version: int
+    rows: ScanTask | RowChange
+    kind: str
+    commit: Commit
+    size_bytes: float
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows at most."""
+        return self.rows.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePartition(InputPartition):
+    """Parts that one task reads.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+    """
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reader of rows of any versions. It can be pickled.
+
+    Parameters
+    ----------
+    options : LanceOptions
+        `path` is the location of the branch.
+    columns : ReadColumns
+        Columns of the table.
+    schema : StructType
+        The columns that Spark expects, with those of changes.
+    """
+
+    options: LanceOptions
+    columns: ReadColumns
+    schema: StructType
+
+    @classmethod
+    def of(cls, options: LanceOptions, dataset: LanceDataset, schema: StructType) -> RowReader:
+        """Return a reader of columns by their names in a version."""
+        own = StructType([field for field in schema if field.name not in CHANGE_FIELDS])
+        return cls(options, ReadColumns.of(dataset, own), schema)
+
+    def scanner(self, dataset: LanceDataset, fragment_ids: Sequence[int] | None = None) -> LanceScanner:
+        """Return a scanner of the columns in a version, for all fragments or some."""
+        fragments = None if fragment_ids is None else [dataset.get_fragment(number) for number in fragment_ids]
+        return dataset.scanner(
+            self.columns.requested(dataset),
+            self.options.filter,
+            batch_size=self.options.batch_size or DEFAULT_BATCH_ROWS,
+            blob_handling=self.options.blob_handling,
+            fragments=None if fragments is None else [fragment for fragment in fragments if fragment is not None],
+        )
+
+    def read(self, partition: ChangePartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a partition.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If a cleanup has removed a version since the read was planned.
+        """
+        dataset: LanceDataset | None = None
+        for part in partition.parts:
+            if dataset is None or dataset.version != part.version:
+                dataset = self._open(part.version)
+                scanner, stored = self.scanner(dataset), self.columns.stored(dataset)
+            if isinstance(part.rows, ScanTask):
+                found = scanner.read_task(part.rows)
+            else:
+                found = scanner.read_rows(part.rows.fragment_id, part.rows.rows())
+            for batch in found:
+                for piece in split(batch, self.options.batch_size or DEFAULT_BATCH_ROWS):
+                    yield self._complete(self.columns.fit(piece, stored), part)
+
+    def _open(self, version: int) -> LanceDataset:
+        try:
+            return open_at(self.options, self.options.path, version)
+        except VersionNotFoundError as error:
+            raise VersionNotFoundError(
+                f"{error}: a cleanup removed version {version} while it was read; keep versions until they are read, by"
+                " a tag or a longer retention"
+            ) from error
+
+    def _complete(self, batch: pa.RecordBatch, part: Part) -> pa.RecordBatch:
+        """Add the columns of the change."""
+        if len(self.schema) == len(self.columns.schema):
+            return batch
+        exchanged = to_exchange_schema(self.schema)
+        values = {CHANGE_TYPE: part.kind, COMMIT_VERSION: part.commit.version, COMMIT_TIMESTAMP: part.commit.timestamp}
+        columns = [
+            pa.repeat(pa.scalar(values[field.name], field.type), batch.num_rows)
+            if field.name in CHANGE_FIELDS
+            else batch.column(field.name)
+            for field in exchanged
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=exchanged)
+
+
+def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowChange], commit: Commit) -> list[Part]:
+    """Divide rows of one version that were changed by one commit.
+
+    Parameters
+    ----------
+    reader : RowReader
+    dataset : LanceDataset
+        Shows the version that has the rows.
+    changes : sequence of RowChange
+        Of this version and of one kind.
+    commit : Commit
+    """
+    sizes = {
+        fragment.fragment_id: row_bytes(fragment.metadata)
+        for fragment in map(dataset.get_fragment, {change.fragment_id for change in changes})
+        if fragment is not None
+    }
+    whole = [change.fragment_id for change in changes if change.offsets is None]
+    parts = []
+    if whole:
+        tasks = reader.scanner(dataset, whole).plan_tasks(
+            reader.options.split_size_bytes or DEFAULT_SPLIT_BYTES, min_tasks=_PARALLELISM
+        )
+        for task in tasks:
+            size = sum((stop - start) * sizes[fragment_id] for fragment_id, start, stop in task.ranges)
+            parts.append(Part(dataset.version, task, changes[0].kind, commit, size))
+    for change in changes:
+        if change.offsets is not None:
+            size = change.num_rows * sizes[change.fragment_id]
+            parts.append(Part(dataset.version, change, change.kind, commit, size))
+    return parts
+
+
+def row_bytes(fragment: FragmentMetadata) -> float:
+    """Return the bytes of data files per row of a fragment; at least 1."""
+    size = sum(file.file_size_bytes or 0 for file in fragment.files)
+    return max(size / max(fragment.physical_rows, 1), 1.0)
+
+
+def pack(parts: Sequence[Part], split_size_bytes: int | None) -> list[ChangePartition]:
+    """Pack parts, in order, into partitions of about the same size."""
+    total = sum(part.size_bytes for part in parts)
+    limit = min(max(total / _PARALLELISM, _SMALLEST_PARTITION_BYTES), split_size_bytes or DEFAULT_SPLIT_BYTES)
+    groups: list[list[Part]] = []
+    filled = limit
+    for part in parts:
+        if filled + part.size_bytes / 2 >= limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(part)
+        filled += part.size_bytes
+    return [ChangePartition(tuple(group)) for group in groups]

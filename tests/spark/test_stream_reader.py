@@ -1,0 +1,395 @@
+"""The stream source without Spark: offsets, batches, and what versions deliver, restarted between any two batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import json
+import pickle
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from connector.options.options import LanceOptions
+from connector.source.data_source import LanceDataSource
+from connector.stream.offsets import Offset
+from connector.stream.source import LIMITS_BATCHES, create_stream_reader
+from lance_format import (
+    InvalidInputError,
+    LanceDataset,
+    SchemaMismatchError,
+    VersionNotFoundError,
+    dataset,
+    write_dataset,
+)
+from lance_format.object_store.local import LocalStore
+from lance_format.object_store.store import FirstNames
+from lance_format.table.format.table_directory import TableDirectory
+
+needs_limits = pytest.mark.skipif(not LIMITS_BATCHES, reason="Spark 4.1 does not let sources limit batches")
+
+
+def flat(batches: list[list[int]]) -> list[int]:
+    return list(itertools.chain.from_iterable(batches))
+
+
+def latest(reader: Any, start: dict[str, Any]) -> dict[str, Any]:
+    """Return where the next batch ends, as Spark asks for it."""
+    found = reader.latestOffset(start, reader.getDefaultReadLimit()) if LIMITS_BATCHES else reader.latestOffset()
+    assert isinstance(found, dict)
+    return found
+
+
+class Stream:
+    """What Spark does with a source: each batch by a reader of its own, as after a restart."""
+
+    def __init__(self, path: str, **options: object) -> None:
+        self.options = {"path": path, **{name: str(value) for name, value in options.items()}}
+        self.offset: dict[str, Any] | None = None
+
+    def reader(self) -> Any:
+        source = LanceDataSource(dict(self.options))
+        schema = source.schema()
+        return source.streamReader(schema)
+
+    def batch(self) -> list[dict[str, Any]] | None:
+        """Return the rows of the next batch, None if there is none."""
+        reader = self.reader()
+        if self.offset is None:
+            self.offset = reader.initialOffset()
+        start = self.offset
+        end = latest(reader, start)
+        start, end = json.loads(json.dumps(start)), json.loads(json.dumps(end))
+        if start == end:
+            return None
+        rows = self.between(start, end)
+        assert self.between(start, end) == rows
+        reader.commit(end)
+        self.offset = end
+        return rows
+
+    def between(self, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
+        reader = self.reader()
+        parts = pickle.loads(pickle.dumps(reader.partitions(start, end)))
+        worker = pickle.loads(pickle.dumps(reader))
+        return [row for part in parts for batch in worker.read(part) for row in batch.to_pylist()]
+
+    def batches(self) -> list[list[dict[str, Any]]]:
+        found = []
+        while (rows := self.batch()) is not None:
+            found.append(rows)
+        return found
+
+    def ids(self) -> list[list[int]]:
+        return [sorted(row["id"] for row in rows) for rows in self.batches()]
+
+
+def numbers(start: int, stop: int) -> pa.Table:
+    return pa.table({"id": range(start, stop), "v": [str(number) for number in range(start, stop)]})
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def table(request: pytest.FixtureRequest, path: str) -> LanceDataset:
+    return write_dataset(numbers(0, 10), path, max_rows_per_file=4, enable_stable_row_ids=request.param)
+
+
+@needs_limits
+@pytest.mark.parametrize("limit", [{"maxFilesPerTrigger": 2}, {"maxBytesPerTrigger": 1}])
+def test_the_snapshot_and_appends_come_in_order_and_once(table: LanceDataset, path: str, limit: dict[str, int]) -> None:
+    stream = Stream(path, **limit)
+    size = limit.get("maxFilesPerTrigger", 1)
+    fragments = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert stream.batch() == numbers(0, 4 * size).to_pylist()
+    table.optimize.compact_files()
+    lance.dataset(path).insert(numbers(10, 14))
+    table = dataset(path)
+    table.insert(numbers(14, 20), max_rows_per_file=3)
+    table.optimize.compact_files()
+    table.update_config({"note": "x"})
+    rest = stream.ids()
+    assert flat(rest) == flat(fragments[size:]) + list(range(10, 20))
+    assert max(map(len, rest)) <= 4 * size
+    assert stream.batch() is None
+    table.insert(numbers(20, 22))
+    assert stream.ids() == [[20, 21]]
+
+
+def test_without_limits_all_that_is_new_is_one_batch(table: LanceDataset, path: str) -> None:
+    stream = Stream(path)
+    assert stream.ids() == [list(range(10))]
+    for start in (10, 12, 14):
+        table.insert(numbers(start, start + 2))
+    assert stream.ids() == [list(range(10, 16))]
+
+
+@needs_limits
+def test_available_now_ends_where_it_began(table: LanceDataset, path: str) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+    reader = Stream(path, maxFilesPerTrigger=1).reader()
+    reader.prepareForTriggerAvailableNow()
+    table.insert(numbers(10, 12))
+    offset, seen = reader.initialOffset(), []
+    assert reader.getDefaultReadLimit() == ReadMaxFiles(1)
+    while seen[-1:] != [offset]:
+        seen.append(offset)
+        offset = reader.latestOffset(offset, ReadMaxFiles(1))
+    assert [(found["version"], found["index"]) for found in seen] == [(1, 0), (1, 1), (1, 2), (2, 0)]
+    assert reader.latestOffset(seen[0], ReadAllAvailable()) == seen[-1]
+    assert reader.reportLatestOffset()["version"] == 2
+
+
+def keep_rows(table: LanceDataset) -> None:
+    table.optimize.compact_files()
+    table.update_config({"a": "b"})
+    table.create_scalar_index("id", "ZONEMAP")
+    table.add_columns({"w": "id * 2"})
+    table.drop_columns(["w"])
+
+
+def test_versions_that_keep_rows_deliver_nothing(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, columns="id")
+    stream.batches()
+    keep_rows(table)
+    lance.dataset(path).optimize.compact_files()
+    assert stream.ids() in ([], [[]])
+    source = {"id": [30], "v": ["30"]}
+    dataset(path).merge_insert("id").when_not_matched_insert_all().execute(source)
+    assert stream.ids() == [[30]]
+
+
+CHANGES = {
+    "delete": lambda table: table.delete("id < 5"),
+    "update": lambda table: table.update({"v": "'new'"}, "id < 2"),
+    "merge": lambda table: (
+        table.merge_insert("id")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute({"id": [1, 40], "v": ["new", "40"]})
+    ),
+    "overwrite": lambda table: table.insert(numbers(50, 52), mode="overwrite"),
+    "restore": lambda table: (table.delete("id = 1"), table.checkout_version(1).restore()),
+}
+DELIVERED = {"delete": [], "update": [0, 1], "merge": [1, 40], "overwrite": [50, 51], "restore": [1]}
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_changes_of_rows_are_refused_or_ignored(table: LanceDataset, path: str, change: str) -> None:
+    stream = Stream(path)
+    stream.batches()
+    start = stream.offset
+    CHANGES[change](table)
+    dataset(path).insert(numbers(90, 91))
+    did = "deleted rows" if change in ("delete", "restore") else "changed rows"
+    with pytest.raises(InvalidInputError, match=rf"version 2 of .* {did}.*skipChangeCommits=true.*ignoreChanges=true"):
+        stream.batch()
+    found = {}
+    for option in ("skipChangeCommits", "ignoreChanges", "ignoreDeletes"):
+        stream.options = {"path": path, option: "true"}
+        stream.offset = start
+        if option == "ignoreDeletes" and change not in ("delete", "restore"):
+            with pytest.raises(InvalidInputError, match="changed rows"):
+                stream.ids()
+            continue
+        found[option] = sorted(flat(stream.ids()))
+    assert found["skipChangeCommits"] == ([1, 90] if change == "restore" else [90])
+    assert found["ignoreChanges"] == [*DELIVERED[change], 90]
+    assert found.get("ignoreDeletes") == {"delete": [90], "restore": [1, 90]}.get(change)
+
+
+def test_a_changed_schema_stops_the_stream_until_it_is_restarted(table: LanceDataset, path: str) -> None:
+    stream = Stream(path)
+    reader = stream.reader()
+    start = reader.initialOffset()
+    table.insert(numbers(10, 11))
+    table.add_columns({"w": "id * 2"})
+    table.alter_columns({"path": "v", "name": "text"})
+    table.insert({"id": [11], "text": ["11"], "w": [22]})
+    end = Offset(6).to_json()
+    with pytest.raises(SchemaMismatchError, match=r"version 3 .*changed the columns.*w int64; restart the query"):
+        reader.partitions(start, end)
+    rows = stream.between(start, end)
+    assert rows[9:] == [
+        {"id": 9, "text": "9", "w": None},
+        {"id": 10, "text": "10", "w": None},
+        {"id": 11, "text": "11", "w": 22},
+    ]
+
+
+def test_cleanups_lose_what_was_not_read(table: LanceDataset, path: str) -> None:
+    stream = Stream(path)
+    stream.batches()
+    for start in (10, 11, 12):
+        table.insert(numbers(start, start + 1))
+    fresh = Stream(path, startingVersion=2)
+    fresh.offset = fresh.reader().initialOffset()
+    table.cleanup_old_versions(retain_versions=1)
+    for behind in (stream, fresh):
+        with pytest.raises(VersionNotFoundError, match=r"version 2 .*removed by a cleanup.*tag.*failOnDataLoss=false"):
+            behind.batch()
+        behind.options["failOnDataLoss"] = "false"
+        assert behind.ids() == [[12]]
+    with pytest.raises(VersionNotFoundError, match="startingVersion 2 is not there"):
+        Stream(path, startingVersion=2).batch()
+
+
+@needs_limits
+def test_a_snapshot_that_was_removed_is_a_loss(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, maxFilesPerTrigger=1)
+    assert stream.batch() == numbers(0, 4).to_pylist()
+    table.insert(numbers(10, 11))
+    table.cleanup_old_versions(retain_versions=1)
+    with pytest.raises(VersionNotFoundError, match=r"version 1 .*removed by a cleanup"):
+        stream.batch()
+    stream.options["failOnDataLoss"] = "false"
+    assert stream.ids() == [[10]]
+
+
+def test_another_table_at_the_same_path_is_recognised(table: LanceDataset, path: str) -> None:
+    stream = Stream(path)
+    stream.batches()
+    table.delete("true")  # keeps a reference in use
+    for mode in ("shorter", "longer"):
+        LanceDataset.drop(path)
+        made = write_dataset(numbers(0, 3), path)
+        if mode == "longer":
+            made.insert(numbers(3, 5))
+        with pytest.raises(InvalidInputError, match=r"not the one that the checkpoint is of.*another checkpoint"):
+            stream.batch()
+
+
+def test_where_streams_start(table: LanceDataset, path: str) -> None:
+    table.insert(numbers(10, 12))
+    time = table.versions()[-1]["timestamp"].astimezone(datetime.UTC)
+    table.insert(numbers(12, 13))
+    for start in ({"startingVersion": 2}, {"startingTimestamp": time.isoformat(sep=" ")}):
+        assert Stream(path, **start).ids() == [[10, 11, 12]]
+    assert Stream(path, startingVersion=1).ids() == [list(range(13))]
+    latest = Stream(path, startingVersion="latest")
+    assert latest.ids() == []
+    table.insert(numbers(13, 14))
+    assert latest.ids() == [[13]]
+    for start, message in (
+        ({"startingVersion": 5}, "startingVersion 5 is later than version 4"),
+        ({"startingTimestamp": "2999-01-01 00:00:00+00:00"}, "startingTimestamp is too late"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            Stream(path, **start).batch()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"version": 1}, "'version' names one version"),
+        ({"tag": "x"}, "'tag' names one version"),
+        ({"timestampAsOf": "2020-01-01 00:00:00+00:00"}, "'timestamp' names one version"),
+        ({"endingVersion": 1}, "are for batches"),
+        ({"metadata_table": "files"}, "cannot be read as a stream"),
+        ({"startingVersion": 0}, "whole number from 1"),
+        ({"startingVersion": 1, "startingTimestamp": "2020-01-01 00:00:00+00:00"}, "contradict each other"),
+        ({"ignoreChanges": "true", "skipChangeCommits": "true"}, "contradict each other"),
+        ({"readChangeFeed": "true", "ignoreDeletes": "true"}, "contradict each other"),
+        ({"maxBytesPerTrigger": "many"}, "number of bytes"),
+        ({"maxRowsPerTrigger": "1"}, "unknown option"),
+    ],
+)
+def test_options_that_do_not_work_are_refused_by_name(path: str, options: dict[str, Any], message: str) -> None:
+    write_dataset({"id": [1]}, path)
+    with pytest.raises(InvalidInputError, match=message):
+        create_stream_reader(
+            LanceOptions.parse({"path": path, **{k: str(v) for k, v in options.items()}}), StructType()
+        )
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ({"version": 1}, "is not one of a stream"),
+        ({"format": 1, "version": "1", "index": 0, "isSnapshot": False}, "is not one of a stream"),
+        ({"format": 2, "version": 1}, "written by a later release"),
+    ],
+)
+def test_foreign_offsets_are_refused(stored: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Offset.parse(stored)
+
+
+def test_offsets_that_are_in_checkpoints_are_read() -> None:
+    stored = '{"format": 1, "version": 7, "index": 3, "isSnapshot": true, "after": "0a"}'
+    assert json.dumps(Offset.parse(json.loads(stored)).to_json()) == stored
+
+
+def test_branches_are_streamed(table: LanceDataset, path: str) -> None:
+    branch = table.create_branch("work")
+    stream = Stream(path, branch="work")
+    assert stream.ids() == [list(range(10))]
+    table.insert(numbers(70, 71))
+    branch.insert(numbers(80, 81))
+    assert stream.ids() == [[80]]
+
+
+def test_changes_as_a_stream(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, readChangeFeed="true")
+    [rows] = stream.batches()
+    assert [(row["id"], row["_change_type"], row["_commit_version"]) for row in rows] == [
+        (number, "insert", 1) for number in range(10)
+    ]
+    table.delete("id = 3")
+    table.optimize.compact_files()
+    table.update({"v": "'new'"}, "id = 4")
+    [rows] = stream.batches()
+    updates = ("update_preimage", "update_postimage") if table.has_stable_row_ids else ("delete", "insert")
+    assert [(row["id"], row["v"], row["_change_type"], row["_commit_version"]) for row in rows] == [
+        (3, "3", "delete", 2),
+        (4, "4", updates[0], 4),
+        (4, "new", updates[1], 4),
+    ]
+
+
+def test_large_changes_are_divided(path: str) -> None:
+    table = write_dataset(numbers(0, 200_000), path, max_rows_per_file=100_000)
+    for start in range(0, 40, 2):
+        table.insert(numbers(start, start + 2))
+    stream = Stream(path, split_size_bytes=500_000, startingVersion=1)
+    reader = stream.reader()
+    parts = reader.partitions(reader.initialOffset(), Offset(22).to_json())
+    assert len(parts) > 2
+    assert {part.version for found in parts for part in found.parts} == {21}  # one version has all of it as it was
+    [rows] = stream.batches()
+    assert len(rows) == 200_040
+
+
+class Listings(LocalStore):
+    """Local files that count what is asked of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def list_first(self, prefix: str) -> FirstNames:
+        self.asked.append("list")
+        return super().list_first(prefix)
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        self.asked.append("read")
+        return super().read(path, max_bytes)
+
+
+def test_an_empty_trigger_looks_up_the_latest_version_only(path: str) -> None:
+    table = write_dataset({"id": [1]}, path)
+    for number in range(30):
+        table.update_config({"n": str(number)})
+    store = Listings()
+    directory = TableDirectory(store, table._table.directory.root)
+    reader: Any = Stream(path).reader()
+    reader._log._table = dataclasses.replace(table._table, directory=directory)
+    start = latest(reader, reader.initialOffset())
+    store.asked.clear()
+    assert latest(reader, start) == start
+    assert store.asked == ["list"]
+    table.insert({"id": [2]})
+    assert latest(reader, start) != start
+    assert store.asked[1:] == ["list", "read"]

@@ -1,0 +1,104 @@
+"""Streams from Lance tables as Spark runs them, and the change feed as a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import lance_format
+from connector.stream.source import LIMITS_BATCHES
+from tests.spark.conftest import Catalog, append, load
+
+LIMIT = {"maxFilesPerTrigger": "3"} if LIMITS_BATCHES else {}
+
+
+def drain(stream: DataFrame, checkpoint: Path) -> list[list[tuple[Any, ...]]]:
+    """Run a query until it has read all that there is, and return its batches."""
+    batches: list[list[tuple[Any, ...]]] = []
+    writer = stream.writeStream.foreachBatch(lambda rows, _: batches.append(sorted(map(tuple, rows.collect()))))
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [batch for batch in batches if batch]
+
+
+def test_rows_come_once_over_restarts(spark: SparkSession, way: str, path: str, tmp_path: Path) -> None:
+    lance_format.write_dataset({"id": range(10), "v": ["a"] * 10}, path, max_rows_per_file=2)
+    stream = spark.readStream.format("lance").options(**LIMIT).load(path).selectExpr("v", "id")
+    first = drain(stream, tmp_path / "checkpoint")
+    assert [len(batch) for batch in first] == ([6, 4] if LIMIT else [10])
+    table = lance_format.dataset(path)
+    table.insert({"id": [10, 11], "v": ["b", "c"]})
+    table.optimize.compact_files()
+    assert drain(stream, tmp_path / "checkpoint") == [[("b", 10), ("c", 11)]]
+    table.delete("id < 3")
+    with pytest.raises(PySparkException, match=r"version 4 of .* deleted rows .*ignoreDeletes=true"):
+        drain(stream, tmp_path / "checkpoint")
+
+
+def test_tables_of_catalogs_are_streamed(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.sql("CREATE TABLE @.t (id BIGINT, v STRING)")
+    catalog.sql("INSERT INTO @.t VALUES (1, 'a')")
+    stream = catalog.spark.readStream.table(f"{catalog.name}.db.t").where("id > 0").select("id", "_rowid")
+    assert drain(stream, tmp_path / "one") == [[(1, 0)]]
+    catalog.sql("INSERT INTO @.t VALUES (2, 'b')")
+    assert drain(stream, tmp_path / "one") == [[(2, 1 << 32)]]
+    catalog.spark.sql(f"CREATE TABLE spark_catalog.default.streamed USING lance LOCATION '{catalog.path('t')}'")
+    try:
+        stream = catalog.spark.readStream.option("startingVersion", "3").table("spark_catalog.default.streamed")
+        assert drain(stream, tmp_path / "two") == [[(2, "b")]]
+        query = stream.writeStream.format("console").trigger(continuous="1 second")
+        with pytest.raises(PySparkException, match=r"(?i)continuous"):
+            query.option("checkpointLocation", str(tmp_path / "three")).start()
+    finally:
+        catalog.spark.sql("DROP TABLE spark_catalog.default.streamed")
+
+
+def test_the_change_feed_is_a_batch(spark: SparkSession, way: str, path: str) -> None:
+    append(spark.range(6).selectExpr("id", "CAST(id AS STRING) AS v"), path, enable_stable_row_ids=True)
+    table = lance_format.dataset(path)
+    table.delete("id = 1")
+    table.update({"v": "'new'"}, "id = 2")
+    times = [found["timestamp"] for found in table.versions()]
+    feed = load(spark, path, readChangeFeed=True, startingVersion=2)
+    assert feed.columns == ["id", "v", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert feed.count() == 3
+    assert [tuple(row) for row in feed.orderBy("_commit_version", "_change_type").collect()] == [
+        (1, "1", "delete", 2, times[1]),
+        (2, "new", "update_postimage", 3, times[2]),
+        (2, "2", "update_preimage", 3, times[2]),
+    ]
+    assert Counter(row[0] for row in feed.select("_change_type").collect()) == Counter(
+        ["delete", "update_preimage", "update_postimage"]
+    )
+    assert feed.where("_commit_version = 2 AND v = '1'").select("id").collect() == [(1,)]
+    whole = load(spark, path, readChangeFeed=True, startingVersion=1, endingVersion=1, columns="v")
+    assert whole.groupBy("_change_type", "_commit_version").count().collect() == [("insert", 1, 6)]
+    micros = [str(round(time.timestamp() * 1_000_000)) for time in times]
+    since = {"startingTimestamp": micros[2]}
+    assert load(spark, path, readChangeFeed=True, **since).count() == 2
+    until = {"endingTimestamp": micros[1], "startingVersion": 1}
+    assert load(spark, path, readChangeFeed=True, **until).count() == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"startingVersion": 1}, "'startingVersion' is for streams"),
+        ({"maxFilesPerTrigger": 1}, "'maxFilesPerTrigger' is for streams"),
+        ({"readChangeFeed": True}, "needs a first version"),
+        ({"readChangeFeed": True, "startingVersion": 1, "version": 1}, "'version' names one version"),
+        ({"readChangeFeed": True, "startingVersion": 2}, "startingVersion 2 is later than version 1"),
+        ({"readChangeFeed": True, "startingVersion": 1, "ignoreDeletes": True}, "contradict each other"),
+    ],
+)
+def test_batches_refuse_what_they_would_ignore(
+    spark: SparkSession, way: str, path: str, options: dict[str, Any], message: str
+) -> None:
+    lance_format.write_dataset({"id": [1]}, path)
+    with pytest.raises(PySparkException, match=message):
+        load(spark, path, **options).count()
