@@ -287,8 +287,8 @@ class Judge:
         # An append reads by a query of its own, at any time before it is planned.
         reads = range(told.before, number) if isinstance(change, Insert | Copy) else [version.read_version]
         effects = (change.effect(self.versions[read].rows.elements()) for read in reads)
-        # A delete in the driver makes a version even if it finds no row.
-        return any(self._makes(each, number) for each in effects if each or isinstance(change, Delete))
+        # A delete in the driver and an append of no row make versions, too.
+        return any(self._makes(each, number) for each in effects if each or isinstance(change, Copy | Delete))
 
     def _makes(self, effect: Effect, number: int) -> bool:
         before, after = self.versions[number - 1], self.versions[number]
