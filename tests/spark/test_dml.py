@@ -21,6 +21,7 @@ from lance_format import CommitError, LanceDataset, LanceOperation, RowDeltaChan
 from tests.spark.conftest import append, load
 from tests.spark.dml_model import random_change, random_rows
 from tests.spark.special_rows import special_rows
+from tests.spark.test_jobs import jobs_of
 from tests.table.leftovers import leftovers
 
 DATABASE = "changes"
@@ -184,6 +185,16 @@ class TestUpdate:
         version = lance_format.dataset(birds).version
         sql.sql("UPDATE birds SET weight = 0 WHERE id = 77")
         assert lance_format.dataset(birds).version == version
+
+    def test_names_its_job(self, sql: SparkSession, birds: str) -> None:
+        sql.sparkContext.setJobDescription("of the user")
+        try:
+            done = jobs_of(sql, lambda: sql.sql("UPDATE birds SET weight = 1 WHERE hash(id) = hash(3L)"))
+            failed = "UPDATE birds SET name = raise_error('no such bird') WHERE id = 3"
+            jobs = done + jobs_of(sql, lambda: refusal(sql, birds, failed))
+        finally:
+            sql.sparkContext.setJobDescription(None)
+        assert [job.description for job in jobs] == [f"lance: UPDATE {birds}"] * 2
 
     def test_indices_go_on_covering_the_other_fragments(self, sql: SparkSession, birds: str) -> None:
         lance_format.dataset(birds).create_scalar_index("id", "ZONEMAP")

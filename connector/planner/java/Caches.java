@@ -124,7 +124,8 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
   }
 
   public Write build() {
-    return new RefreshingWrite(python.build(), (String) options.get("path"), options.containsKey("__lance.replaced"));
+    String command = options.containsKey("__lance.replaced") ? "REPLACE WHERE" : null;
+    return new RefreshingWrite(python.build(), (String) options.get("path"), command);
   }
 }
 
@@ -132,17 +133,17 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
 final class RefreshingWrite implements Write {
   private final Write python;
   private final String directory;
-  private final boolean changesRows;
+  private final String command;
 
-  /** The last says whether rows are changed that were found in one version. */
-  RefreshingWrite(Write python, String directory, boolean changesRows) {
+  /** The command is null unless it changes rows that it has found in one version. */
+  RefreshingWrite(Write python, String directory, String command) {
     this.python = python;
     this.directory = directory;
-    this.changesRows = changesRows;
+    this.command = command;
   }
 
   public String description() { return python.description(); }
-  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, changesRows); }
+  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, command); }
   public StreamingWrite toStreaming() { return python.toStreaming(); }
   public CustomMetric[] supportedCustomMetrics() { return python.supportedCustomMetrics(); }
   public CustomTaskMetric[] reportDriverMetrics() { return python.reportDriverMetrics(); }
@@ -151,26 +152,35 @@ final class RefreshingWrite implements Write {
 final class RefreshingBatchWrite implements BatchWrite {
   private final BatchWrite python;
   private final String directory;
-  private final boolean changesRows;
+  private final String command;
+  private final JobLabel label;
 
-  RefreshingBatchWrite(BatchWrite python, String directory, boolean changesRows) {
+  RefreshingBatchWrite(BatchWrite python, String directory, String command) {
     this.python = python;
     this.directory = directory;
-    this.changesRows = changesRows;
+    this.command = command;
+    this.label = command == null ? null : new JobLabel(command + " " + directory);
   }
 
+  /** Spark starts the job next; after it, it commits or aborts. */
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-    return python.createBatchWriterFactory(info);
+    DataWriterFactory factory = python.createBatchWriterFactory(info);
+    if (label != null) label.put();
+    return factory;
   }
 
   public boolean useCommitCoordinator() { return python.useCommitCoordinator(); }
   public void onDataWriterCommit(WriterCommitMessage message) { python.onDataWriterCommit(message); }
 
   public void commit(WriterCommitMessage[] messages) {
-    if (changesRows) Replanning.commit(python, messages);
+    if (label != null) label.remove();
+    if (command != null) Replanning.commit(python, messages);
     else python.commit(messages);
     Caches.refresh(directory);
   }
 
-  public void abort(WriterCommitMessage[] messages) { python.abort(messages); }
+  public void abort(WriterCommitMessage[] messages) {
+    if (label != null) label.remove();
+    python.abort(messages);
+  }
 }
