@@ -43,7 +43,7 @@ _SEVERAL_PATHS = "paths"
 _CATALOG_PROPERTIES = ("provider", "owner")
 """Options of CREATE TABLE and saveAsTable; a data source gets them if Spark plans without the bridge."""
 _NEEDS_PLANNER = (
-    "(CREATE TABLE … USING lance, saveAsTable) takes the planner: import pyspark_lance in the program that makes the"
+    "(CREATE TABLE … USING lance, saveAsTable) requires the planner: import pyspark_lance in the program that makes the"
     " session, or call pyspark_lance.register(spark); it is not there through Spark Connect"
 )
 _MAX_ROWS_PER_FILE = 2**31 - 1
@@ -245,7 +245,7 @@ def _parse_columns(name: str, value: str) -> tuple[str, ...]:
     else:
         names = [part.strip() for part in value.split(",")]
     if not all(names) or not names:
-        raise InvalidInputError(f"option {name!r} has to name columns, separated by commas, not {value!r}")
+        raise InvalidInputError(f"option {name!r} must name columns, separated by commas, not {value!r}")
     repeated = sorted({column for column in names if names.count(column) > 1})
     if repeated:
         raise InvalidInputError(f"option {name!r} names {', '.join(map(repr, repeated))} more than once")

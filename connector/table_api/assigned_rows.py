@@ -209,7 +209,7 @@ def to_column(value: object, what: str) -> Column:
     if isinstance(value, str):
         return f.expr(value)
     if not hasattr(value, "isNotNull"):
-        raise InvalidInputError(f"{what} has to be SQL in a string, or a column of Spark, not {value!r}; see lit()")
+        raise InvalidInputError(f"{what} must be SQL in a string, or a column of Spark, not {value!r}; see lit()")
     return value  # type: ignore[return-value]
 
 

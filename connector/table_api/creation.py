@@ -63,7 +63,7 @@ class LanceTableBuilder(Generic[T]):
         Parameters
         ----------
         identifier : str
-            In a catalog, which takes the planner; or `` lance.`/path` ``.
+            In a catalog, which requires the planner; or `` lance.`/path` ``.
         """
         return dataclasses.replace(self, _name=identifier)
 

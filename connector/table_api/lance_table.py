@@ -62,7 +62,7 @@ class LanceTable(TableVersions, TableUpkeep):
     def forName(cls, spark: SparkSession, tableOrViewName: str) -> LanceTable:
         """Return the table of a name: of a catalog, or `` lance.`/path` ``.
 
-        Catalogs of Lance tables, and Lance tables of the session catalog, take the planner in the process that plans
+        Catalogs of Lance tables, and Lance tables of the session catalog, require the planner in the process that plans
         the queries. Names of paths work everywhere. `t.branch_b` is the branch `b` of a table `t` of a catalog.
 
         Parameters

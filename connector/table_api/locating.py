@@ -41,7 +41,7 @@ def locate(spark: SparkSession, name: str) -> str:
     except (AnalysisException, UnsupportedOperationException) as error:
         reason = str(error).strip().partition("\n")[0]
         raise DatasetNotFoundError(
-            f"Spark does not find the table {name}: {reason} A catalog of Lance tables takes the planner, which a"
+            f"Spark does not find the table {name}: {reason} A catalog of Lance tables requires the planner, which a"
             " session has if its process imports pyspark_lance; LanceTable.forPath works without it"
         ) from error
     names = [row[0] for row in rows]

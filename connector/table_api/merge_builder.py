@@ -128,8 +128,8 @@ class LanceMergeBuilder:
             return change_rows(self._target, "MERGE", lambda snapshot: self._plan(snapshot))
         except RepeatedRowError as error:
             raise InvalidInputError(
-                f"several rows of the source match one row of the table {self._target.path} and change it, so that it"
-                " is not clear what becomes of it; nothing was changed: leave one of them, as by dropDuplicates, or"
+                f"several rows of the source match one row of the table {self._target.path} and change it, so its"
+                " result is ambiguous; nothing was changed: keep one of them, for example by dropDuplicates, or"
                 " make the condition stricter"
             ) from error
 

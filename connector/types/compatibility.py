@@ -108,7 +108,7 @@ def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
     names = [field.name if field.name in stored else _find(field.name, left) for field in found]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise SchemaMismatchError(f"more than one column of the data stands for column {repeated[0]!r} of the table")
+        raise SchemaMismatchError(f"several columns of the data match column {repeated[0]!r} of the table")
     renamed = zip(found, names, strict=True)
     return StructType([StructField(name, field.dataType, field.nullable, field.metadata) for field, name in renamed])
 

@@ -254,7 +254,7 @@ def _check_names(names: Sequence[str], stored: Sequence[str]) -> None:
         other = known.setdefault(name.lower(), name)
         if other != name and name not in stored:
             raise InvalidInputError(
-                f"columns {other!r} and {name!r} differ in case only, and queries cannot tell them apart unless"
+                f"columns {other!r} and {name!r} differ in case only, and queries cannot distinguish them unless"
                 " spark.sql.caseSensitive is true: rename one of them; or set it and call connector.register(spark),"
                 " without which Spark does not tell a data source about it"
             )

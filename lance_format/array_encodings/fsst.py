@@ -34,7 +34,7 @@ class FsstReader:
         if found.values is None:
             return found
         if not isinstance(found.values, VariableWidthBlock):
-            raise CorruptFileError("FSST stands around values that are not byte strings")
+            raise CorruptFileError("FSST encodes values that are not byte strings")
         return DecodedArray(self._table.decode(found.values), found.validity, found.num_rows)
 
 

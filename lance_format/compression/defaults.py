@@ -109,7 +109,7 @@ def _checked(options: Mapping[str, object]) -> dict[str, str]:
         name = given.removeprefix(prefix)
         if name in NAMES_OF_FIELDS:
             raise InvalidInputError(
-                f"encoding option {given!r} has to stand in the metadata of a field, because readers need it: "
+                f"encoding option {given!r} must be in the metadata of a field, because readers need it: "
                 f"use field.with_metadata({{'{prefix}{name}': 'true'}})"
             )
         if name not in NAMES:

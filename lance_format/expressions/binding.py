@@ -103,7 +103,7 @@ class _Binder:
         if pa.types.is_null(typed.type):
             return Typed(Literal(pa.scalar(None, pa.bool_())), pa.bool_())
         if not pa.types.is_boolean(typed.type):
-            raise InvalidInputError(f"{to_sql(node)} is {typed.type}, where a boolean is needed; compare it")
+            raise InvalidInputError(f"{to_sql(node)} is {typed.type}, but a boolean is needed; compare it")
         return typed
 
     def _column(self, path: nodes.FieldPath) -> Typed:

@@ -55,7 +55,7 @@ def load_provider(name: str) -> Any:
         provider = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InvalidInputError(
-            f"the credential provider {name!r} cannot be imported ({error}); it has to be importable on the driver and"
+            f"the credential provider {name!r} cannot be imported ({error}); it must be importable on the driver and"
             " on every executor"
         ) from error
     made = provider() if isinstance(provider, type) else provider

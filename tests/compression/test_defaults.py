@@ -51,8 +51,8 @@ def test_a_level_goes_with_its_scheme() -> None:
     [
         ({"compresion": "zstd"}, {}, "there is no encoding option 'compresion'; the options are compression, "),
         ({}, {"d": {}}, "for column 'd': there is none; the columns are a, a.b, c"),
-        ({}, {"a": {"packed": "true"}}, "'packed' has to stand in the metadata of a field"),
-        ({"lance-encoding:blob": "true"}, {}, "'lance-encoding:blob' has to stand in the metadata of a field"),
+        ({}, {"a": {"packed": "true"}}, "'packed' must be in the metadata of a field"),
+        ({"lance-encoding:blob": "true"}, {}, "'lance-encoding:blob' must be in the metadata of a field"),
     ],
 )
 def test_what_is_unknown_is_refused(

@@ -181,7 +181,7 @@ def test_what_the_reference_does_not_parse(text: str, expected: list[object]) ->
         ("x between 'a' and 'b'", "compares int64 with string"),
         ("x in ('a')", "x is int64 and cannot be among string"),
         ("noise like x", "LIKE with a pattern that is not a constant is not supported"),
-        ("x and true", "x is int64, where a boolean is needed"),
+        ("x and true", "x is int64, but a boolean is needed"),
         ("noise + 1 = 2", "computes with string"),
         ("d = 'yesterday'", "makes no sense"),
         ("d = date 'yesterday'", "is no date32"),

@@ -153,7 +153,7 @@ class TestDelete:
 
     def test_refusals(self, birds: LanceTable, path: str) -> None:
         assert "`nope`" in refusal(path, lambda: birds.delete("nope = 1"), AnalysisException)
-        assert "has to be SQL in a string, or a column" in refusal(path, lambda: birds.delete(5))  # type: ignore[arg-type]
+        assert "must be SQL in a string, or a column" in refusal(path, lambda: birds.delete(5))  # type: ignore[arg-type]
         assert "DIVIDE_BY_ZERO" in refusal(path, lambda: birds.delete("id / (id - 7) > 1"), PySparkException)
 
 
@@ -196,7 +196,7 @@ class TestUpdate:
             ({"p": "p", "p.a": "1"}, "assigns to 'p' twice"),
             ({"ID": "1", "id": "1"}, "assigns to 'id' twice"),
             ({}, "needs a mapping from columns to values"),
-            ({"id": 5}, "the value of 'id' in 'set' has to be SQL"),
+            ({"id": 5}, "the value of 'id' in 'set' must be SQL"),
             ({"id": "name"}, "column 'id' is bigint, and values of type string cannot be stored"),
             ({"id": "current_date()"}, "values of type date cannot be stored"),
             ({"p": "named_struct('a', 1)"}, "lacks the field 'b'"),
@@ -574,7 +574,7 @@ class TestFinding:
         if installed:
             with planning(spark):
                 pass
-        with pytest.raises(lance_format.DatasetNotFoundError, match="takes the planner"):
+        with pytest.raises(lance_format.DatasetNotFoundError, match="requires the planner"):
             LanceTable.forName(spark, "lance.zoo.nothing")
         with pytest.raises(lance_format.DatasetNotFoundError, match="`a; DROP TABLE b`"):
             LanceTable.forName(spark, "a; DROP TABLE b")

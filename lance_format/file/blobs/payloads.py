@@ -234,7 +234,7 @@ class BlobReader:
     def _opener(self, kind: int, blob_id: int) -> Callable[[], RangeReader]:
         files = self._files
         if files is None:
-            raise NotSupportedError("blobs can be opened only where the file that they are in is known")
+            raise NotSupportedError("blobs can be opened only if their file is known")
         return files.open_data_file if kind == INLINE else lambda: files.open_sidecar(blob_id)
 
     def _load(self, array: pa.StructArray) -> pa.Array:

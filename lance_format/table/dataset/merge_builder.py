@@ -255,7 +255,7 @@ of lists or list of dicts
 
     def _checked(self) -> Merging:
         if self._merging.does_nothing:
-            raise InvalidInputError("this merge would change nothing; say what is to happen to rows, with when_…")
+            raise InvalidInputError("this merge would change nothing; add a clause with when_…")
         return self._merging
 
     def _with(self, merging: Merging) -> Self:

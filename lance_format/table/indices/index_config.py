@@ -85,7 +85,7 @@ def check_indexable(path: Sequence[Field], column: str) -> None:
     """
     field = path[-1]
     if any(parent.logical_type != "struct" for parent in path[:-1]):
-        raise NotSupportedError(f"column {column!r} is inside of lists, of which there are no indices")
+        raise NotSupportedError(f"column {column!r} is inside of lists, which cannot be indexed")
     if has_blobs(field) or field.logical_type == "null":
         kind = "has blobs" if has_blobs(field) else "is of type null"
-        raise NotSupportedError(f"column {column!r} {kind}, of which there are no indices")
+        raise NotSupportedError(f"column {column!r} {kind}, which cannot be indexed")

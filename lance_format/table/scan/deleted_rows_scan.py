@@ -46,7 +46,7 @@ class DeletedRowsScanner(LanceScanner):
         self._named = [name for name in (ROW_ID, ROW_ADDRESS) if name in self._projection.row_columns]
         if ROW_ID not in self._named:
             raise InvalidInputError(
-                "include_deleted_rows is set, but not with_row_id: the row id tells deleted rows from others"
+                "include_deleted_rows is set, but not with_row_id: the row id distinguishes deleted rows"
             )
         if self._projection.filter is not None:
             raise InvalidInputError("include_deleted_rows is set, and deleted rows cannot be filtered; drop the filter")

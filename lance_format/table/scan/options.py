@@ -155,7 +155,7 @@ class ScanOptions:
         if self.scan_stats_callback is not None and not callable(self.scan_stats_callback):
             raise InvalidInputError(f"scan_stats_callback is {self.scan_stats_callback!r}; a function is needed")
         if self.include_deleted_rows and self.order_by:
-            raise NotSupportedError("include_deleted_rows is not supported with order_by: sort what is read")
+            raise NotSupportedError("include_deleted_rows is not supported with order_by: sort the result")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:

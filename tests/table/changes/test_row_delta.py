@@ -238,7 +238,7 @@ def test_what_is_no_row_is_refused(dataset: LanceDataset, address: int, message:
 def test_a_row_that_two_tasks_change_is_refused(dataset: LanceDataset) -> None:
     delta = dataset.plan_row_delta()
     results = [changes(delta, dataset, 0, updated=[1]), changes(delta, dataset, 1, deleted=[1])]
-    with pytest.raises(InvalidInputError, match="1 row was changed by more than one task"):
+    with pytest.raises(InvalidInputError, match="1 row was changed by several tasks"):
         delta.commit(dataset, results)
     with pytest.raises(InvalidInputError, match="one result of each task from 0 to 1"):
         delta.commit(dataset, [results[0], results[0]])

@@ -72,7 +72,7 @@ def test_an_overwrite_takes_an_old_table_over(tmp_path: Path) -> None:
 def test_an_append_to_a_table_of_the_first_file_format_is_refused(tmp_path: Path) -> None:
     shutil.copytree(TABLES / "v0.15.0/v1_with_files.lance", tmp_path / "t")
     table = lance_format.dataset(tmp_path / "t")
-    with pytest.raises(lance_format.InvalidInputError, match=r"cannot stand beside them.*compact_files"):
+    with pytest.raises(lance_format.InvalidInputError, match=r"cannot be added.*compact_files"):
         lance_format.write_dataset(
             table.schema.empty_table(), tmp_path / "t", mode="append", data_storage_version="2.2"
         )

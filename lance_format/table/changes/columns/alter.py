@@ -153,7 +153,7 @@ def plan_alter_columns(
         If a value does not fit the new type, or a column made non-nullable has nulls.
     """
     if not alterations:
-        raise InvalidInputError("there is nothing to alter: give a path and what is to change")
+        raise InvalidInputError("nothing to alter: give a path, and a new name, data_type or nullable")
     schema = table.manifest.schema
     tightened = False
     casts: dict[int, pa.DataType] = {}

@@ -106,7 +106,7 @@ def fit_source(schema: Schema, merging: Merging, source: pa.Schema) -> Schema:
     for name in merging.on:
         schema.field(name)  # The column may have been dropped since.
         if name not in source.names:
-            raise InvalidInputError(f"the data lacks the column {name!r}, by which its rows are matched")
+            raise InvalidInputError(f"the data lacks the column {name!r}, which is part of the key")
     plan_update(schema, pa.schema([source.field(name) for name in merging.on]))  # Keys must be complete.
     if merging.inserts:
         keeps = merging.matched is WhenMatched.UPDATE

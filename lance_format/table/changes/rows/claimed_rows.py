@@ -86,7 +86,7 @@ class ClaimedRows:
             raise InvalidInputError(f"row {(rows & deleted)[0]} of {where} is deleted already")
         if self.rows.add_offsets(fragment_id, rows) != offsets.size:
             raise RepeatedRowError(
-                f"a row of {where} is changed twice, so that it is not clear what becomes of it; change each row once"
+                f"a row of {where} is changed twice, so its result is ambiguous; change each row once"
             )
         return scan
 

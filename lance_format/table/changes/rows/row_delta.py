@@ -100,8 +100,8 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         twice = sum(len(result.removed) for result in given) - len(removed)
         if twice:
             raise RepeatedRowError(
-                f"{twice} {'row was' if twice == 1 else 'rows were'} changed by more than one task, so that it is not"
-                " clear what becomes of them; nothing was changed: change each row once"
+                f"{twice} {'row was' if twice == 1 else 'rows were'} changed by several tasks, so the result is"
+                " ambiguous; nothing was changed: change each row once"
             )
         return given
 
@@ -136,7 +136,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         transaction = history.load_transaction(landed.version)
         if transaction.uuid != self.uuid:
             raise VersionNotFoundError(
-                f"the rows of {table.root} were changed, but a cleanup has removed the version that tells how many"
+                f"the rows of {table.root} were changed, but a cleanup has removed the version with their numbers"
             )
         dataset._table = dataclasses.replace(table, manifest=landed)
         return RowDeltaResult(*(int(transaction.transaction_properties[name]) for name in _COUNTS))

@@ -368,7 +368,7 @@ def _choose_file_version(wanted: FileVersion | None, current: Manifest | None, m
     if current is not None and mode == "append" and current.file_version is FileVersion.V0_1:
         raise InvalidInputError(
             f"the table has data files of format {current.file_version}, which loses nulls: no rows are appended to it,"
-            f" and newer files cannot stand beside them; {WAY_OUT_OF_0_1}"
+            f" and newer files cannot be added; {WAY_OUT_OF_0_1}"
         )
     version.require_writable()
     return version
