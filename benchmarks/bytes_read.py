@@ -1,9 +1,9 @@
-"""What queries read of the data files of a table, their footers included, as shares of what a full scan reads.
+"""Bytes that queries read of the data files of a table, including footers, as shares of those of a full scan.
 
     python benchmarks/bytes_read.py [--fragments N] [--rows N] [--keep DIRECTORY]
 
 The table has 50 columns of 8 bytes, `id` in order and the others random, in fragments of so many rows; by default it is
-4 GiB. Every query opens the table anew, so that nothing is cached.
+4 GiB. Every query opens the table again, with an empty cache.
 """
 
 from __future__ import annotations

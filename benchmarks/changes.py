@@ -67,7 +67,7 @@ def _rows(spark: SparkSession, num_rows: int, partitions: int) -> DataFrame:
 
 
 def _source(spark: SparkSession, num_rows: int) -> DataFrame:
-    """Return as many rows as 1 % of a table, a tenth of them new, in no order."""
+    """Return rows for 1 % of a table, a tenth of them new, in random order."""
     old = f"(id * 1000003 * 89) % {num_rows}"
     ids = spark.range(num_rows // 100).selectExpr(f"IF(id % 10 = 0, {num_rows} + id, {old}) AS id")
     return ids.dropDuplicates(["id"]).selectExpr(

@@ -3,8 +3,8 @@
     python benchmarks/memory.py [--gib N] [--directory PATH] [kind …]
 
 For each kind of column a file of about N GiB (4 by default) is written, read and deleted. Every operation runs in a
-process of its own, and what is printed is its peak of resident memory above what it had after importing the library:
-for any size of file it is to stay under 256 MiB. The exit status says whether it does.
+separate process. The printed figure is its peak of resident memory above that after importing the library: for any size
+of file it is to stay under 256 MiB. The exit status says whether it does.
 """
 
 from __future__ import annotations

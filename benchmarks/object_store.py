@@ -2,7 +2,7 @@
 
     python -m benchmarks.object_store --latency-ms 30
 
-Both use the same server on this machine, behind a proxy that delays each request. Each operation opens the table anew,
+Both use the same server on this machine, behind a proxy that delays each request. Each operation opens the table again,
 and is run several times; the shortest time counts.
 """
 

@@ -1,4 +1,4 @@
-"""What the library adds to starting a process, and what the first decode costs.
+"""The cost of the library at the start of a process, and of the first decode.
 
     python benchmarks/startup.py
 

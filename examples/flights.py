@@ -141,7 +141,7 @@ def s3_server() -> Iterator[str]:
 
 
 def create_bucket(endpoint: str, name: str) -> None:
-    """Create a bucket as soon as the server answers; it does not ask who wants that."""
+    """Create a bucket as soon as the server answers; it checks no credentials."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -185,7 +185,7 @@ def session(arguments: argparse.Namespace) -> Iterator[SparkSession]:
 
 @contextlib.contextmanager
 def step(what: str) -> Iterator[None]:
-    """Print what is being done, and how long it took."""
+    """Print a step, and its duration."""
     print(f"{what} …", end=" ", flush=True)
     started = time.perf_counter()
     yield

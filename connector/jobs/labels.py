@@ -1,4 +1,4 @@
-"""Names of jobs in Spark's UI and progress bar, and their tags, by which they are stopped."""
+"""Names of jobs in Spark's UI and progress bar, and tags for stopping them."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class PushdownLanceReader(LanceReader):
     """Reader for sessions that push filters. Spark still evaluates all of them.
 
     Up to version 4.3, Spark keeps one reader for all queries of a DataFrame or view, the one that was planned last, and
-    runs it for every one of them, whatever filters it was given. So filters must not change what `read` yields.
+    runs it for every one of them, ignoring their filters. So filters must not change what `read` yields.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:

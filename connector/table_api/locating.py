@@ -1,4 +1,4 @@
-"""The location of a table by its name, as Spark's `DESCRIBE TABLE EXTENDED` tells it."""
+"""The location of a table by its name, from Spark's `DESCRIBE TABLE EXTENDED`."""
 
 from __future__ import annotations
 

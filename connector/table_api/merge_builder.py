@@ -26,7 +26,7 @@ class LanceMergeBuilder:
     """A definition of a merge. `LanceTable.merge` makes it.
 
     Each method returns another builder. Clauses of one kind (`whenMatched…`, `whenNotMatched…`,
-    `whenNotMatchedBySource…`) apply in the order in which they are added: for each row the first one whose condition is
+    `whenNotMatchedBySource…`) apply in the order of their addition: for each row the first one whose condition is
     true. A row without such a clause stays unchanged, or is not inserted.
 
     Conditions and values are SQL in strings, or columns of Spark. Clauses for matched rows see the columns of both

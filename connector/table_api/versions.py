@@ -27,7 +27,7 @@ _DETAIL = (
     " fileFormatVersion string, hasStableRowIds boolean"
 )
 _MESSAGE = "lance.commit.message"
-"""The property of a transaction in which writers of pylance leave a message."""
+"""The property of a transaction for the message of a writer, as in pylance."""
 _TAGS = (
     "name string, branch string, version bigint, created_at timestamp, updated_at timestamp,"
     " metadata map<string, string>"
@@ -173,7 +173,7 @@ class TableVersions:
         return _restore(self._target.open_latest("RESTORE").checkout_version(version))
 
     def restoreToTimestamp(self, timestamp: str | datetime.datetime) -> RestoreResult:
-        """Make the version that was the latest at a time the latest again, as a new version.
+        """Restore the version that was the latest at a time, as a new version.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ def _read_length(data: U8, position: int, end: int, length: int) -> tuple[int, i
 
 @kernel
 def _copy(source: U8, start: int, size: int, out: U8, target: int) -> None:
-    """Copy bytes, and up to 7 more if `source` has as many."""
+    """Copy bytes, and up to 7 further ones if `source` has them."""
     copied = 0
     if start + size + 8 <= source.size:
         while copied < size:

@@ -1,7 +1,7 @@
 """The least and the greatest value of each zone, a run of consecutive values.
 
 `starts`, int64[num_zones + 1], holds the start of each zone and the end of the last. `valid` is empty if no value is
-null. The bounds of zones without a value keep what the caller put there, or are -1 if they are indices.
+null. The bounds of zones without a value keep their initial values, or are -1 if they are indices.
 """
 
 from __future__ import annotations

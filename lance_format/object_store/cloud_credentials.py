@@ -81,7 +81,7 @@ def aws_profile(config: Mapping[str, str]) -> tuple[dict[str, str], Any]:
     Raises
     ------
     StorageError
-        If the profile does not exist, or has no keys of its own and boto3, which would find them, is missing.
+        If the profile does not exist, or has no keys and boto3, which would find them, is missing.
     """
     if _CHAIN_OPTIONS & config.keys() or any(os.environ.get(name) for name in _CHAIN_VARIABLES):
         return {}, None

@@ -58,7 +58,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
   private String root;
   private final Map storage = new HashMap();
 
-  /** The default has a dot in its name, so that it is no table of the session catalog. */
+  /** The dot in the default name keeps it from being a table of the session catalog. */
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {

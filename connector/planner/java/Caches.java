@@ -45,7 +45,7 @@ final class Caches {
       try {
         manager.recacheByPlan(session, (LogicalPlan) relations.get(i));
       } catch (Exception e) {
-        // The write has landed. What is cached is gone by now, and a query that cannot be planned any more says so.
+        // The write has landed. Cached data is already dropped, and a query that can no longer be planned reports it.
         LOG.debug("what is cached of {} cannot be planned again", directory, e);
       }
     }
@@ -77,7 +77,7 @@ final class Caches {
   }
 }
 
-/** Spark's own, whose commits refresh what is cached. */
+/** Spark's own, whose commits refresh cached data. */
 final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final LanceTable table;
   private final LogicalWriteInfo info;
@@ -95,7 +95,7 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
     return new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, options));
   }
 
-  /** Replaces the rows for which all predicates hold, of the version that the query reads. */
+  /** Replaces the rows for which all predicates are true, in the version that the query reads. */
   public WriteBuilder overwrite(Predicate[] predicates) {
     Facts facts = table.facts(options);
     Predicates encoder = new Predicates(facts);

@@ -53,7 +53,7 @@ final class Commands extends SparkStrategy {
 
   private Commands(SparkSession session) { this.session = session; }
 
-  /** Takes part in the planning of the active session. Each session has strategies of its own. */
+  /** Takes part in the planning of the active session. Each session has own strategies. */
   static synchronized void install() {
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;

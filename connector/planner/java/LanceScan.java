@@ -121,7 +121,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /**
    * Columns by which a running join may skip rows. There are none if a limit has already chosen rows, or if rows are
    * changed: Spark would scan the table once more to find the rows to skip. Spark looks columns up by name, so names
-   * that it cannot tell apart are left out.
+   * that it cannot distinguish are left out.
    */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();

@@ -121,7 +121,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return facts;
   }
 
-  /** Refuses columns that differ in case only unless queries can tell them apart, as Spark does for files. */
+  /** Refuses columns that differ in case only unless queries can distinguish them, as Spark does for files. */
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     List names = Arrays.asList(info.schema().fieldNames());
     SchemaUtils$.MODULE$.checkColumnNameDuplication(scala.jdk.javaapi.CollectionConverters.asScala(names).toSeq(),

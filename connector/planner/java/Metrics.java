@@ -4,7 +4,8 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** Metrics of what a plan skips before any task runs, for Spark's user interface, which loads the classes by name. */
+/** Metrics of the parts that a plan skips before any task runs, for Spark's user interface, which loads the classes by
+ * name. */
 public final class Metrics {
   private static final CustomMetric[] ALL = {
       new FragmentsPlanned(), new FragmentsSkipped(), new RowsPlanned(), new RowsSkipped()};
