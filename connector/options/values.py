@@ -12,7 +12,13 @@ DIGITS = re.compile(r"[0-9]{1,19}")
 
 
 def parse_text(name: str, value: str) -> str:
-    """Return text without the spaces around it, which must not be empty."""
+    """Return text without surrounding spaces.
+
+    Raises
+    ------
+    InvalidInputError
+        If nothing is left.
+    """
     text = value.strip()
     if not text:
         raise InvalidInputError(f"option {name!r} is empty")

@@ -158,7 +158,13 @@ class ChangesReader(DataSourceReader):
 
     @cached_property
     def tasks(self) -> list[ChangePartition]:
-        """The tasks of the scan."""
+        """The tasks of the scan.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If a version with changes, or the one before it, no longer exists.
+        """
         parts: list[Part] = []
         for version in range(self._first, self._last + 1):
             try:

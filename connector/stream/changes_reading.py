@@ -106,7 +106,16 @@ class RowReader:
 
     @classmethod
     def of(cls, options: LanceOptions, dataset: LanceDataset, schema: StructType) -> RowReader:
-        """Return a reader of columns by their names in a version."""
+        """Return a reader of columns by their names in a version.
+
+        Parameters
+        ----------
+        options : LanceOptions
+        dataset : LanceDataset
+            Shows the version.
+        schema : StructType
+            Columns of the table, and of changes.
+        """
         own = StructType([field for field in schema if field.name not in CHANGE_FIELDS])
         return cls(options, ReadColumns.of(dataset, own), schema)
 

@@ -128,7 +128,13 @@ def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> Table
 
 
 def as_nanoseconds(time: Any) -> int:
-    """Return a time, as a datetime or a string, in nanoseconds since the epoch."""
+    """Return a time, given as a datetime or a string, in nanoseconds since the epoch.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither, or the string is no time.
+    """
     if isinstance(time, str):
         try:
             time = datetime.datetime.fromisoformat(time)
