@@ -8,18 +8,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 from pyspark.sql.datasource import WriterCommitMessage
 
 import lance_format
+from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
+from connector.dml.delta_writer import DeltaWriter
 from connector.options.options import LanceOptions
 from connector.protocol import SPECULATION
 from connector.source.data_source import LanceDataSource
 from connector.write.commit_message import LanceCommitMessage
 from connector.write.writer import LanceWriter, ReplacedRows
-from lance_format import CommitError
+from lance_format import CommitError, InvalidInputError
 from tests.spark.conftest import data_files, files
 from tests.table.leftovers import leftovers
 
@@ -175,6 +178,37 @@ def test_files_of_copies_of_slow_tasks_are_deleted_after_the_commit(path: str, m
     copy(writer).commit([run_task(writer, 0, monkeypatch)])
     assert ids(path) == list(range(10))
     assert not leftovers(Path(path))
+
+
+def test_two_attempts_of_one_task_of_a_delta(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark runs copies of slow tasks on other hosts only. It takes the message of one, and both have written files."""
+    lance_format.write_dataset({"id": range(40)}, path, max_rows_per_file=20, enable_stable_row_ids=True)
+    before = files(path)
+    form = DeltaForm("MERGE", row=(1,), address=2, names=("id",), changed=("id",))
+    writer = DeltaWriter(LanceOptions.parse({"path": path}), form, (path, 1))
+
+    def attempt(task: int, number: int) -> Any:
+        context = SimpleNamespace(partitionId=lambda: task, attemptNumber=lambda: number)
+        monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
+        operations, ids, offsets = [DELETED, REPLACED, NEW[0]], [0, 100 + task, 200 + task], [0, 1, None]
+        addresses = [None if offset is None else (task << 32) + offset for offset in offsets]
+        batch = pa.record_batch({"operation": pa.array(operations, pa.int32()), "id": ids, "address": addresses})
+        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(writer)).write(iter([batch]))))
+
+    first, again, other = attempt(0, 0), attempt(0, 1), attempt(1, 0)
+    with pytest.raises(InvalidInputError, match="one result of each task"):
+        pickle.loads(pickle.dumps(writer)).commit([first, again, other])
+    assert lance_format.dataset(path).version == 1
+    pickle.loads(pickle.dumps(writer)).commit([again, other])
+    left = [number for number in range(40) if number % 20 > 1]
+    assert sorted(ids(path)) == [*left, 100, 101, 200, 201]
+    assert not leftovers(Path(path))
+    made = files(path)
+    pickle.loads(pickle.dumps(writer)).commit([first, other])  # Spark may commit again after a lost reply.
+    assert sorted(ids(path)) == [*left, 100, 101, 200, 201]
+    assert (files(path), lance_format.dataset(path).version) == (made, 2)
+    assert before < made
+    lance.dataset(path).validate()
 
 
 def test_a_commit_lists_no_files_unless_a_task_was_repeated(
