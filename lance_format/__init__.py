@@ -68,11 +68,13 @@ if TYPE_CHECKING:
     from lance_format.table.scan.options import ColumnOrdering
     from lance_format.table.scan.scanner import LanceScanner
     from lance_format.table.scan.tasks import ScanTask
+    from lance_format.table.transaction.batch_marker import BatchMarker, last_batches
     from lance_format.table.transaction.transaction import Transaction
     from lance_format.table.versions.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
     from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, WriterPlan
 
 __all__ = [
+    "BatchMarker",
     "BatchUDF",
     "BlobFile",
     "ChangeLog",
@@ -128,6 +130,7 @@ __all__ = [
     "blob_array",
     "blob_field",
     "dataset",
+    "last_batches",
     "plan_write",
     "prepare_compiler",
     "storage_schema",
@@ -138,6 +141,7 @@ __all__ = [
 # Loaded on first use: they import pyarrow, protobuf and the compiled kernels, which processes that only use an error or
 # a version do not need.
 _LAZY = {
+    "BatchMarker": "lance_format.table.transaction.batch_marker",
     "BatchUDF": "lance_format.table.changes.columns.batch_udf",
     "BlobFile": "lance_format.file.blobs.blob_file",
     "BackfilledFragments": "lance_format.table.changes.columns.backfill",
@@ -177,6 +181,7 @@ _LAZY = {
     "blob_array": "lance_format.blob_fields",
     "blob_field": "lance_format.blob_fields",
     "dataset": "lance_format.table.dataset.dataset",
+    "last_batches": "lance_format.table.transaction.batch_marker",
     "plan_write": "lance_format.table.changes.write.plan",
     "prepare_compiler": "lance_format.kernels.jit",
     "storage_schema": "lance_format.extension_types",

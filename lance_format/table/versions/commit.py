@@ -10,6 +10,9 @@ A version exists once its manifest does, and a manifest is only ever created, ne
 4. proves that the version is part of the history, and removes it if it was created too late; see
    `lance_format.table.versions.landing`.
 
+A transaction may mark its version with the batch of an application (`BatchMarker`): each attempt checks that no other
+writer has committed the batch.
+
 A transaction is recognised by its uuid. If a version committed since it was planned has this uuid, the transaction has
 landed before, and committing it again changes nothing.
 """
@@ -44,6 +47,7 @@ from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, serializ
 from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import is_settled_as, settle
+from lance_format.table.transaction.batch_marker import BatchMarker
 from lance_format.table.transaction.conflicts import check_conflict, check_reuse, dropped_fields
 from lance_format.table.transaction.file_versions import check_file_versions
 from lance_format.table.transaction.operations import (
@@ -155,6 +159,7 @@ class _Commit:
         self._transaction = transaction
         self._retry = retry
         self._precondition = precondition
+        self._marker = BatchMarker.of(transaction.transaction_properties)
         self._checked = transaction.read_version
         self._dropped_fields: frozenset[int] = frozenset()
         self._others: dict[int, Operation] = {}
@@ -303,6 +308,8 @@ class _Commit:
     def _apply(self, history: History, current: Manifest | None) -> Manifest:
         if current is not None:
             current.check_writable(f"the table {self._directory}")
+            if self._marker is not None:
+                self._marker.check(current)
             if self._precondition is not None:
                 self._precondition(current)
         operation = self._transaction.operation
@@ -334,7 +341,7 @@ class _Commit:
             )
         made = operation.apply(current)
         check_file_versions(current, made)
-        return made
+        return made if self._marker is None else self._marker.mark(made)
 
     def _write_transaction(self, successor: Manifest) -> None:
         """Write the transaction file; again, if a rebase changed it.

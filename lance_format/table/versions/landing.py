@@ -28,6 +28,7 @@ from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
+from lance_format.table.transaction.batch_marker import BatchMarker
 from lance_format.table.transaction.operations import OtherOperation, Restore
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.history import History, load_history
@@ -168,10 +169,12 @@ def _continues(history: History, later: Manifest, made: Manifest) -> bool:
     if later.version != made.version + 1:
         return False
     try:
-        operation = history.load_transaction(later.version).operation
+        transaction = history.load_transaction(later.version)
+        operation, marker = transaction.operation, BatchMarker.of(transaction.transaction_properties)
         if isinstance(operation, OtherOperation | Restore):
             return False
         expected = operation.apply(made)
+        expected = expected if marker is None else marker.mark(expected)
     except LanceError:
         return False
     return (

@@ -19,8 +19,17 @@ import pyarrow as pa
 
 import lance_format
 
+
+def send_batch(path: str) -> None:
+    rows = pa.table({"a": [100], "s": ["row 100"]})
+    write = lance_format.plan_write(path, rows.schema, mode="append")
+    marker = lance_format.BatchMarker.plan(lance_format.dataset(path).config(), "q", 1)
+    write.commit(write.write_fragments(rows.to_batches()), marker)
+
+
 OPERATIONS: dict[str, Callable[[str], object]] = {
     "append": lambda path: lance_format.write_dataset(pa.table({"a": [100], "s": ["new"]}), path, mode="append"),
+    "batch": lambda path: send_batch(path),
     "overwrite": lambda path: lance_format.write_dataset({"z": [1, 2]}, path, mode="overwrite"),
     "delete": lambda path: lance_format.dataset(path).delete("a % 3 = 0"),
     "update": lambda path: lance_format.dataset(path).update({"s": "'new'"}, "a % 4 = 0"),

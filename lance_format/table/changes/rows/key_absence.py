@@ -81,21 +81,27 @@ def watch_added_rows(
 
 
 def absence_of_primary_keys(table: TableVersion, inserted: Sequence[FragmentMetadata]) -> Precondition | None:
-    """Return a check that no other writer has added a row whose primary key an inserted row has.
+    """Return a check that no other writer has added a row whose primary key an inserted row has; see `absence_of`."""
+    return absence_of(table, primary_key(table.manifest.schema), inserted)
+
+
+def absence_of(table: TableVersion, names: Sequence[str], inserted: Sequence[FragmentMetadata]) -> Precondition | None:
+    """Return a check that no other writer has added a row whose key an inserted row has.
 
     Parameters
     ----------
     table : TableVersion
         The version that the change was planned on.
+    names : sequence of str
+        The columns of the key.
     inserted : sequence of FragmentMetadata
         The files of the inserted rows. The keys of one file at a time are in memory.
 
     Returns
     -------
     callable, optional
-        None if the table has no primary key, or no row is inserted.
+        None if there is no key, or no row is inserted.
     """
-    names = primary_key(table.manifest.schema)
     if not names or not inserted:
         return None
     schema = table.manifest.schema.select(names)

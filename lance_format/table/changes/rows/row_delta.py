@@ -20,13 +20,14 @@ from __future__ import annotations
 import dataclasses
 import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lance_format.errors import InvalidInputError, RepeatedRowError, VersionNotFoundError
-from lance_format.table.changes.rows.key_absence import absence_of_primary_keys
+from lance_format.table.changes.rows.key_absence import absence_of, absence_of_primary_keys
 from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
+from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.inserted_keys import unite_keys
 from lance_format.table.transaction.operations import Delete, Update
 from lance_format.table.versions.change_result import ChangeResult
@@ -65,6 +66,11 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         Description of the deleted rows, for the transaction.
     heeds_keys : bool
         Whether inserted rows may not have a primary key that another writer has added concurrently.
+    notes : mapping of str to str
+        Further properties of the transaction, such as those of a `BatchMarker`.
+    key : tuple of str
+        Columns whose values another writer may not have added concurrently if an inserted row has them. It is in
+        addition to the primary key.
     """
 
     read_version: int
@@ -72,6 +78,8 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     columns: tuple[str, ...]
     description: str = ""
     heeds_keys: bool = True
+    notes: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
         """Return the writer of a task.
@@ -106,9 +114,9 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         return given
 
     def properties(self, results: Sequence[RowDeltaChanges]) -> Mapping[str, str]:
-        """Return the numbers of rows, by the names of `RowDeltaResult`."""
+        """Return the notes, and the numbers of rows by the names of `RowDeltaResult`."""
         counts = self.outcome(results)
-        return {name: str(getattr(counts, name)) for name in _COUNTS}
+        return {**self.notes, **{name: str(getattr(counts, name)) for name in _COUNTS}}
 
     def find(self, dataset: OpenTable) -> RowDeltaResult | None:
         """Return the outcome of this delta if it was committed, by any process, and move the dataset to its version.
@@ -155,9 +163,18 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         return Update(marked.emptied, marked.updated, written, fields_rewritten=fields, inserted_keys=keys)
 
     def precondition(self, table: TableVersion, results: Sequence[RowDeltaChanges]) -> Precondition | None:
-        """Return a check that no other writer has added the primary keys of inserted rows; see `ChangePlan`."""
+        """Return a check that no other writer has added the keys of inserted rows; see `ChangePlan`."""
         inserted = [fragment for result in results for fragment in result.inserted]
-        return absence_of_primary_keys(table, inserted) if self.heeds_keys else None
+        wanted = [absence_of(table, self.key, inserted)]
+        if self.heeds_keys:
+            wanted.append(absence_of_primary_keys(table, inserted))
+        checks = [check for check in wanted if check is not None]
+
+        def check_all(latest: Manifest) -> None:
+            for check in checks:
+                check(latest)
+
+        return check_all if checks else None
 
     def outcome(self, results: Sequence[RowDeltaChanges]) -> RowDeltaResult:
         """Count the rows."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyroaring
 from google.protobuf.message import DecodeError
 
@@ -15,6 +18,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
 from lance_format.table.changes.rows.claimed_rows import Addresses, ClaimedRows
 from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key
+from lance_format.table.changes.rows.key_lookup import find_rows
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
 from lance_format.table.changes.rows.row_changes import RowChanges
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
@@ -178,6 +182,32 @@ class RowDeltaWriter:
             self._inserted.write_batch(rows)
             if self._keys is not None:
                 self._keys.add([rows.column(name) for name in self._names])
+
+    def upsert(self, rows: pa.RecordBatch, on: Sequence[str]) -> None:
+        """Replace the rows that have the keys of given rows, and add rows whose keys no row has.
+
+        Each call reads the key columns of the table, where statistics do not exclude all keys.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch
+            With all columns of the table. No two of them, in one call or several, have the same key.
+        on : sequence of str
+            The columns of the key.
+
+        Raises
+        ------
+        InvalidInputError
+            If a key is null.
+        RepeatedRowError
+            If two rows, of the table or given, have the same key.
+        SchemaMismatchError
+            If the values do not fit the table.
+        """
+        found = find_rows(self._table, pa.Table.from_batches([rows.select(list(on))]))
+        known = pa.array(found >= 0)
+        self.update(found[found >= 0].astype(np.uint64), rows.filter(known))
+        self.insert(rows.filter(pc.invert(known)))
 
     def finish(self) -> RowDeltaChanges:
         """Close the files, and return the result of the task."""

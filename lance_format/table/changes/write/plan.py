@@ -45,6 +45,7 @@ from lance_format.table.fragments.writer import (
     list_data_files,
 )
 from lance_format.table.transaction.appended_columns import plan_new_columns
+from lance_format.table.transaction.batch_marker import BatchMarker
 from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import commit
@@ -135,10 +136,16 @@ class TableWrite:
             remove_if_empty(directory.store, self.new_directories)
             raise
 
-    def commit(self, fragments: Sequence[FragmentMetadata]) -> int:
+    def commit(self, fragments: Sequence[FragmentMetadata], marker: BatchMarker | None = None) -> int:
         """Make fragments part of the table, in one new version.
 
         Committing the same fragments again changes nothing, and returns the same version.
+
+        Parameters
+        ----------
+        fragments : sequence of FragmentMetadata
+        marker : BatchMarker, optional
+            The batch that they are. It is committed only if no other writer has committed it.
 
         Returns
         -------
@@ -156,16 +163,16 @@ class TableWrite:
             If another writer has created the table concurrently.
         """
         self._check_fragments(TableDirectory.at(self.uri, self.options.storage_options), fragments)
-        return self.land(fragments).version
+        return self.land(fragments, marker).version
 
-    def land(self, fragments: Sequence[FragmentMetadata]) -> Manifest:
+    def land(self, fragments: Sequence[FragmentMetadata], marker: BatchMarker | None = None) -> Manifest:
         """Commit fragments that this process has just written, and return the manifest of the version; see `commit`.
 
         Their files are not looked up: the storage has acknowledged them.
         """
         directory = TableDirectory.at(self.uri, self.options.storage_options)
         try:
-            return commit(directory, self.transaction(fragments))
+            return commit(directory, self.transaction(fragments, marker))
         except CommitConflictError as error:
             if self.mode != "create":
                 raise
@@ -218,9 +225,9 @@ class TableWrite:
         """
         delete_unnamed(TableDirectory.at(self.uri, self.options.storage_options), self.uuid, self.read_version)
 
-    def transaction(self, fragments: Sequence[FragmentMetadata]) -> Transaction:
+    def transaction(self, fragments: Sequence[FragmentMetadata], marker: BatchMarker | None = None) -> Transaction:
         """Return the transaction that commits fragments, for `LanceDataset.commit`; `commit` commits it at once."""
-        properties = self.options.properties
+        properties = {**self.options.properties, **({} if marker is None else marker.properties)}
         if self.mode == "append" and self.read_version:
             return Transaction(self.read_version, Append(tuple(fragments), self.new_fields), self.uuid, properties)
         operation = Overwrite(
