@@ -26,6 +26,7 @@ option                   value
 `__lance.parallelism`    the number of tasks that can run concurrently
 `__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
 `__lance.speculation`    `true` for a write of which Spark may run copies of slow tasks
+`__lance.sink`           the batch of a stream that is written; see `connector.stream.sink_form`
 `__lance.delta`          the command that changes rows, and the form of its rows; see `connector.dml.delta_form`
 ======================== ============================================================================================
 """
@@ -53,4 +54,5 @@ ORDER = "__lance.order"
 PARALLELISM = "__lance.parallelism"
 SPECULATION = "__lance.speculation"
 ROW_LEVEL = "__lance.row_level"
+SINK = "__lance.sink"
 DELTA = "__lance.delta"

@@ -5,6 +5,7 @@
 | `file_format_version`, `enable_stable_row_ids` | settings that the table was created with            |
 | `<column>.lance.…`, `<column>.arrow.…`         | metadata of the column                              |
 | `lance.version`, `.rows`, `.fragments`, `.bytes` | nothing: they describe the version                |
+| `lance.txn.<application>`                      | nothing: a new table has no batch of an application |
 | all others, `comment` among them               | an entry of the table's configuration               |
 """
 
@@ -13,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connector.options.column_options import PROPERTIES, stated_options
-from lance_format import InvalidInputError, LanceDataset
+from lance_format import BatchMarker, InvalidInputError, LanceDataset
 
 FORMAT = "file_format_version"
 STABLE_ROW_IDS = "enable_stable_row_ids"
 _DESCRIBING = ("lance.version", "lance.rows", "lance.fragments", "lance.bytes")
-_OF_WRITES = ("max_row_per_file", "max_bytes_per_file", "mergeschema")
+_OF_WRITES = ("max_row_per_file", "max_bytes_per_file", "mergeschema", "txnappid", "txnversion")
 
 
 def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -44,7 +45,7 @@ def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dic
             )
         if _settles(name):
             options[name] = value
-        elif name not in _DESCRIBING:
+        elif name not in _DESCRIBING and not name.startswith(BatchMarker.prefix):
             config[name] = value
     return options, config
 

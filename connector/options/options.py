@@ -28,9 +28,10 @@ from connector.options.column_options import (
     ColumnOption,
 )
 from connector.options.hadoop import translate
+from connector.options.sink_options import SINK_PARSERS, SinkOptions
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage
 from connector.options.timestamps import parse_timestamp
-from connector.options.values import DIGITS, MAX_INT64, parse_choice, parse_count, parse_flag, parse_text
+from connector.options.values import DIGITS, MAX_INT64, parse_choice, parse_count, parse_flag, parse_names, parse_text
 from connector.protocol import HADOOP, TIME_ZONE
 from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError
@@ -101,6 +102,8 @@ class LanceOptions:
         The metadata table to read instead of the rows.
     changes : ChangeOptions
         Options of streams and of the change feed.
+    sink : SinkOptions
+        Options of writes that number their batches.
     storage : mapping of str to str
         Options of the object store, in the names of pylance. They may hold secrets.
     """
@@ -125,6 +128,7 @@ class LanceOptions:
     blob_handling: str = "all_binary"
     metadata_table: str | None = None
     changes: ChangeOptions = field(default_factory=ChangeOptions)
+    sink: SinkOptions = field(default_factory=SinkOptions)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -177,10 +181,10 @@ class LanceOptions:
         _check_one_version(parsed)
         _rename_as_of(parsed)
         _check_one_version(parsed)
-        changes = ChangeOptions.take(parsed)
+        changes, sink = ChangeOptions.take(parsed), SinkOptions.take(parsed)
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
-        return cls(**parsed, column_options=tuple(column_options), changes=changes, storage=storage)
+        return cls(**parsed, column_options=tuple(column_options), changes=changes, sink=sink, storage=storage)
 
 
 def _check_one_version(parsed: Mapping[str, Any]) -> None:
@@ -239,37 +243,13 @@ def _parse_path(name: str, value: str) -> str:
     return path
 
 
-def _parse_columns(name: str, value: str) -> tuple[str, ...]:
-    if value.lstrip().startswith("["):
-        names = _parse_json_names(name, value)
-    else:
-        names = [part.strip() for part in value.split(",")]
-    if not all(names) or not names:
-        raise InvalidInputError(f"option {name!r} must name columns, separated by commas, not {value!r}")
-    repeated = sorted({column for column in names if names.count(column) > 1})
-    if repeated:
-        raise InvalidInputError(f"option {name!r} names {', '.join(map(repr, repeated))} more than once")
-    return tuple(names)
-
-
 def _parse_metadata_columns(name: str, value: str) -> tuple[str, ...]:
-    names = _parse_columns(name, value)
+    names = parse_names(name, value)
     unknown = [column for column in names if column not in ROW_FIELDS]
     if unknown:
         raise InvalidInputError(
             f"option {name!r} names {', '.join(map(repr, unknown))}; the metadata columns are {', '.join(ROW_FIELDS)}"
         )
-    return names
-
-
-def _parse_json_names(name: str, value: str) -> list[str]:
-    expected = f"option {name!r} starts like a JSON list and must be one, of strings, not {value!r}"
-    try:
-        names = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(expected) from error
-    if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
-        raise InvalidInputError(expected)
     return names
 
 
@@ -281,7 +261,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     _TIMESTAMP: parse_timestamp,
     _VERSION_AS_OF: parse_text,
     _TIMESTAMP_AS_OF: parse_timestamp,
-    "columns": _parse_columns,
+    "columns": parse_names,
     "metadata_columns": _parse_metadata_columns,
     "filter": parse_text,
     "split_size_bytes": parse_count(MAX_INT64),
@@ -295,6 +275,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "mergeSchema": parse_flag,
     "allow_unportable_names": parse_flag,
     **CHANGE_PARSERS,
+    **SINK_PARSERS,
 }
 _TIMESTAMPS = tuple(name.lower() for name, parse in _PARSERS.items() if parse is parse_timestamp)
 _SPELLINGS = {spelling.lower(): spelling for spelling in _PARSERS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -53,3 +54,35 @@ def parse_count(largest: int) -> Callable[[str, str], int]:
 def parse_flag(name: str, value: str) -> bool:
     """Parse `true` or `false`."""
     return parse_choice(("true", "false"))(name, value) == "true"
+
+
+def parse_whole(name: str, value: str) -> int:
+    """Parse a whole number from 0 to 2**63 - 1."""
+    text = value.strip()
+    number = int(text) if DIGITS.fullmatch(text) else -1
+    if not 0 <= number <= MAX_INT64:
+        raise InvalidInputError(f"option {name!r} must be a whole number from 0 to {MAX_INT64}, not {value!r}")
+    return number
+
+
+def parse_names(name: str, value: str) -> tuple[str, ...]:
+    """Parse names of columns: separated by commas, or a JSON list."""
+    is_list = value.lstrip().startswith("[")
+    names = _parse_json(name, value) if is_list else [part.strip() for part in value.split(",")]
+    if not all(names) or not names:
+        raise InvalidInputError(f"option {name!r} must name columns, separated by commas, not {value!r}")
+    repeated = sorted({column for column in names if names.count(column) > 1})
+    if repeated:
+        raise InvalidInputError(f"option {name!r} names {', '.join(map(repr, repeated))} more than once")
+    return tuple(names)
+
+
+def _parse_json(name: str, value: str) -> list[str]:
+    expected = f"option {name!r} starts like a JSON list and must be one, of strings, not {value!r}"
+    try:
+        names = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(expected) from error
+    if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
+        raise InvalidInputError(expected)
+    return names

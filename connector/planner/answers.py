@@ -146,7 +146,7 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     ----------
     source : callable
         Makes the data source from options: the class `LanceDataSource`.
-    question : {"describe", "exists", "misfit", "bounds", "plan", "act", "check_change", "delete"}
+    question : {"describe", "exists", "misfit", "bounds", "plan", "act", "check_change", "check_sink", "delete"}
     options : mapping of str to str
     schema : str, optional
         The columns of the question, as JSON.
@@ -211,6 +211,10 @@ def _check_change(source: Any, schema: str) -> dict[str, Any]:
     return {}
 
 
+def _check_sink(source: Any, schema: str) -> dict[str, Any]:
+    return {"key": source.check_sink(_parse_schema(schema))}
+
+
 def _delete(source: Any, schema: str) -> dict[str, Any]:
     return {"rows": source.delete(_parse_schema(schema))}
 
@@ -248,6 +252,7 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "plan": _plan,
     "act": _act,
     "check_change": _check_change,
+    "check_sink": _check_sink,
     "delete": _delete,
 }
 

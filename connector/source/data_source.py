@@ -26,6 +26,9 @@ option                    for   value
 `max_bytes_per_file`      write the size from which on a task starts another data file
 `enable_stable_row_ids`   write whether the rows of a new table keep their ids when they move
 `mergeSchema`             write whether an append adds the columns that the table lacks
+`txnAppId`                write the application that numbers its writes, each of which is done once; see
+                                `docs/streaming.md`, also for the options of streams that write
+`txnVersion`              write the number of the write
 `allow_unportable_names`  write whether new columns may have names that pylance cannot read, as `a.b`
 `storage.<option>`        both  an option of the object store, in the names of `storage_options`: `storage.aws_region`
 `<column>.…`              write how a column of a new table is stored, see below
@@ -72,10 +75,16 @@ import dataclasses
 import json
 from collections.abc import MutableMapping
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from connector.catalog.actions import act
@@ -88,7 +97,18 @@ from connector.metadata.reading import MetadataReader, describe_metadata, open_d
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
-from connector.protocol import ASK, CATALOG, DELTA, NAMES_CHECKED, PROPERTIES, REPLACED, SAVING, SCHEMA, SPECULATION
+from connector.protocol import (
+    ASK,
+    CATALOG,
+    DELTA,
+    NAMES_CHECKED,
+    PROPERTIES,
+    REPLACED,
+    SAVING,
+    SCHEMA,
+    SINK,
+    SPECULATION,
+)
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
 from connector.stream.changes import (
@@ -99,12 +119,18 @@ from connector.stream.changes import (
     refuse_stream_options,
     without_change_fields,
 )
+from connector.stream.sink import RowSink
+from connector.stream.sink_form import SinkForm
+from connector.stream.sink_refusals import check_sink, refuse_sink_options
+from connector.stream.sink_upsert import UpsertSink
 from connector.stream.source import create_stream_reader
 from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
 from connector.write.writer import LanceWriter, ReplacedRows
-from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset, NotSupportedError
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
+
+_CHECKPOINT = "checkpointlocation"
 
 
 class LanceDataSource(DataSource):
@@ -122,6 +148,12 @@ class LanceDataSource(DataSource):
 
     options: MutableMapping[str, str]
     _snapshot: tuple[str, int] | None = None
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        if _CHECKPOINT in self._given:
+            # A query with a sink starts. Without the planner bridge nothing else is told until there are rows.
+            check_sink(self._parsed_options, None)
 
     @classmethod
     def name(cls) -> str:
@@ -216,6 +248,7 @@ class LanceDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; invalid writes are refused here, before a task runs."""
         refuse_writing(self._parsed_options)
+        refuse_sink_options(self._parsed_options)
         if DELTA in self._given:
             form = DeltaForm.parse(self._given[DELTA])
             return DeltaWriter(self._parsed_options, form, self._seen(Pushed.parse(self.options)))
@@ -240,17 +273,18 @@ class LanceDataSource(DataSource):
         """Plan a stream of the rows that versions add, or of the changes of rows."""
         return create_stream_reader(self._parsed_options, schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
-        """Refuse to be written by a stream.
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """Plan the write of one batch of a stream, or its commit; see `connector.stream.sink`."""
+        options, form = self._parsed_options, SinkForm.parse(self._given.get(SINK), replaces=overwrite)
+        check_sink(options, form)
+        if options.sink.merge_key:
+            return UpsertSink(options, schema, form)
+        return RowSink(options, schema, form, check_names=NAMES_CHECKED not in self._given)
 
-        Raises
-        ------
-        NotSupportedError
-            Always.
-        """
-        raise NotSupportedError(
-            "Lance tables cannot be written by streams yet; write each batch by df.write, in writeStream.foreachBatch"
-        )
+    def check_sink(self, schema: StructType) -> list[str]:
+        """Refuse a query that cannot write to the table; return the columns by which its rows are brought together."""
+        writer = self.streamWriter(schema, overwrite=False)
+        return list(writer.key) if isinstance(writer, UpsertSink) else []
 
     def _seen(self, pushed: Pushed) -> tuple[str, int]:
         """Return the version that Spark has seen, or fix it now."""

@@ -10,10 +10,12 @@ sends copies of it to the tasks and to the separate processes that commit or abo
 | a task runs again | the files that a dead attempt has left are deleted after the commit |
 | the commit fails, Spark calls `abort` | files that provably no version refers to are deleted |
 | the driver dies | unreferenced files remain until a cleanup |
+| the table has the batch that `txnAppId` and `txnVersion` name | tasks write nothing, the commit changes nothing |
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +36,7 @@ from connector.types.compatibility import check_appendable, name_as_stored, with
 from connector.types.field_metadata import without_copied_keys
 from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
-from lance_format import CommitError, DatasetNotFoundError, InvalidInputError
+from lance_format import BatchMarker, CommitError, DatasetNotFoundError, InvalidInputError
 
 _KILL_SECONDS = 3.0
 """Time that a task may run after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and a margin."""
@@ -85,6 +87,8 @@ class LanceWriter(DataSourceArrowWriter):
         Whether an overwrite replaces the rows only.
     may_repeat : bool
         Whether Spark may run copies of slow tasks (speculation), of which the messages of tasks do not tell.
+    uuid : str, optional
+        Identifies the write. By default a new one.
 
     Raises
     ------
@@ -111,13 +115,21 @@ class LanceWriter(DataSourceArrowWriter):
         replaced: ReplacedRows | None = None,
         keeps_columns: bool = False,
         may_repeat: bool = False,
+        uuid: str | None = None,
     ) -> None:
+        if replaced is not None and options.sink.txn_app_id is not None:
+            raise InvalidInputError(
+                "the options 'txnAppId' and 'txnVersion' are for writes that append or replace all rows, not for those"
+                " that replace the rows of a condition; nothing was changed"
+            )
         if mode == "overwrite" and options.merge_schema:
             raise InvalidInputError("option 'mergeSchema' is for appends; an overwrite has its own schema")
         self._options = options
         self._path, self._replaced = branch_uri(options), replaced
         self._may_repeat = may_repeat
         table = self._open_table()
+        self._config = {} if table is None else table.config()
+        self._marker = _plan_marker(options, self._config)
         if table is not None:
             _check_stable_row_ids(options, table)
         is_new = mode == "overwrite" and not keeps_columns
@@ -143,9 +155,23 @@ class LanceWriter(DataSourceArrowWriter):
             storage_options=options.storage,
             **given,
         )
+        if uuid is not None:
+            self._table_write = dataclasses.replace(self._table_write, uuid=uuid)
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The configuration that the table had before the write was planned; empty if there was none."""
+        return self._config
+
+    @property
+    def plan(self) -> lance_format.TableWrite:
+        """The plan of the write."""
+        return self._table_write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
         """Write one partition; delete its files before an error reaches Spark.
+
+        Nothing is written of a batch that the table has.
 
         Raises
         ------
@@ -153,6 +179,9 @@ class LanceWriter(DataSourceArrowWriter):
             If no Spark task calls it.
         """
         number, attempt = task_number(), attempt_number()
+        if self._is_committed:
+            for _ in iterator:
+                pass
         batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
         return LanceCommitMessage.of(number, attempt, self._table_write.write_fragments(batches))
 
@@ -164,21 +193,24 @@ class LanceWriter(DataSourceArrowWriter):
         CommitError
             If the messages are not exactly one per partition, or the table cannot be committed to.
         """
-        results = [self._result(message) for message in messages]
-        found = [result.partition_id for result in results]
-        if found != list(range(len(messages))):
-            raise CommitError(f"expected one result from each of {len(messages)} write tasks in order, but got {found}")
+        fragments = collect(messages, self._path)
+        if self._is_committed:
+            return
         if self._replaced is None:
-            self._table_write.commit(_fragments(results))
+            self._table_write.commit(fragments, self._marker)
         else:
-            self._replaced.commit(_fragments(results), self._table_write.uuid)
-        if self._may_repeat or any(result.attempt for result in results):
+            self._replaced.commit(fragments, self._table_write.uuid)
+        if self._may_repeat or is_repeated(messages):
             self._table_write.discard_lost()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this write, unless a version of the table may refer to them."""
-        results = [self._result(message) for message in messages if message is not None]
+        results = [_result(message, self._path) for message in messages if message is not None]
         delete_files(lambda: self._table_write.abort(_fragments(results)), len(messages) - len(results))
+
+    @property
+    def _is_committed(self) -> bool:
+        return self._marker is not None and self._marker.is_committed
 
     def _open_table(self) -> lance_format.LanceDataset | None:
         try:
@@ -189,10 +221,38 @@ class LanceWriter(DataSourceArrowWriter):
     def _by_stored_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.rename_columns([self._names[name] for name in batch.schema.names])
 
-    def _result(self, message: WriterCommitMessage | None) -> TaskResult:
-        if not isinstance(message, LanceCommitMessage):
-            raise CommitError(f"a write task into {self._path} sent no commit message; nothing was committed")
-        return message.parse()
+
+def collect(messages: Iterable[WriterCommitMessage | None], path: str) -> list[lance_format.FragmentMetadata]:
+    """Return the fragments of all partitions of a write, in their order.
+
+    Parameters
+    ----------
+    messages : iterable of LanceCommitMessage
+        What the tasks sent.
+    path : str
+        Of the table, for errors.
+
+    Raises
+    ------
+    CommitError
+        If the messages are not exactly one per partition.
+    """
+    results = [_result(message, path) for message in messages]
+    found = [result.partition_id for result in results]
+    if found != list(range(len(results))):
+        raise CommitError(f"expected one result from each of {len(results)} write tasks in order, but got {found}")
+    return _fragments(results)
+
+
+def is_repeated(messages: Iterable[WriterCommitMessage | None]) -> bool:
+    """Return whether Spark has started a task more than once, so that an earlier attempt may have left files."""
+    return any(isinstance(message, LanceCommitMessage) and message.parse().attempt for message in messages)
+
+
+def _result(message: WriterCommitMessage | None, path: str) -> TaskResult:
+    if not isinstance(message, LanceCommitMessage):
+        raise CommitError(f"a write task into {path} sent no commit message; nothing was committed")
+    return message.parse()
 
 
 def task_number() -> int:
@@ -245,6 +305,13 @@ def delete_files(abort: Callable[[], object], num_lost: int) -> None:
 
 def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetadata]:
     return [fragment for result in results for fragment in result.fragments]
+
+
+def _plan_marker(options: LanceOptions, config: Mapping[str, str]) -> BatchMarker | None:
+    """Return the batch that the options name."""
+    if options.sink.txn_app_id is None or options.sink.txn_version is None:
+        return None
+    return BatchMarker.plan(config, options.sink.txn_app_id, options.sink.txn_version)
 
 
 def _check_names(names: Sequence[str], stored: Sequence[str]) -> None:

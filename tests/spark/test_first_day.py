@@ -99,14 +99,6 @@ def stream():
     finally:
         query.stop()
 
-def stream_into():
-    rows = spark.readStream.format("rate").load()
-    query = rows.writeStream.format("lance").option("checkpointLocation", f"{path}/c").start(f"{path}/s.lance")
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-
 def attempts():
     return {
         "save": error_of(lambda: df.write.format("lance").save(f"{path}/saved.lance")),
@@ -116,7 +108,6 @@ def attempts():
         "parquet": error_of(lambda: spark.read.format("lance").load(f"{path}/parquet")),
         "above": error_of(lambda: spark.read.format("lance").load(f"{path}/tables")),
         "stream": error_of(stream),
-        "stream_into": error_of(stream_into),
     }
 
 before = attempts()
@@ -136,6 +127,4 @@ def test_errors_name_the_cure(tmp_path: Path) -> None:
         assert f"there is no Lance table at {tmp_path}/parquet, which holds Parquet files" in found["parquet"]
         assert f"but there is one at {tmp_path}/tables/one.lance; give the path" in found["above"]
     assert [before["stream"], after["stream"]] == [None, None]
-    assert "cannot be written by streams yet" in before["stream_into"]
     assert [name for name in ("save", "create", "ctas", "named") if after[name] is not None] == []
-    assert "does not support streamed writing" in after["stream_into"]

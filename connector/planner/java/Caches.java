@@ -144,7 +144,13 @@ final class RefreshingWrite implements Write {
 
   public String description() { return python.description(); }
   public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, command); }
-  public StreamingWrite toStreaming() { return python.toStreaming(); }
+
+  /** Micro-batches go through SinkBuilder, as their query is known. Only a continuous query comes here. */
+  public StreamingWrite toStreaming() {
+    throw new UnsupportedOperationException("The sink of Lance tables writes batches, and has no continuous trigger; nothing"
+        + " was written: use processingTime, availableNow or once");
+  }
+
   public CustomMetric[] supportedCustomMetrics() { return python.supportedCustomMetrics(); }
   public CustomTaskMetric[] reportDriverMetrics() { return python.reportDriverMetrics(); }
 }

@@ -80,12 +80,13 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return all;
   }
 
-  /** Those of Spark's PythonTable, except writes of streams. */
+  /** Those of Spark's PythonTable, and more. Spark asks for them, too, when a query that writes to the table starts. */
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
-        TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
-        TableCapability.OVERWRITE_DYNAMIC}));
+        TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE,
+        TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
+    if (Sinks.isStarting()) Python.demand("check_sink", Sinks.starting(options), schema);
     if (isAltered()) all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
     else RowLevel.refuseEvolution();
     return all;
@@ -131,6 +132,8 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     if (SQLConf$.MODULE$.get().getConfString("spark.speculation", "false").equals("true")) {
       all.put("__lance.speculation", "true");
     }
+    Map query = Sinks.queryOf(info);
+    if (query != null) return Sinks.builder(this, info, all, query);
     return new RefreshingWriteBuilder(this, info, all);
   }
 
