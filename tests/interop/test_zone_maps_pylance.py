@@ -19,7 +19,7 @@ from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.file.container.zone_entries import STATISTICS_KEY
 from tests.expressions.zone_reference import ORDERED_TYPES, random_values, statistics_of
 from tests.file.counting import CountedFile
-from tests.file.test_zone_statistics import same, sizes_of, unsigned_zeros
+from tests.file.zones.test_zone_statistics import same, sizes_of, unsigned_zeros
 from tests.interop.test_table_pylance import assert_same
 
 _ZONE = 8192

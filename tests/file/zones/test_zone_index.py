@@ -26,9 +26,9 @@ from lance_format.object_store.local import LocalStore
 from lance_format.version import STABLE, FileVersion
 from tests.expressions.zone_reference import ORDERED_TYPES, statistics_of
 from tests.file.counting import CountedFile
-from tests.file.test_zone_statistics import check_pruning, cut, leaf_of, random_table, sizes_of
+from tests.file.zones.test_zone_statistics import check_pruning, cut, leaf_of, random_table, sizes_of
 
-_GOLDEN = Path(__file__).parents[1] / "data" / "zone_index"
+_GOLDEN = Path(__file__).parents[2] / "data" / "zone_index"
 _VERSIONS = [FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2]
 
 
