@@ -3,6 +3,7 @@
 Calls are derived from signatures: a new method is covered as soon as it is there.
 """
 
+import functools
 import inspect
 import types
 import typing
@@ -18,6 +19,7 @@ import lance_format
 from lance_format import LanceDataset, LanceError, LanceFragment
 from lance_format.arguments import argument_hints
 from lance_format.file import LanceFileReader, LanceFileSession, LanceFileWriter, ReaderResults
+from lance_format.object_store import resolve
 from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.fragment import FragmentSession
 from lance_format.table.dataset.optimize import DatasetOptimizer
@@ -69,9 +71,21 @@ OF_TYPE: dict[Any, Any] = {
 }
 
 
+@functools.cache
+def table_content() -> dict[str, bytes]:
+    """Return the objects of a table of two fragments."""
+    lance_format.write_dataset(ROWS, "memory://table", max_rows_per_file=2)
+    store, root = resolve("memory://table")
+    return {found.path: store.read(found.path, 1 << 20) for found in store.list_tree(root)}
+
+
 def new_table() -> lance_format.LanceDataset:
-    LanceDataset.drop("memory://table", ignore_not_found=True)
-    return lance_format.write_dataset(ROWS, "memory://table", max_rows_per_file=2)
+    content = table_content()
+    store, root = resolve("memory://table")
+    store.delete_all([found.path for found in store.list_tree(root)])
+    for path, data in content.items():
+        store.put(path, data)
+    return lance_format.dataset("memory://table")
 
 
 def new_file(path: str = "file.lance") -> str:
