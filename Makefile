@@ -32,12 +32,13 @@ help:
 demo: java $(VENV)/.examples $(VENV)/.kernels
 	$(BIN)/python examples/flights.py $(ARGS)
 
-# Every process of the second stage has one JVM, which its tests share. With ARGS pytest runs once, with these.
+# The first stage has a process more than there are cores, since tests wait for disks and for other processes. Every
+# process of the second stage has one JVM, which its tests share. With ARGS pytest runs once, with these.
 test: java $(VENV)/.test $(VENV)/.kernels $(VENV)/.azurite
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
-	$(PYTEST) --ignore=tests/spark
+	PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') $(PYTEST) --ignore=tests/spark
 	$(PYTEST) tests/spark
 endif
 
