@@ -29,6 +29,7 @@ from lance_format.object_store.store import (
     remove_empty_tree,
     remove_if_empty,
 )
+from lance_format.object_store.together import run_together
 
 __all__ = [
     "CHUNK_BYTES",
@@ -47,6 +48,7 @@ __all__ = [
     "remove_empty_tree",
     "remove_if_empty",
     "resolve",
+    "run_together",
     "uri_path",
     "write_chunks",
 ]

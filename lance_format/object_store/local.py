@@ -31,6 +31,8 @@ from lance_format.object_store.store import (
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe without a writer would block.
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _MODE = 0o666  # The umask restricts it.
+_PARALLEL_SYNCS = 8
+"""A file system writes the journal once for syncs that come together."""
 _MAX_IO_BYTES = 1 << 30  # The kernel moves at most 2 GiB - 4 KiB a call.
 _REMEDIES = {
     errno.EACCES: "grant this user access, or choose another path",
@@ -55,6 +57,16 @@ class LocalStore:
         return True
 
     @property
+    def is_remote(self) -> bool:
+        """See `ObjectStore`."""
+        return False
+
+    @property
+    def parallel_requests(self) -> int:
+        """See `ObjectStore`."""
+        return _PARALLEL_SYNCS
+
+    @property
     def needs_hint(self) -> bool:
         """See `ObjectStore`."""
         return True
@@ -71,8 +83,9 @@ class LocalStore:
         """See `ObjectStore`."""
         return LocalWriter(path)
 
-    def read(self, path: str, max_bytes: int) -> bytes:
+    def read(self, path: str, max_bytes: int, tag: str | None = None) -> bytes:
         """See `ObjectStore`."""
+        del tag
         reader = LocalReader(path)
         try:
             if reader.size_bytes > max_bytes:

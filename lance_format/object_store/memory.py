@@ -44,6 +44,16 @@ class MemoryStore:
         return True
 
     @property
+    def is_remote(self) -> bool:
+        """See `ObjectStore`."""
+        return False
+
+    @property
+    def parallel_requests(self) -> int:
+        """See `ObjectStore`."""
+        return 1
+
+    @property
     def needs_hint(self) -> bool:
         """See `ObjectStore`."""
         return True
@@ -59,8 +69,9 @@ class MemoryStore:
         """See `ObjectStore`."""
         return MemoryWriter(self, path)
 
-    def read(self, path: str, max_bytes: int) -> bytes:
+    def read(self, path: str, max_bytes: int, tag: str | None = None) -> bytes:
         """See `ObjectStore`."""
+        del tag
         data = self._find("read", path).data
         if len(data) > max_bytes:
             raise CorruptFileError(f"the object has {len(data)} bytes; at most {max_bytes} are expected", path=path)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
@@ -45,10 +45,13 @@ class FirstNames:
         The lowest names of a directory, in any order.
     is_complete : bool
         Whether the directory has no others.
+    tags : mapping of str to str
+        The entity tags of some of them, for `ObjectStore.read`. Another content has another tag.
     """
 
     names: Sequence[str]
     is_complete: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class ReadableStore(Protocol):
@@ -84,14 +87,30 @@ class ObjectStore(ReadableStore, Protocol):
         """True if exactly one of several concurrent `put_if_absent` of one path succeeds."""
 
     @property
+    def is_remote(self) -> bool:
+        """True if a request takes as long as reading some MiB, so that two of them are worth a thread."""
+
+    @property
+    def parallel_requests(self) -> int:
+        """How many requests at once gain time; see `run_together`."""
+
+    @property
     def needs_hint(self) -> bool:
         """True if listings have no order, so that a file that names the latest version helps some readers."""
 
     def open_writer(self, path: str) -> RangeWriter:
         """Start an object, which exists from the writer's `close` on; parents are made as needed."""
 
-    def read(self, path: str, max_bytes: int) -> bytes:
+    def read(self, path: str, max_bytes: int, tag: str | None = None) -> bytes:
         """Read a whole object.
+
+        Parameters
+        ----------
+        path : str
+        max_bytes : int
+        tag : str, optional
+            The entity tag that a listing has of it. A store may answer by what this process has read or written under
+            the tag before.
 
         Raises
         ------

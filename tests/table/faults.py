@@ -1,6 +1,7 @@
 """A store that fails on demand."""
 
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ class FaultyStore:
     def __init__(self, inner: ObjectStore, fail: Callable[[int, str, str, str], None]) -> None:
         self._inner = inner
         self._fail = fail
+        self._lock = threading.Lock()
         self.calls = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -46,8 +48,9 @@ class FaultyStore:
             return target
 
         def call(path: str, *arguments: Any, **options: Any) -> Any:
-            number = self.calls
-            self.calls += 1
+            with self._lock:
+                number = self.calls
+                self.calls += 1
             self._fail(number, "before", name, path)
             try:
                 return target(path, *arguments, **options)
@@ -116,6 +119,7 @@ class FaultyDisk:
         self.refused: set[str] = set()
         self._first, self._code, self._is_late, self._keeps_failing = first, code, is_late, keeps_failing
         self._kinds = kinds
+        self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
         proper = getattr(os, name)
@@ -125,8 +129,9 @@ class FaultyDisk:
         def call(*arguments: Any, **options: Any) -> Any:
             if name == "open" and self._kinds is WRITING and not arguments[1] & os.O_CREAT:
                 return proper(*arguments, **options)
-            number = self.num_calls
-            self.num_calls += 1
+            with self._lock:
+                number = self.num_calls
+                self.num_calls += 1
             fails = number == self._first or (self._keeps_failing and number > self._first)
             if fails:
                 self.refused.add(name)

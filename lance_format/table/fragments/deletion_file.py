@@ -129,8 +129,9 @@ def write_deleted_rows(
     """
     file_type, content = _serialize(rows)
     deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)
-    paths.append(directory.path(deletion.path(fragment.id)))
-    directory.store.put_if_absent(paths[-1], content)
+    path = directory.path(deletion.path(fragment.id))
+    paths.append(path)
+    directory.store.put_if_absent(path, content)
     return deletion
 
 

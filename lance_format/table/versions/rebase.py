@@ -9,11 +9,13 @@ changed the same row, and the operation must be planned again.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from lance_format.errors import RetryableCommitConflictError
+from lance_format.object_store import run_together
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
@@ -47,8 +49,9 @@ def rebase(
     RetryableCommitConflictError
         If another writer deleted one of the same rows.
     """
-    updated, emptied = [], set()
-    for own in operation.updated_fragments:
+    bases = {**planned_on.bases, **latest.bases}
+
+    def rebase_one(own: FragmentMetadata) -> FragmentMetadata | None:
         before, now = planned_on.fragment(own.id), latest.fragment(own.id)
         if before is None or now is None:
             raise RetryableCommitConflictError(
@@ -57,13 +60,11 @@ def rebase(
                 " the latest version"
             )
         if own.files != before.files:  # It replaced columns in place, which no other writer can have done since.
-            updated.append(own)
-            continue
+            return own
         counted = dataclasses.replace(now, physical_rows=own.physical_rows)
         if now.deletion_file == before.deletion_file:
-            updated.append(dataclasses.replace(counted, deletion_file=own.deletion_file))
-            continue
-        rows, both = _unite(directory, (before, own, now), {**planned_on.bases, **latest.bases})
+            return dataclasses.replace(counted, deletion_file=own.deletion_file)
+        rows, both = _unite(directory, (before, own, now), bases)
         if both.size:
             raise RetryableCommitConflictError(
                 f"another writer deleted or replaced row {both[0]} of fragment {own.id} of {directory}"
@@ -72,11 +73,14 @@ def rebase(
                 " on the latest version"
             )
         if rows.size == own.physical_rows:
-            emptied.add(own.id)
-            continue
+            return None
         deletion = write_deleted_rows(directory, own, rows, read_version=latest.version, paths=files)
-        updated.append(dataclasses.replace(counted, deletion_file=deletion))
-    return _replace(operation, updated, emptied)
+        return dataclasses.replace(counted, deletion_file=deletion)
+
+    owned = operation.updated_fragments
+    rebased = run_together(directory.store, [functools.partial(rebase_one, own) for own in owned])
+    emptied = {own.id for own, left in zip(owned, rebased, strict=True) if left is None}
+    return _replace(operation, [left for left in rebased if left is not None], emptied)
 
 
 def _blame(since: Mapping[int, Operation], fragment_id: int) -> str:

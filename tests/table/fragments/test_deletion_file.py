@@ -1,9 +1,11 @@
 """Deletion files, well-formed and not."""
 
+import dataclasses
 import io
 import random
 from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pyroaring
@@ -11,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format import CorruptFileError, DatasetNotFoundError
+import lance_format
+from lance_format import CorruptFileError, DatasetNotFoundError, LanceDataset, StorageError
 from lance_format.object_store.local import LocalStore
 from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
 from lance_format.table.format.fragment import FragmentMetadata
@@ -19,6 +22,8 @@ from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import read_deleted_rows
 from lance_format.table.fragments.reader import to_physical
 from tests.table.builders import some_fragment
+from tests.table.faults import FaultyStore
+from tests.table.leftovers import leftovers
 
 ARROW, BITMAP = DeletionFileType.ARROW_ARRAY, DeletionFileType.BITMAP
 
@@ -128,3 +133,46 @@ def test_a_batch_that_is_named_again_and_again(tmp_path: Path) -> None:
             writer.write_batch(pa.record_batch([pa.array(np.zeros(1000, np.uint32))], schema=schema))
     with pytest.raises(CorruptFileError, match="expands to more than"):
         read(tmp_path, ARROW, sink.getvalue(), 100)
+
+
+class TestManyFragments:
+    """Deletions in many fragments at once, whose files are written side by side."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        path = tmp_path / "t"
+        lance_format.write_dataset({"a": range(120)}, path, max_rows_per_file=3)
+        return path
+
+    def test_every_fragment_gets_its_own_rows(self, path: Path) -> None:
+        table = lance_format.dataset(path)
+        table.delete("a % 3 = 1 OR a < 3")
+        left = [number for number in range(3, 120) if number % 3 != 1]
+        assert table.to_table()["a"].to_pylist() == left
+        assert len(table.get_fragments()) == 39
+        assert lance.dataset(str(path)).to_table()["a"].to_pylist() == left
+        lance_format.dataset(path, 1).delete("a % 3 = 0 AND a > 100")
+        assert lance_format.dataset(path).to_table()["a"].to_pylist() == [
+            number for number in left if number % 3 or number <= 100
+        ]
+        lance_format.dataset(path).validate()
+        assert not leftovers(path)
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_a_file_that_cannot_be_written_leaves_none_of_the_others(self, path: Path, moment: str) -> None:
+        table = lance_format.dataset(path)
+        deletions: list[str] = []
+
+        def fail(_number: int, when: str, method: str, at: str) -> None:
+            if when == moment and method == "put_if_absent" and "_deletions" in at:
+                deletions.append(at)
+                if len(deletions) == 20:
+                    raise StorageError("the disk is full")
+
+        directory = dataclasses.replace(table._table.directory, store=FaultyStore(LocalStore(), fail))
+        faulty = LanceDataset(table.uri, dataclasses.replace(table._table, directory=directory))
+        with pytest.raises(StorageError, match="the disk is full"):
+            faulty.delete("a % 3 = 1")
+        assert len(deletions) >= 20
+        assert not leftovers(path)
+        assert lance_format.dataset(path).version == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyroaring
 
+from lance_format.object_store import run_together
 from lance_format.row_numbers import distinct, from_bitmap, to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets, write_deleted_rows
@@ -75,7 +77,7 @@ class MarkedRows:
 
 
 def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
-    """Write deletion files for live rows of a table.
+    """Write deletion files for live rows of a table, those of several fragments side by side.
 
     Parameters
     ----------
@@ -85,17 +87,20 @@ def mark_deleted(draft: Draft, rows: RowSet) -> MarkedRows:
     """
     table = draft.table
     found = [table.manifest.fragment(fragment_id) for fragment_id in sorted(rows.fragment_ids())]
-    updated, emptied = [], set()
-    for fragment in (fragment for fragment in found if fragment is not None):
+
+    def mark(fragment: FragmentMetadata) -> FragmentMetadata | None:
         scan = table.scan(fragment, table.manifest.schema.select([]))
         deleted = distinct(np.concatenate([scan.deleted_rows(), rows.offsets(fragment.id)]))
         if deleted.size == scan.physical_rows():
-            emptied.add(fragment.id)
-            continue
+            return None
         version = table.manifest.version
         file = write_deleted_rows(table.directory, fragment, deleted, read_version=version, paths=draft.paths)
-        updated.append(dataclasses.replace(fragment, deletion_file=file, physical_rows=scan.physical_rows()))
-    return MarkedRows(tuple(updated), frozenset(emptied))
+        return dataclasses.replace(fragment, deletion_file=file, physical_rows=scan.physical_rows())
+
+    present = [fragment for fragment in found if fragment is not None]
+    marked = run_together(table.store, [functools.partial(mark, fragment) for fragment in present])
+    emptied = (fragment.id for fragment, left in zip(present, marked, strict=True) if left is None)
+    return MarkedRows(tuple(left for left in marked if left is not None), frozenset(emptied))
 
 
 @dataclass(slots=True)
