@@ -19,7 +19,7 @@ REQUEST_SHAPE = RequestShape(gap_bytes=128 * 1024, max_bytes=16 * 1024 * 1024, r
 millisecond, are worth it. Larger requests than 16 MiB are divided, since a connection has a part of the bandwidth only.
 """
 
-_PARALLEL_REQUESTS = 16
+PARALLEL_REQUESTS = 16
 
 
 class NoSuchRangeError(StorageError):
@@ -177,5 +177,5 @@ def fetch_pool() -> ThreadPoolExecutor:
     with _pools_lock:
         pool = _pools.get(os.getpid())
         if pool is None:
-            pool = _pools[os.getpid()] = ThreadPoolExecutor(_PARALLEL_REQUESTS, "lance-fetch")
+            pool = _pools[os.getpid()] = ThreadPoolExecutor(PARALLEL_REQUESTS, "lance-fetch")
         return pool

@@ -19,10 +19,17 @@ from typing import Any, TypeVar
 from lance_format.errors import CorruptFileError, StorageError
 from lance_format.object_store.cloud_client import is_ordered, load_obstore, make_client
 from lance_format.object_store.cloud_errors import BrokenReplyError, CloudErrors, Redaction
-from lance_format.object_store.cloud_objects import CloudReader, CloudWriter, NoSuchRangeError, fetch_pool
+from lance_format.object_store.cloud_objects import (
+    PARALLEL_REQUESTS,
+    CloudReader,
+    CloudWriter,
+    NoSuchRangeError,
+    fetch_pool,
+)
 from lance_format.object_store.cloud_options import CloudOptions
 from lance_format.object_store.cloud_places import CloudPlace
 from lance_format.object_store.conditional_puts import ConditionalPuts
+from lance_format.object_store.remembered import RememberedContents
 from lance_format.object_store.store import (
     FirstNames,
     ObjectInfo,
@@ -60,6 +67,7 @@ class CloudStore:
         self._prefix = place.prefix
         self._has_ordered_listings = is_ordered(place)
         self._redaction = Redaction(parsed.secrets)
+        self._remembered = RememberedContents()
         is_own = place.provider != "s3" or parsed.endpoint is None
         self._conditional_puts = ConditionalPuts(self, is_known=is_own)
 
@@ -70,6 +78,16 @@ class CloudStore:
     def atomic_put_if_absent(self) -> bool:
         """See `ObjectStore`; `put_if_absent` detects stores that do not support it."""
         return True
+
+    @property
+    def is_remote(self) -> bool:
+        """See `ObjectStore`."""
+        return True
+
+    @property
+    def parallel_requests(self) -> int:
+        """See `ObjectStore`."""
+        return PARALLEL_REQUESTS
 
     @property
     def needs_hint(self) -> bool:
@@ -92,15 +110,20 @@ class CloudStore:
         """See `ObjectStore`; large objects are uploaded in parts while they are written."""
         return CloudWriter(self, path)
 
-    def read(self, path: str, max_bytes: int) -> bytes:
-        """See `ObjectStore`."""
+    def read(self, path: str, max_bytes: int, tag: str | None = None) -> bytes:
+        """See `ObjectStore`; what is read with a tag is remembered."""
+        remembered = self._remembered.get(path, tag)
+        if remembered is not None:
+            _check_size(path, len(remembered), max_bytes)
+            return remembered
 
         def request() -> bytes:
             found = self._obstore.get(self._client, self.key(path))
-            size = found.meta["size"]
-            if size > max_bytes:
-                raise CorruptFileError(f"the object has {size} bytes; at most {max_bytes} are expected", path=path)
-            return bytes(found.bytes())
+            _check_size(path, found.meta["size"], max_bytes)
+            data = bytes(found.bytes())
+            if tag is not None:
+                self._remembered.put(path, found.meta.get("e_tag"), data)
+            return data
 
         return self._repeat("read", path, request)
 
@@ -146,7 +169,8 @@ class CloudStore:
     def create(self, path: str, data: bytes) -> None:
         """Create an object by a conditional put; see `put_if_absent`."""
         with self.errors("create", path):
-            self._obstore.put(self._client, self.key(path), data, mode="create", use_multipart=False)
+            made = self._obstore.put(self._client, self.key(path), data, mode="create", use_multipart=False)
+        self._remembered.put(path, made.get("e_tag"), data)
 
     def list_objects(self, prefix: str) -> list[ObjectInfo]:
         """See `ObjectStore`."""
@@ -164,8 +188,11 @@ class CloudStore:
         if not self._has_ordered_listings:
             return FirstNames(self.list_names(prefix), True)
         page = self._repeat("list", prefix, lambda: self._page(prefix, None))
-        below = [f"{self._prefix}/{meta['path']}"[len(prefix) + 1 :] for meta in page]
-        return FirstNames([name for name in below if name and "/" not in name], len(page) < _PAGE_NAMES)
+        below = ((f"{self._prefix}/{meta['path']}"[len(prefix) + 1 :], meta.get("e_tag")) for meta in page)
+        tags = {name: tag for name, tag in below if name and "/" not in name}
+        return FirstNames(
+            list(tags), len(page) < _PAGE_NAMES, {name: tag for name, tag in tags.items() if tag is not None}
+        )
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore`."""
@@ -293,3 +320,8 @@ class CloudStore:
 def _is_below(path: str, prefix: str) -> bool:
     """Return whether a listed object is in a directory, and not a mark of the directory itself."""
     return path.startswith(f"{prefix}/") and len(path) > len(prefix) + 1
+
+
+def _check_size(path: str, size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise CorruptFileError(f"the object has {size} bytes; at most {max_bytes} are expected", path=path)

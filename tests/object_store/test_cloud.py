@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lance_format import StorageError
+from lance_format import CorruptFileError, StorageError
 from lance_format.byte_io import ByteRange
-from lance_format.object_store import ObjectStore, resolve
-from lance_format.object_store.cloud_store import _PART_BYTES
+from lance_format.object_store import ObjectNotFoundError, ObjectStore, resolve
+from lance_format.object_store.cloud_places import parse_place
+from lance_format.object_store.cloud_store import _PART_BYTES, CloudStore
 from tests.object_store.behaviour import ObjectStoreBehaviour
 from tests.servers import ObjectServer
 
@@ -22,6 +23,21 @@ class CloudStoreBehaviour(ObjectStoreBehaviour):
     @pytest.fixture
     def root(self, server: ObjectServer) -> str:
         return server.new_root()
+
+    def test_what_a_listing_names_is_read_once(self, store: ObjectStore, root: str, server: ObjectServer) -> None:
+        other = CloudStore(parse_place(server.root.partition(":")[0], server.root), server.options)
+        store.put_if_absent(f"{root}/a", b"one")
+        tag = store.list_first(root).tags["a"]
+        other.delete(f"{root}/a")
+        assert store.read(f"{root}/a", 3, tag) == b"one"
+        with pytest.raises(ObjectNotFoundError):
+            store.read(f"{root}/a", 3)
+        other.put(f"{root}/a", b"two")
+        changed = store.list_first(root).tags["a"]
+        for _ in range(2):
+            assert store.read(f"{root}/a", 3, changed) == b"two"
+        with pytest.raises(CorruptFileError, match="at most 2 are expected"):
+            store.read(f"{root}/a", 2, changed)
 
     def test_a_large_object_is_written_in_parts_and_read_in_parts(self, store: ObjectStore, root: str) -> None:
         piece = bytes(range(256)) * 4096

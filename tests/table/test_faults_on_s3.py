@@ -16,6 +16,7 @@ from lance_format import (
     LanceDataset,
     LanceError,
     NotSupportedError,
+    RetryableCommitConflictError,
     StorageError,
 )
 from lance_format.object_store import cloud_store, resolve
@@ -157,6 +158,42 @@ def test_any_request_of_an_append_may_fail(
             break
     else:
         pytest.fail("the append has more requests than expected")
+
+
+def test_a_table_that_replaced_another_is_not_taken_for_it(
+    s3_server: ObjectServer, options: dict[str, str], uri: str
+) -> None:
+    """Its manifests have the names of those that this process remembers."""
+    assert lance_format.dataset(uri, storage_options=options).count_rows() == 10
+    LanceDataset.drop(uri, storage_options=s3_server.options)
+    lance_format.write_dataset({"a": [1, 2]}, uri, storage_options=s3_server.options)
+    assert lance_format.dataset(uri, storage_options=options).to_table()["a"].to_pylist() == [1, 2]
+    lance_format.write_dataset({"a": [3]}, uri, mode="append", storage_options=options)
+    assert rows(s3_server, uri) == [1, 2, 3]
+
+
+def test_a_second_commit_leaves_the_files_of_the_first(options: dict[str, str], uri: str) -> None:
+    """The transaction file, which is written before it is known that the commit has landed, is one of them."""
+    data = pa.table({"a": [10]})
+    write = lance_format.plan_write(uri, data.schema, mode="append", storage_options=options)
+    fragments = write.write_fragments(data.to_batches())
+    version = write.commit(fragments)
+    store, root = resolve(uri, options)
+    (path,) = (info.path for info in store.list_tree(f"{root}/_transactions") if write.uuid in info.path)
+    store.put(path, b"as it landed")
+    assert write.commit(fragments) == version
+    assert store.read(path, 100) == b"as it landed"
+
+
+def test_a_conflict_leaves_no_transaction_file(s3_server: ObjectServer, options: dict[str, str], uri: str) -> None:
+    table = lance_format.dataset(uri, storage_options=options)
+    plan = table.plan_delete("a = 1")
+    results = [task.execute(table) for task in plan.tasks]
+    lance_format.dataset(uri, storage_options=options).delete("a = 1")
+    before = files(s3_server, uri)
+    with pytest.raises(RetryableCommitConflictError):
+        plan.commit(table, results)
+    assert files(s3_server, uri) == before
 
 
 def _number(wanted: int, fault: Fault) -> Rule:

@@ -53,7 +53,8 @@ def measured(s3_server: ObjectServer, proxy: Proxy) -> dict[str, tuple[str, int]
         size = sum(request.num_sent + request.num_received for request in proxy.requests)
         found[name] = ", ".join(f"{number} {kind}" for kind, number in proxy.counts().items()) or "none", size
 
-    measure("open", table)
+    measure("open", lambda: lance_format.dataset(uri, storage_options={**options, "user_agent": "another store"}))
+    measure("open again", table)
     opened = table()
     measure("plan a scan", lambda: opened.scanner().plan_tasks())
     opened = table()

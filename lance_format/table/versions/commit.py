@@ -4,7 +4,8 @@ A version exists once its manifest does, and a manifest is only ever created, ne
 
 1. loads the latest version, checks the transaction against all commits since it was planned, and rebases it if both
    changed the same fragments, or added the same columns;
-2. writes the transaction file, then creates the manifest of the next version;
+2. writes the transaction file, then creates the manifest of the next version. On object stores it writes the file
+   while it looks for the latest version, and again only if a rebase changes it;
 3. reads that manifest back if the storage reports anything but success. A reply may be lost after the storage has done
    its work, so "exists already" may mean this very commit: only the content identifies its writer;
 4. proves that the version is part of the history, and removes it if it was created too late; see
@@ -40,7 +41,7 @@ from lance_format.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from lance_format.object_store import ObjectNotFoundError
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, run_together
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, serialize_manifest
@@ -183,8 +184,7 @@ class _Commit:
         start = time.monotonic()
         first_attempt_seconds = 0.0
         for attempt in range(self._retry.max_attempts):
-            history = load_history(self._directory)
-            current = self._load(history, history.latest) if history.names else None
+            history, current = self._look_up()
             landed = self._check_others(history, current)
             if landed is not None:
                 return landed
@@ -208,6 +208,22 @@ class _Commit:
             f"other writers committed to {self._directory} first, {attempt + 1} times in a row; nothing was changed:"
             " run it again when fewer write at once"
         )
+
+    def _look_up(self) -> tuple[History, Manifest | None]:
+        """List the versions, and load the latest.
+
+        Where requests take long, the transaction file is first written at the same time, in the form without a rebase.
+        """
+        calls: list[Callable[[], tuple[History, Manifest | None] | None]] = [self._load_latest]
+        if self._store.is_remote and self._transaction_written is None:
+            calls.append(self._write_first_transaction)
+        found = run_together(self._store, calls)[0]
+        assert found is not None
+        return found
+
+    def _load_latest(self) -> tuple[History, Manifest | None]:
+        history = load_history(self._directory)
+        return history, self._load(history, history.latest) if history.names else None
 
     def _check_others(self, history: History, current: Manifest | None) -> Manifest | None:
         """Check all commits since the last check; return the version that this transaction made, if any.
@@ -352,6 +368,15 @@ class _Commit:
         if content != self._transaction_written:
             self._transaction_written = content
             self._store.put(self._transaction_path, content, durable=not successor.stores_transaction)
+
+    def _write_first_transaction(self) -> None:
+        """Write the transaction file as it was planned, unless there is one: the transaction may have landed before."""
+        content = serialize_transaction(self._transaction)
+        with contextlib.suppress(ObjectExistsError):
+            self._transaction_written = content
+            self._store.put_if_absent(self._transaction_path, content)
+            return
+        self._transaction_written = None
 
     def _delete(self, paths: Iterable[str]) -> None:
         """Delete files of failed attempts."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,13 @@ class History:
     directory : TableDirectory
     names : ManifestNames
         The manifest file of each version, by ascending version.
+    tags : mapping of str to str
+        The entity tags of some of these files, by name; see `ObjectStore.read`.
     """
 
     directory: TableDirectory
     names: ManifestNames
+    tags: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def root(self) -> str:
@@ -111,7 +114,8 @@ class History:
         path = self.manifest_path(version)
         if version in self.names or is_detached(version):
             with contextlib.suppress(ObjectNotFoundError):  # A cleanup came in between.
-                return self.directory.store.read(path, MAX_MANIFEST_BYTES), path
+                tag = self.tags.get(path.rpartition("/")[2])
+                return self.directory.store.read(path, MAX_MANIFEST_BYTES, tag), path
         raise VersionNotFoundError(
             f"the table {self.root} has no version {version}; it has {describe_versions(list(self.names))}"
         )
@@ -167,7 +171,7 @@ def load_history(directory: TableDirectory) -> History:
     try:
         first = directory.store.list_first(directory.versions)
         rest = None if first.is_complete else lambda: directory.store.list_names(directory.versions)
-        return History(directory, ManifestNames(first.names, rest))
+        return History(directory, ManifestNames(first.names, rest), first.tags)
     except CorruptFileError as error:
         raise CorruptFileError(error.what, path=directory.versions) from error
 
