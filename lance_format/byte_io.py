@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Buffer: TypeAlias = bytes | memoryview | npt.NDArray[np.uint8]
+"""Bytes that may belong to others, and are not changed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,6 +24,10 @@ class ByteRange:
     def end(self) -> int:
         """The first byte after the range."""
         return self.offset + self.size
+
+    def contains(self, other: ByteRange) -> bool:
+        """Return whether another range lies within this one."""
+        return self.offset <= other.offset and other.end <= self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,28 @@ class RangeReader(Protocol):
 
     def close(self) -> None:
         """Release the resources of the reader; closing twice is harmless."""
+
+
+@runtime_checkable
+class StreamingReader(Protocol):
+    """A `RangeReader` that hands out each range as soon as it has arrived, while others are on their way."""
+
+    def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
+        """Read ranges, and yield each in order; see `RangeReader.read_ranges`. Closing the stream ends the reading."""
+
+
+def stream_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
+    """Yield ranges of a file in order, each as soon as it is there if the storage permits.
+
+    Raises
+    ------
+    CorruptFileError, StorageError
+        See `RangeReader.read_ranges`.
+    """
+    if isinstance(reader, StreamingReader):
+        yield from reader.stream_ranges(ranges)
+    elif ranges:
+        yield from reader.read_ranges(ranges)
 
 
 class RangeWriter(Protocol):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from lance_format.byte_io import Buffer
 from lance_format.errors import CorruptFileError, StorageError
 from lance_format.object_store.cloud_client import is_ordered, load_obstore, make_client
 from lance_format.object_store.cloud_errors import BrokenReplyError, CloudErrors, Redaction
@@ -104,7 +105,7 @@ class CloudStore:
             data, size = self.fetch(path, {"suffix": _TAIL_BYTES})
         except NoSuchRangeError:  # It is empty.
             return CloudReader(self, path, self.size(path))
-        return CloudReader(self, path, size, tail=data)
+        return CloudReader(self, path, size, tail=bytes(data))
 
     def open_writer(self, path: str) -> CloudWriter:
         """See `ObjectStore`; large objects are uploaded in parts while they are written."""
@@ -127,8 +128,8 @@ class CloudStore:
 
         return self._repeat("read", path, request)
 
-    def fetch(self, path: str, wanted: Any) -> tuple[bytes, int]:
-        """Read a range of an object, as obstore describes it; return its bytes and the size of the object.
+    def fetch(self, path: str, wanted: Any) -> tuple[Buffer, int]:
+        """Read a range of an object, as obstore describes it; return its bytes, not copied, and the size of the object.
 
         Raises
         ------
@@ -138,9 +139,9 @@ class CloudStore:
             If the object ends before the range, or the storage fails.
         """
 
-        def request() -> tuple[bytes, int]:
+        def request() -> tuple[Buffer, int]:
             found = self._obstore.get(self._client, self.key(path), options={"range": wanted})
-            return bytes(found.bytes()), found.meta["size"]
+            return memoryview(found.bytes()), found.meta["size"]
 
         try:
             return self._repeat("read", path, request)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from lance_format.byte_io import ByteRange, RangeReader
+from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
 from lance_format.object_store.store import ReadableStore
 
 
@@ -60,6 +60,12 @@ class _CountedReader:
         self._counter.num_requests += len(ranges)
         self._counter.num_bytes += sum(map(len, found))
         return found
+
+    def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
+        for found in stream_ranges(self._reader, ranges):
+            self._counter.num_requests += 1
+            self._counter.num_bytes += len(found)
+            yield found
 
     def close(self) -> None:
         self._reader.close()

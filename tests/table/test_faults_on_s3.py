@@ -99,6 +99,19 @@ def test_passing_faults_are_waited_out(
     assert rows(s3_server, uri) == list(range(12))
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_pauses_outgrow_the_time_that_a_server_asks_for(
+    s3_server: ObjectServer, proxy: Proxy, uri: str, status: int
+) -> None:
+    """The server refuses all requests for two seconds."""
+    busy = Fault(status, "<Error><Code>SlowDown</Code></Error>", {"Retry-After": "2"})
+    until = time.monotonic() + 2
+    options = {**s3_server.options, "aws_endpoint": proxy.endpoint, "client_max_retries": "10"}
+    with proxy.failing(lambda _request: busy if time.monotonic() < until else None):
+        assert lance_format.dataset(uri, storage_options=options).count_rows() == 10
+    assert len(proxy.requests) <= 2 * 11
+
+
 @pytest.mark.parametrize("cut", [0, 1, 100, 5000])
 def test_a_body_that_breaks_off_is_read_again(
     s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], cut: int

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import LanceDataset
+from lance_format import DatasetNotFoundError, LanceDataset
 from tests.proxies import Proxy
 from tests.servers import ObjectServer, s3_options
 
@@ -71,6 +71,68 @@ def measured(s3_server: ObjectServer, proxy: Proxy) -> dict[str, tuple[str, int]
     opened = table()
     measure("compaction", compact)
     return found
+
+
+@pytest.fixture(scope="module")
+def divided(s3_server: ObjectServer) -> str:
+    """Return a table of twenty files, a row each."""
+    uri = s3_server.new_root()
+    lance_format.write_dataset({"a": range(20)}, uri, max_rows_per_file=1, storage_options=s3_server.options)
+    return uri
+
+
+def test_small_files_take_a_request_each(divided: str, proxy: Proxy) -> None:
+    options = s3_options(proxy.endpoint)
+    table = lance_format.dataset(divided, storage_options=options)
+    proxy.requests.clear()
+    assert table.to_table()["a"].to_pylist() == list(range(20))
+    assert proxy.counts() == {"GET": 20}
+    table = lance_format.dataset(divided, storage_options=options)
+    proxy.requests.clear()
+    assert table.to_table(filter="a > 17")["a"].to_pylist() == [18, 19]
+    assert proxy.counts() == {"GET": 20}
+
+
+def test_a_limit_opens_few_files(divided: str, proxy: Proxy) -> None:
+    for read, most in (({"limit": 2}, 2), ({"limit": 2, "filter": "a >= 0"}, 8)):
+        table = lance_format.dataset(divided, storage_options=s3_options(proxy.endpoint))
+        proxy.requests.clear()
+        assert table.to_table(**read)["a"].to_pylist() == [0, 1]
+        assert proxy.counts()["GET"] <= most
+
+
+def test_a_missing_file_is_an_error_only_if_it_is_needed(s3_server: ObjectServer, divided: str) -> None:
+    uri = s3_server.new_root()
+    table = lance_format.write_dataset({"a": range(6)}, uri, max_rows_per_file=2, storage_options=s3_server.options)
+    store, root = table._table.store, table._table.root
+    (file,) = table.get_fragments()[2].metadata.files
+    store.delete(f"{root}/{file.relative_path}")
+    table = lance_format.dataset(uri, storage_options=s3_server.options)
+    assert table.to_table(limit=4)["a"].to_pylist() == [0, 1, 2, 3]
+    assert table.to_table(filter="a < 9", limit=2)["a"].to_pylist() == [0, 1]
+    batches = table.to_batches()
+    assert [next(batches)["a"].to_pylist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(DatasetNotFoundError, match="of fragment 2 is missing"):
+        next(batches)
+
+
+def test_a_delete_sees_what_was_committed_before_it(s3_server: ObjectServer, proxy: Proxy) -> None:
+    """The version that it is planned on first is assumed to be the latest."""
+    uri, options = s3_server.new_root(), s3_options(proxy.endpoint)
+    lance_format.write_dataset({"a": [1, 2]}, uri, storage_options=s3_server.options)
+    table = lance_format.dataset(uri, storage_options=options)
+    lance_format.write_dataset({"a": [1, 3]}, uri, mode="append", storage_options=s3_server.options)
+    assert table.delete("a = 1").num_deleted_rows == 2
+    assert table.to_table()["a"].to_pylist() == [2, 3]
+    lance_format.write_dataset({"b": [1]}, uri, mode="overwrite", storage_options=s3_server.options)
+    table.delete("b = 1")  # The column is one of the latest version only.
+    assert table.count_rows() == 0
+    proxy.requests.clear()
+    with pytest.raises(lance_format.InvalidInputError):
+        table.delete("c = 1")
+    table.delete("b = 5")
+    assert proxy.counts() == {"LIST": 3, "PUT": 2}
+    table.validate()
 
 
 def documented() -> dict[str, tuple[str, int]]:

@@ -1,22 +1,25 @@
 """Running plans: the byte ranges that many pages want next are merged, read, and handed out.
 
 Ranges that lie close together are read as one: a seek costs more than the bytes between them. Plans proceed in rounds,
-so that the chunk tables of all columns are one batch of requests, and their chunks the next. Where a round brought much
-to decode, the plans proceed side by side, in threads that end with the round.
+so that the chunk tables of all columns are one batch of requests, and their chunks the next. A plan proceeds as soon as
+its own bytes have arrived, while those of others are on their way. Where a round brings much to decode, the plans
+proceed side by side, in threads that end with the round.
 """
 
 from __future__ import annotations
 
 import bisect
+import contextlib
+import itertools
 import operator
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestShape
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestShape, stream_ranges
 from lance_format.data_block import Bytes, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.locating import locate
@@ -49,21 +52,45 @@ def coalesce(ranges: Sequence[ByteRange], shape: RequestShape = FILE_REQUESTS) -
     return merged
 
 
+class Requests:
+    """The requests for some ranges, whose bytes are taken as they arrive.
+
+    Parameters
+    ----------
+    source : RangeReader
+    ranges : sequence of ByteRange
+    """
+
+    def __init__(self, source: RangeReader, ranges: Sequence[ByteRange]) -> None:
+        requests = coalesce([wanted for wanted in ranges if wanted.size], source.request_shape)
+        self._starts = [request.offset for request in requests]
+        self._stream = stream_ranges(source, requests)
+        self._arrived: list[Bytes] = []
+
+    def number(self, wanted: ByteRange) -> int:
+        """Return the number of the request that brings a range; -1 for an empty one."""
+        return bisect.bisect_right(self._starts, wanted.offset) - 1 if wanted.size else -1
+
+    def take(self, wanted: ByteRange) -> Bytes:
+        """Wait for the bytes of a range, which start at a multiple of 8 bytes in memory."""
+        if not wanted.size:
+            return np.empty(0, np.uint8)
+        number = self.number(wanted)
+        while len(self._arrived) <= number:
+            self._arrived.append(aligned(np.frombuffer(next(self._stream), np.uint8)))
+        begin = wanted.offset - self._starts[number]
+        found = self._arrived[number][begin : begin + wanted.size]
+        return found if begin % _ALIGNMENT == 0 else found.copy()
+
+    def close(self) -> None:
+        """End the reading of what has not been taken."""
+        self._stream.close()
+
+
 def fetch(source: RangeReader, ranges: Sequence[ByteRange]) -> list[Bytes]:
     """Read ranges with as few requests as pay; each result starts at a multiple of 8 bytes in memory."""
-    requests = coalesce([wanted for wanted in ranges if wanted.size], source.request_shape)
-    data = [aligned(np.frombuffer(piece, np.uint8)) for piece in source.read_ranges(requests)] if requests else []
-    starts = [request.offset for request in requests]
-    results = []
-    for wanted in ranges:
-        if not wanted.size:
-            results.append(np.empty(0, np.uint8))
-            continue
-        index = bisect.bisect_right(starts, wanted.offset) - 1
-        begin = wanted.offset - starts[index]
-        found = data[index][begin : begin + wanted.size]
-        results.append(found if begin % _ALIGNMENT == 0 else found.copy())
-    return results
+    with contextlib.closing(Requests(source, ranges)) as requests:
+        return [requests.take(wanted) for wanted in ranges]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +102,13 @@ class NamedPlan(Generic[T]):
     column : str
     plan : generator
         Yields ranges and is sent their bytes as a page's plan does, but may return something else.
+    extent : ByteRange, optional
+        All bytes that it may want. If they are few, they are read at once, instead of an index first.
     """
 
     column: str
     plan: Generator[Sequence[ByteRange], Sequence[Bytes], T]
+    extent: ByteRange | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +118,38 @@ class _Run(Generic[T]):
     named: NamedPlan[T]
     wanted: Sequence[ByteRange] = ()
     results: tuple[T, ...] = ()
+    whole: Bytes | None = None
+
+    def asks_for(self, most_bytes: int) -> Sequence[ByteRange]:
+        """Return the ranges to read: those of the plan, or all of its extent if it is small and begins with an index.
+
+        Parameters
+        ----------
+        most_bytes : int
+            Reading so many bytes costs less than another request.
+        """
+        extent = self.named.extent
+        is_small = self.whole is None and extent is not None and extent.size <= most_bytes
+        if is_small and extent is not None and self.wanted and self.wanted[0].offset == extent.offset:
+            return [extent, *(wanted for wanted in self.wanted if not extent.contains(wanted))]
+        return [wanted for wanted in self.wanted if not self._has(wanted)]
+
+    def receive(self, asked: Sequence[ByteRange], take: Callable[[ByteRange], Bytes]) -> list[Bytes]:
+        """Return the bytes of the ranges that the plan wants, given what was asked for."""
+        extent = self.named.extent
+        if extent is None:
+            return [take(wanted) for wanted in self.wanted]
+        if self.whole is None and extent in asked:
+            self.whole = take(extent)
+        return [self._part(wanted, extent) if self._has(wanted) else take(wanted) for wanted in self.wanted]
+
+    def _has(self, wanted: ByteRange) -> bool:
+        extent = self.named.extent
+        return self.whole is not None and extent is not None and extent.contains(wanted)
+
+    def _part(self, wanted: ByteRange, extent: ByteRange) -> Bytes:
+        assert self.whole is not None
+        return aligned(self.whole[wanted.offset - extent.offset : wanted.end - extent.offset])
 
     def proceed(self, data: Sequence[Bytes] | None) -> None:
         """Send the plan the requested bytes, or start it."""
@@ -129,23 +191,40 @@ def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], threads: Calla
     for run in runs:
         proceed(run, None)
     while waiting := [run for run in runs if not run.results]:
-        data = iter(fetch(source, [byte_range for run in waiting for byte_range in run.wanted]))
-        pieces = [[next(data) for _ in run.wanted] for run in waiting]
-        size = sum(piece.size for found in pieces for piece in found)
-        _side_by_side(proceed, waiting, pieces, threads() if size >= _THREADED_BYTES else 1)
+        _run_round(source, waiting, proceed, threads)
     return [result for run in runs for result in run.results]
 
 
-def _side_by_side(
+def _run_round(
+    source: RangeReader,
+    runs: Sequence[_Run[T]],
     proceed: Callable[[_Run[T], Sequence[Bytes]], None],
-    runs: list[_Run[T]],
-    pieces: list[list[Bytes]],
-    threads: int,
+    threads: Callable[[], int],
 ) -> None:
-    if threads == 1 or len(runs) == 1:
-        for run, data in zip(runs, pieces, strict=True):
-            proceed(run, data)
-        return
-    with ThreadPoolExecutor(min(threads, len(runs)), "lance-decode") as pool:
-        for _ in pool.map(proceed, runs, pieces):
-            pass
+    """Let each plan proceed as soon as its bytes have arrived; of several errors the first is raised, in plan order."""
+    asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
+    size = sum(wanted.size for run in runs for wanted in run.wanted)
+    num_threads = min(threads(), len(runs)) if size >= _THREADED_BYTES and len(runs) > 1 else 1
+    ended: dict[int, Future[None]] = {}
+    with contextlib.ExitStack() as stack:
+        requests = stack.enter_context(contextlib.closing(Requests(source, list(itertools.chain(*asked)))))
+        last = [max(map(requests.number, ranges), default=-1) for ranges in asked]
+        start: Callable[..., Future[None]] = _run_at_once
+        if num_threads > 1:
+            start = stack.enter_context(ThreadPoolExecutor(num_threads, "lance-decode")).submit
+        for position in sorted(range(len(runs)), key=last.__getitem__):
+            data = runs[position].receive(asked[position], requests.take)
+            ended[position] = start(proceed, runs[position], data)
+    for position in range(len(runs)):
+        ended[position].result()
+
+
+def _run_at_once(call: Callable[..., None], *arguments: object) -> Future[None]:
+    ended: Future[None] = Future()
+    try:
+        call(*arguments)
+    except Exception as error:
+        ended.set_exception(error)
+    else:
+        ended.set_result(None)
+    return ended

@@ -121,6 +121,10 @@ class ArrayLeaf:
             rows = lists.pages.first_items
         return sizes.astype(np.int64)
 
+    def extent(self, index: int) -> None:
+        """See `LeafPages`; pages of format 2.0 refer to buffers of several columns."""
+        del index
+
     def rows_at_once(self, index: int) -> int:
         """See `LeafPages`."""
         num_rows = int(self.first_rows[index + 1] - self.first_rows[index])

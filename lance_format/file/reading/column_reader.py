@@ -12,15 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.array_encodings.array import Planned
+from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
-from lance_format.file.columns.dictionaries import concat
+from lance_format.file.columns.dictionaries import concat, size_bytes
 from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.limits import rows_that_fit
 from lance_format.file.container.scheduler import NamedPlan
 from lance_format.structural.page import RowSelection, rows_within_answer
 
 _MAX_WINDOW_ROWS = 1024 * 1024
+_FIRST_ROWS = 64 * 1024
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.1
 _DENSE_SHARE_OF_LARGE_ROWS = 0.5
@@ -79,6 +81,9 @@ class LeafPages(Protocol):
     def size_bytes(self) -> Counts:
         """Bytes of each page in the file."""
 
+    def extent(self, index: int) -> ByteRange | None:
+        """Return the bytes of the file that contain a page and little else; None if there is no such range."""
+
     def rows_at_once(self, index: int) -> int:
         """Return how many rows of a page to ask for at most, so that an answer stays within some tens of MiB."""
 
@@ -108,7 +113,7 @@ class ColumnReader:
     def __init__(self, pages: LeafPages) -> None:
         self.leaf = pages.leaf
         self._pages = pages
-        self._most_rows = min(_MAX_WINDOW_ROWS, rows_within_answer(self.leaf.slot_bytes))  # nulls have no bytes there
+        self._most_rows = rows_within_answer(self.leaf.slot_bytes)  # Nulls have no bytes in the page.
         self.first_rows: Counts = pages.first_rows
 
     @cached_property
@@ -126,9 +131,11 @@ class ColumnReader:
         return max(1, min(self._most_rows, self._pages.rows_at_once(index)))
 
     def _plan(self, index: int, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
-        return NamedPlan(self.leaf.name, self._pages.plan(index, rows))
+        return NamedPlan(self.leaf.name, self._pages.plan(index, rows), self._pages.extent(index))
 
-    def plan_window(self, row: int, stop: int, share: int = 1) -> tuple[int, NamedPlan[list[pa.Array]]]:
+    def plan_window(
+        self, row: int, stop: int, share: int = 1, row_bytes: float = 0
+    ) -> tuple[int, NamedPlan[list[pa.Array]]]:
         """Plan the reading of the next rows within the memory limit; return the row where it ends and the plan.
 
         Parameters
@@ -137,10 +144,14 @@ class ColumnReader:
             Range of the remaining rows.
         share : int
             Number of columns that share the memory limit.
+        row_bytes : float
+            Size in memory of the rows before; 0 if it is unknown.
         """
         index = int(self.first_rows.searchsorted(row, "right")) - 1
         first = int(self.first_rows[index])
-        size = max(1, self._rows_at_once(index) // share)
+        # Compressed rows may be much larger than the page tells.
+        known = rows_within_answer(row_bytes * share) if row_bytes else max(_MAX_WINDOW_ROWS // share, _FIRST_ROWS)
+        size = max(1, min(_MAX_WINDOW_ROWS, known, self._rows_at_once(index) // share))
         end = min(stop, int(self.first_rows[index + 1]), row + size)
         return end, self._plan(index, range(row - first, end - first))
 
@@ -162,7 +173,7 @@ class ColumnReader:
         if rows.size < share * span or rows.size == 1 or (rows[1:] <= rows[:-1]).any():
             yield PlannedRows(self._plan(index, rows), int(rows.size * row_bytes))
             return
-        size = self._rows_at_once(index)
+        size = min(_MAX_WINDOW_ROWS, self._rows_at_once(index))
         begin, end = int(rows[0]), int(rows[-1]) + 1
         for start in range(begin, end, size):
             stop = min(start + size, end)
@@ -170,8 +181,9 @@ class ColumnReader:
             if wanted.size:
                 start, stop = int(wanted[0]), int(wanted[-1]) + 1
                 plan = self._pages.plan(index, range(start, stop))
-                picked = NamedPlan(self.leaf.name, self._pick(plan, wanted - start, stop - start))
-                yield PlannedRows(picked, int((stop - start) * row_bytes))
+                picked = self._pick(plan, wanted - start, stop - start)
+                named = NamedPlan(self.leaf.name, picked, self._pages.extent(index))
+                yield PlannedRows(named, int((stop - start) * row_bytes))
 
     def _pick(self, plan: Planned[list[pa.Array]], rows: Counts, num_rows: int) -> Planned[list[pa.Array]]:
         """Drop all rows of a range but some."""
@@ -188,13 +200,30 @@ class ColumnReader:
 
 
 class Cursor:
-    """Hands out the rows of a column batch by batch; holds the arrays decoded but not handed out yet."""
+    """Hands out the rows of a column batch by batch; holds the arrays decoded but not handed out yet.
+
+    Parameters
+    ----------
+    column : ColumnReader
+    start : int
+        The first row.
+
+    Attributes
+    ----------
+    next_row : int
+        The first row that is not decoded.
+    available : int
+        Number of rows that are decoded and not handed out.
+    row_bytes : float
+        Size in memory of the rows that were decoded last; 0 if there are none.
+    """
 
     def __init__(self, column: ColumnReader, start: int) -> None:
         self.column = column
         self.next_row = start
-        self._arrays: list[pa.Array] = []
         self.available = 0
+        self.row_bytes = 0.0
+        self._arrays: list[pa.Array] = []
 
     def push(self, arrays: list[pa.Array], stop: int) -> None:
         """Take the rows up to `stop`, which have been decoded.
@@ -207,6 +236,7 @@ class Cursor:
         if sum(map(len, arrays)) != stop - self.next_row:
             raise CorruptFileError(f"a page does not hold its {stop - self.next_row} rows")
         self._arrays += arrays
+        self.row_bytes = sum(map(size_bytes, arrays)) / max(stop - self.next_row, 1)
         self.available += stop - self.next_row
         self.next_row = stop
 

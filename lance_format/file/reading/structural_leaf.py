@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_format.array_encodings.array import Planned
+from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
 from lance_format.file.columns.assembly import build_leaf
@@ -49,6 +50,14 @@ class StructuralLeaf:
     def size_bytes(self) -> Counts:
         """See `LeafPages`."""
         return self._pages.size_bytes
+
+    def extent(self, index: int) -> ByteRange | None:
+        """See `LeafPages`."""
+        buffers = self._pages.metadata[index].buffers
+        if not buffers:
+            return None
+        start, end = min(buffer.offset for buffer in buffers), max(buffer.end for buffer in buffers)
+        return ByteRange(start, end - start) if end - start <= 2 * self._pages.size_bytes[index] else None
 
     def rows_at_once(self, index: int) -> int:
         """See `LeafPages`."""

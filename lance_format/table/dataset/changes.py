@@ -63,7 +63,9 @@ class DatasetChanges(OpenTable):
             Also a mapping, with the key `num_deleted_rows`.
         """
         seconds = timeout_seconds(retry_timeout)
-        return self._change(lambda table: run_change(table, plan_delete(table, predicate)), conflict_retries, seconds)
+        return self._change_at_once(
+            lambda table: run_change(table, plan_delete(table, predicate)), conflict_retries, seconds
+        )
 
     def plan_delete(self, predicate: Filter, *, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES) -> DeletePlan:
         """Plan a delete whose tasks run anywhere; see `lance_format.table.versions.planned_change`.

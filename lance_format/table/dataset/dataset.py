@@ -116,6 +116,8 @@ def dataset(
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
     manifest = load_latest(directory) if number is None else load_version(directory, number)
     table = TableVersion(absolute_uri(os.fspath(uri)), directory, manifest, dict(storage_options or {}), cache)
+    if number is None:
+        table = table.moved(manifest)
     if version is None and asof is not None:
         table = check_out_as_of(table, asof)
     opened = LanceDataset(os.fspath(uri), table, default_scan_options)

@@ -99,5 +99,5 @@ transaction_properties, auto_cleanup_options, **tuning
         progress,
     )
     directory = TableDirectory.at(uri, storage_options)
-    table = TableVersion(absolute_uri(os.fspath(uri)), directory, made, dict(storage_options or {}))
+    table = TableVersion(absolute_uri(os.fspath(uri)), directory, made, dict(storage_options or {})).moved(made)
     return LanceDataset(os.fspath(uri), table)

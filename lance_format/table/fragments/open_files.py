@@ -25,6 +25,7 @@ from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.version import FileVersion
 
+_BYTES_OF_STATISTICS = 2048
 _Stream = Generator[pa.RecordBatch, None, None]
 
 
@@ -241,10 +242,14 @@ def _tail_bytes(file: DataFile, source: RangeReader) -> int:
     """Return the usual size of the end of a data file with its footer, schema and columns.
 
     A field takes some 200 bytes in the schema and in the metadata of a column, and each further page 100 more. If
-    requests are expensive, more is read, which usually includes the statistics.
+    requests are expensive, more is read, which usually includes the statistics: some 2 KiB per
+    field.
     """
     wanted = 4096 + 512 * len(file.fields) + source.size_bytes // 65_536
-    return min(MAX_TAIL_BYTES, max(wanted, source.request_shape.gap_bytes // 2))
+    gap = source.request_shape.gap_bytes
+    if gap < MAX_TAIL_BYTES:
+        return min(MAX_TAIL_BYTES, wanted)
+    return min(2 * gap, max(gap // 2, wanted + _BYTES_OF_STATISTICS * len(file.fields)))
 
 
 def empty_columns_batch(num_rows: int) -> pa.RecordBatch:

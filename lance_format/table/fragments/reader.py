@@ -84,7 +84,15 @@ class FragmentReader:
 
     def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
         """Return the data files, which are opened on demand; a counter can measure their reads."""
-        return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter)
+        ahead: FragmentFiles | None = self.memory.pop("files", None)
+        return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter) if ahead is None else ahead
+
+    def open_ahead(self, schema: Schema, counter: ReadCounter) -> None:
+        """Open the data files that have some columns, for the next call of `open`."""
+        files = FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter)
+        for file in files.parts(schema):
+            files.reader(file)
+        self.memory["files"] = files
 
     def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.

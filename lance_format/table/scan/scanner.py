@@ -26,6 +26,7 @@ from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OF
 from lance_format.table.scan.index_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.scan.late_materialisation import Pace, Stages, materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
+from lance_format.table.scan.opening import opened_ahead
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup
@@ -336,7 +337,9 @@ class LanceScanner:
         if projection.filter is not None:
             yield from self._read_filtered(fragments, window, meter)
             return
-        for scan, ranges in self._within(fragments, window):
+        limited = window.left is not None
+        wanted = self._within(fragments, window)
+        for scan, ranges in opened_ahead(wanted, projection.output_source, meter.reads, is_limited=limited):
             with scan.open(meter.reads) as files:
                 meter.rows_scanned += ranges.num_rows
                 fragment = self._opened(scan, files)
@@ -348,7 +351,9 @@ class LanceScanner:
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
     ) -> Iterator[ScannedRows]:
         projection, pace = self._projection, meter.pace
-        for group in small_together(fragments, pace):
+        limited = window.left is not None
+        ahead = opened_ahead(fragments, projection.filter_source, meter.reads, is_limited=limited)
+        for group in small_together(ahead, pace):
             with contextlib.ExitStack() as stack:
                 opened = []
                 for scan, ranges in group:

@@ -104,6 +104,8 @@ def commit(
     transaction: Transaction,
     retry: RetryPolicy = DEFAULT_RETRY,
     precondition: Precondition | None = None,
+    *,
+    only_after_read_version: bool = False,
 ) -> Manifest:
     """Make a transaction the next version of a table.
 
@@ -115,6 +117,8 @@ def commit(
     retry : RetryPolicy
     precondition : callable, optional
         Called before every attempt with the latest version, after the check for conflicts.
+    only_after_read_version : bool
+        Whether to refuse, as a conflict, if there is a later version than the one read at the start of the commit.
 
     Returns
     -------
@@ -134,7 +138,7 @@ def commit(
         raise NotSupportedError(
             f"{directory}: this storage cannot create an object only if it is absent; nothing was written"
         )
-    made = _Commit(directory, transaction, retry, precondition).run()
+    made = _Commit(directory, transaction, retry, precondition, only_after_read_version).run()
     clean_up_if_due(directory, made)
     return made
 
@@ -154,6 +158,7 @@ class _Commit:
         transaction: Transaction,
         retry: RetryPolicy,
         precondition: Precondition | None,
+        only_after_read_version: bool,
     ) -> None:
         self._directory = directory
         self._store = directory.store
@@ -161,6 +166,7 @@ class _Commit:
         self._retry = retry
         self._precondition = precondition
         self._marker = BatchMarker.of(transaction.transaction_properties)
+        self._only_after_read_version = only_after_read_version
         self._checked = transaction.read_version
         self._dropped_fields: frozenset[int] = frozenset()
         self._others: dict[int, Operation] = {}
@@ -185,6 +191,10 @@ class _Commit:
         first_attempt_seconds = 0.0
         for attempt in range(self._retry.max_attempts):
             history, current = self._look_up()
+            if self._only_after_read_version and attempt == 0 and history.latest != self._checked:
+                raise RetryableCommitConflictError(
+                    f"version {self._checked} of {self._directory} is not the latest one; nothing was changed"
+                )
             landed = self._check_others(history, current)
             if landed is not None:
                 return landed

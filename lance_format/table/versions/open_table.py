@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_format.file.columns.json_columns import with_text
-from lance_format.table.versions.table_version import Attempt, TableVersion, change
+from lance_format.table.versions.table_version import Attempt, TableVersion, change, change_assumed
 
 _T = TypeVar("_T")
 
@@ -54,6 +54,14 @@ class OpenTable:
         """Plan and commit a change on the latest version, show the version that it made, and return its result."""
         attempts = conflict_retries + 1
         self._table, result = change(self._table.latest(), attempt, max_attempts=attempts, max_seconds=max_seconds)
+        return result
+
+    def _change_at_once(self, attempt: Attempt[_T], conflict_retries: int, max_seconds: float) -> _T:
+        """Run a change that always commits; see `_change`. The commit finds out whether this is the latest version."""
+        done = change_assumed(self._table, attempt)
+        if done is None:
+            return self._change(attempt, conflict_retries, max_seconds)
+        self._table, result = done
         return result
 
     def _move(self, attempt: Callable[[TableVersion], TableVersion], conflict_retries: int = 10) -> None:

@@ -42,6 +42,8 @@ from lance_format.table.versions.commit import DEFAULT_RETRY, Precondition, Retr
 from lance_format.table.versions.history import History, load_history, load_latest
 from lance_format.version import FileVersion
 
+_RECENT_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
@@ -56,6 +58,10 @@ class TableVersion:
     storage_options : mapping of str to str
     cache : SearchCache
         The cache of the table, shared by all versions derived from one.
+    latest_at : float
+        The time, on the clock of `time.monotonic`, when it was known to be the latest version.
+    is_assumed : bool
+        Whether it is assumed to be the latest one, so that a commit fails if it is not.
     """
 
     uri: str
@@ -63,6 +69,8 @@ class TableVersion:
     manifest: Manifest
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: SearchCache = field(default_factory=SearchCache, repr=False, compare=False)
+    latest_at: float = field(default=-math.inf, repr=False, compare=False)
+    is_assumed: bool = field(default=False, repr=False, compare=False)
 
     @property
     def store(self) -> ObjectStore:
@@ -81,7 +89,16 @@ class TableVersion:
     def latest(self) -> TableVersion:
         """Return the latest version."""
         latest = load_latest(self.directory, self.manifest)
-        return self if latest is self.manifest else dataclasses.replace(self, manifest=latest)
+        return self if latest is self.manifest else self.moved(latest)
+
+    def moved(self, latest: Manifest) -> TableVersion:
+        """Return the version of a manifest, which is the latest one right now."""
+        return dataclasses.replace(self, manifest=latest, latest_at=time.monotonic(), is_assumed=False)
+
+    @property
+    def may_be_assumed(self) -> bool:
+        """True if it was the latest version just now, and finding out whether it still is takes long."""
+        return self.store.is_remote and 0 <= time.monotonic() - self.latest_at < _RECENT_SECONDS
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentReader:
         """Return a reader of some columns of a fragment."""
@@ -118,7 +135,8 @@ class TableVersion:
         transaction = Transaction(self.manifest.version, operation, transaction_properties=dict(properties or {}))
         if uuid is not None:
             transaction = dataclasses.replace(transaction, uuid=uuid)
-        return dataclasses.replace(self, manifest=commit(self.directory, transaction, retry, precondition))
+        made = commit(self.directory, transaction, retry, precondition, only_after_read_version=self.is_assumed)
+        return self.moved(made)
 
     def write_fragments(
         self,
@@ -211,6 +229,37 @@ def change(
                 raise
             table = latest
     return attempt(table)
+
+
+def change_assumed(table: TableVersion, attempt: Attempt[_T]) -> tuple[TableVersion, _T] | None:
+    """Plan and commit a change on a version that was the latest just now, without looking for a later one before.
+
+    Parameters
+    ----------
+    table : TableVersion
+    attempt : callable
+        See `change`. It always commits.
+
+    Returns
+    -------
+    (TableVersion, T) or None
+        None if nothing was changed: it may not be assumed, or is not the latest version.
+
+    Raises
+    ------
+    LanceError
+        The error of the attempt, if it is the latest version.
+    """
+    if not table.may_be_assumed:
+        return None
+    try:
+        return attempt(dataclasses.replace(table, is_assumed=True))
+    except CommitStateUnknownError:
+        raise
+    except LanceError:
+        if table.latest() is table:
+            raise
+        return None
 
 
 @dataclass(slots=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.byte_io import FILE_REQUESTS, ByteRange
-from lance_format.file.container.scheduler import coalesce, fetch
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
+from lance_format.data_block import Bytes
+from lance_format.errors import CorruptFileError, StorageError
+from lance_format.file.container.scheduler import NamedPlan, coalesce, fetch, run_plans
 
 _DATA = bytes(index * 37 % 251 for index in range(100_000))
 
@@ -50,3 +54,106 @@ def test_a_merged_range_does_not_grow_without_bound() -> None:
     assert sum(piece.size for piece in merged) == 200 * mib
     assert max(piece.size for piece in merged) <= 64 * mib
     assert coalesce([ByteRange(0, 100 * mib)]) == [ByteRange(0, 100 * mib)]
+
+
+class _Streaming(_Source):
+    """A source whose bytes arrive one range after another, until it fails."""
+
+    def __init__(self, shape: RequestShape, fails_at: int = 1 << 60) -> None:
+        super().__init__()
+        self.request_shape = shape
+        self.num_arrived = 0
+        self._fails_at = fails_at
+
+    def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[memoryview, None, None]:
+        self.requests += ranges
+        for wanted in ranges:
+            if self.num_arrived == self._fails_at:
+                raise StorageError("the connection was reset")
+            self.num_arrived += 1
+            yield memoryview(_DATA)[wanted.offset : wanted.end]
+
+
+_Rounds = Sequence[Sequence[ByteRange]]
+
+
+def _reads(
+    rounds: _Rounds, fails_in: int | None = None
+) -> Generator[Sequence[ByteRange], Sequence[Bytes], list[bytes]]:
+    """Read some ranges after others, as pages do with an index and chunks."""
+    found: list[bytes] = []
+    for number, ranges in enumerate(rounds):
+        data = yield ranges
+        assert all(piece.ctypes.data % 8 == 0 for piece in data if piece.size)
+        found += [piece.tobytes() for piece in data]
+        if number == fails_in:
+            raise CorruptFileError(f"malformed in round {number}")
+    return found
+
+
+def _expected(rounds: _Rounds) -> list[bytes]:
+    return [_DATA[wanted.offset : wanted.end] for ranges in rounds for wanted in ranges]
+
+
+def _hull(rounds: _Rounds) -> ByteRange | None:
+    ranges = [wanted for ranges in rounds for wanted in ranges]
+    if not ranges:
+        return None
+    start = min(wanted.offset for wanted in ranges)
+    return ByteRange(start, max(wanted.end for wanted in ranges) - start)
+
+
+_plans = st.lists(st.lists(_ranges.map(lambda ranges: ranges[:4]), max_size=3), max_size=8)
+_shapes = st.builds(RequestShape, st.sampled_from([0, 100, 8192, 200_000]), st.sampled_from([1, 5000, 1 << 20]))
+
+
+@given(plans=_plans, shape=_shapes, threads=st.integers(1, 3), has_extents=st.booleans())
+def test_every_plan_gets_its_bytes_however_they_arrive(
+    plans: list[list[list[ByteRange]]], shape: RequestShape, threads: int, has_extents: bool
+) -> None:
+    for source in (_Source(), _Streaming(shape)):
+        named = [
+            NamedPlan(str(number), _reads(rounds), _hull(rounds) if has_extents else None)
+            for number, rounds in enumerate(plans)
+        ]
+        assert run_plans(source, named, lambda: threads) == [_expected(rounds) for rounds in plans]
+
+
+@given(plans=_plans, shape=_shapes, threads=st.integers(1, 3), fails_at=st.integers(0, 6))
+def test_a_storage_that_fails_midway_is_one_error(
+    plans: list[list[list[ByteRange]]], shape: RequestShape, threads: int, fails_at: int
+) -> None:
+    source = _Streaming(shape, fails_at)
+    named = [NamedPlan(str(number), _reads(rounds)) for number, rounds in enumerate(plans)]
+    before = threading.active_count()
+    try:
+        assert run_plans(source, named, lambda: threads) == [_expected(rounds) for rounds in plans]
+    except StorageError:
+        assert source.num_arrived == fails_at
+    assert threading.active_count() == before
+
+
+@given(order=st.permutations(range(6)), threads=st.integers(1, 3))
+def test_the_error_of_the_first_malformed_plan_is_raised(order: list[int], threads: int) -> None:
+    """The bytes of the last plans arrive first if they come first in the file."""
+    plans = [
+        NamedPlan(f"c{number}", _reads([[ByteRange(1 + place * 10_000, 9)]], 0)) for number, place in enumerate(order)
+    ]
+    with pytest.raises(CorruptFileError, match="column 'c0': malformed in round 0"):
+        run_plans(_Streaming(RequestShape(0, 1)), plans, lambda: threads)
+
+
+def test_a_small_page_is_read_at_once_and_a_large_one_by_its_index() -> None:
+    rounds = [[ByteRange(640, 8)], [ByteRange(1000, 50), ByteRange(3000, 50)]]
+    whole = ByteRange(640, 3000)
+    for shape, extent, expected in (
+        (RequestShape(4000, 1 << 20), whole, [whole]),
+        (RequestShape(100, 1 << 20), whole, [ByteRange(640, 8), ByteRange(1000, 50), ByteRange(3000, 50)]),
+        (RequestShape(4000, 1 << 20), None, [ByteRange(640, 8), ByteRange(1000, 2050)]),
+    ):
+        source = _Streaming(shape)
+        assert run_plans(source, [NamedPlan("c", _reads(rounds), extent)]) == [_expected(rounds)]
+        assert source.requests == expected
+    source = _Streaming(RequestShape(4000, 1 << 20))  # Its index is known: it asks for the chunks alone.
+    run_plans(source, [NamedPlan("c", _reads(rounds[1:]), whole)])
+    assert source.requests == [ByteRange(1000, 2050)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lance_format.byte_io import ByteRange, RequestShape
 from lance_format.errors import CorruptFileError
@@ -90,8 +93,85 @@ def test_an_error_ahead_is_raised_where_its_rows_are_asked_for(data: bytes) -> N
     assert num_rows == 1000
 
 
-def test_a_scan_that_is_given_up_leaves_nothing_waiting(data: bytes) -> None:
-    reader, columns = _open(_Distant(data))
+def test_no_request_begins_after_a_scan_was_given_up(data: bytes) -> None:
+    source = _Held(data)
+    reader, columns = _open(source)
     batches = reader.read(columns, 0, NUM_ROWS, batch_size=1000)
+    source.hold()
     next(batches)
+    assert source.arrived.wait(60)  # The thread is within a request.
     batches.close()  # type: ignore[attr-defined]
+    (ahead,) = [thread for thread in threading.enumerate() if thread.name == "lance-ahead"]
+    number = len(source.requests)
+    source.release()
+    ahead.join(60)
+    assert not ahead.is_alive()
+    assert len(source.requests) == number
+
+
+class _Held(_Distant):
+    """A file whose ranges wait, once `hold` was called, on the thread that reads ahead."""
+
+    request_shape = RequestShape(gap_bytes=0, max_bytes=1, reads_ahead=True)  # type: ignore[assignment]
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.requests: list[ByteRange] = []
+        self.arrived = threading.Event()
+        self._free = threading.Event()
+        self._free.set()
+
+    def hold(self) -> None:
+        self._free.clear()
+
+    def release(self) -> None:
+        self._free.set()
+
+    def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[bytes, None, None]:
+        for wanted in ranges:
+            self.requests.append(wanted)
+            if threading.current_thread().name == "lance-ahead":
+                self.arrived.set()
+                assert self._free.wait(60)
+            yield super().read_ranges([wanted])[0]
+
+
+@settings(max_examples=30)
+@given(
+    start=st.integers(0, NUM_ROWS - 1),
+    num_rows=st.integers(1, NUM_ROWS),
+    batch_size=st.sampled_from([700, 4096, 30_000]),
+    num_batches=st.integers(1, 60),
+)
+def test_a_scan_of_any_range_may_be_given_up_anywhere(
+    table: pa.Table, data: bytes, start: int, num_rows: int, batch_size: int, num_batches: int
+) -> None:
+    stop = min(start + num_rows, NUM_ROWS)
+    reader, columns = _open(_Distant(data))
+    batches = reader.read(columns, start, stop, batch_size=batch_size)
+    found = list(itertools.islice(batches, num_batches))
+    batches.close()  # type: ignore[attr-defined]
+    assert pa.Table.from_batches(found) == table.slice(start, min(stop - start, num_batches * batch_size))
+
+
+@pytest.mark.parametrize("damaged", range(3))
+@pytest.mark.parametrize("batch_size", [700, 4096])
+@pytest.mark.parametrize("page", [1, -1])
+def test_rows_before_a_malformed_page_are_read_and_its_own_are_refused(
+    table: pa.Table, data: bytes, damaged: int, batch_size: int, page: int
+) -> None:
+    pages = _open(_Distant(data))[0].pages(damaged)
+    index, content = pages[page].buffers[0], bytearray(data)
+    content[index.offset : index.end] = bytes([255]) * index.size
+    sound = sum(known.num_rows for known in pages[:page])
+    reader, columns = _open(_Distant(bytes(content)))
+    found = [table.slice(0, 0)]
+    with pytest.raises(CorruptFileError, match=table.column_names[damaged]):
+        _gather(reader.read(columns, 0, NUM_ROWS, batch_size=batch_size), found)
+    rows = pa.concat_tables(found)
+    assert rows == table.slice(0, rows.num_rows)
+    assert sound - batch_size < rows.num_rows <= sound
+
+
+def _gather(batches: Iterator[pa.RecordBatch], found: list[pa.Table]) -> None:
+    found.extend(pa.Table.from_batches([batch]) for batch in batches)
