@@ -1,17 +1,24 @@
 """Time and requests of operations on a table in S3, of this library and of pylance.
 
     python -m benchmarks.object_store --latency-ms 30
+    python -m benchmarks.object_store --memory-gib 4
 
 Both use the same server on this machine, behind a proxy that delays each request. Each operation opens the table again,
-and is run several times; the shortest time counts.
+and is run several times; the shortest time counts. With `--memory-gib` a table of this size is scanned instead, in a
+separate process, and the peak of its resident memory above that after the import of the library is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import itertools
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -31,7 +38,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency-ms", type=float, default=30.0)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--memory-gib", type=float, help="measure the memory of a scan of so many GiB")
+    parser.add_argument("--scan", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.scan:
+        scan(*asked.scan)
+    elif asked.memory_gib:
+        measure_memory(asked.memory_gib)
+    else:
+        compare(asked)
+
+
+def compare(asked: argparse.Namespace) -> None:
     data = make_data()
     with s3() as server:
         proxy = Proxy(server.endpoint)
@@ -51,6 +69,45 @@ def main() -> None:
         ratios.append(ours[0] / theirs[0])
         print(f"{name:<22}{shown(ours)}           {shown(theirs)}{ratios[-1]:>8.2f}")
     print(f"geometric mean of the ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
+
+
+def measure_memory(gib: float) -> None:
+    """Write a table of some GiB in files of 1 GiB, and print the memory and time of scans."""
+    batch_rows = 65_536
+    random = np.random.default_rng(0)
+    columns = {
+        "id": random.integers(-(2**62), 2**62, batch_rows),
+        "text": pa.array(random.integers(0, 10**15, batch_rows)).cast(pa.string()),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(random.random(batch_rows * 32, np.float32)), 32),
+    }
+    batch = pa.record_batch(columns)
+    batches = itertools.repeat(batch, int(gib * 2**30 / batch.nbytes))
+    with s3() as server:
+        uri = server.new_root()
+        reader = pa.RecordBatchReader.from_batches(batch.schema, batches)
+        lance_format.write_dataset(reader, uri, max_bytes_per_file=2**30, storage_options=server.options)
+        for library in ("lance_format", "lance"):
+            command = [sys.executable, "-m", "benchmarks.object_store", "--scan", library, f"{uri} {server.endpoint}"]
+            print(
+                f"scan of {gib} GiB: {subprocess.run(command, check=True, capture_output=True, text=True).stdout}",
+                end="",
+            )
+
+
+def scan(library: str, place: str) -> None:
+    """Scan a table in this process."""
+    uri, endpoint = place.split()
+    table = importlib.import_module(library).dataset(uri, storage_options=s3_options(endpoint))
+    Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak.
+    before, start = resident_mib("VmRSS"), time.perf_counter()
+    num_rows = sum(batch.num_rows for batch in table.to_batches())
+    seconds = time.perf_counter() - start
+    print(f"{library}: {num_rows} rows, {resident_mib('VmHWM') - before:.0f} MiB, {seconds:.1f} s")
+
+
+def resident_mib(field: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
 
 
 def make_data() -> pa.Table:

@@ -44,7 +44,15 @@ class RememberedContents:
             return found.data
 
     def put(self, path: str, tag: str | None, data: bytes) -> None:
-        """Remember the content of an object; ignored if it is large or has no tag."""
+        """Remember the content of an object; ignored if it is large or has no tag.
+
+        Parameters
+        ----------
+        path : str
+        tag : str, optional
+            The entity tag of the content.
+        data : bytes
+        """
         if not tag or len(data) > min(_MAX_OBJECT_BYTES, self._max_bytes):
             return
         with self._lock:
