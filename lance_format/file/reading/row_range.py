@@ -20,7 +20,7 @@ _ANSWERS_AT_ONCE = 2
 """Number of answers of whole size that are held at once. Those of more columns are smaller, which bounds memory."""
 
 _UNITS_AHEAD = 3
-"""Parts of that memory where rows are read ahead: the rows in use, the rows ahead, and the first of the next file."""
+"""Parts of that memory where rows are read ahead: the rows in use, the rows ahead, and their bytes as they arrive."""
 
 _MAX_WINDOWS = 4
 _MAX_WINDOWS_AHEAD = 16
