@@ -7,9 +7,11 @@ services of containers and instances. It has no profiles of AWS, so these are re
 from __future__ import annotations
 
 import configparser
+import datetime
+import functools
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ _CHAIN_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
+_KEPT = datetime.timedelta(minutes=6)
+"""How long keys of a profile are said to live. The library asks again five minutes before the end: every minute. boto3
+gives keys that live for ten minutes at least."""
 _CHAIN_OPTIONS = frozenset(
     {
         "access_key_id",
@@ -87,19 +92,47 @@ def aws_profile(config: Mapping[str, str]) -> tuple[dict[str, str], Any]:
         return {}, None
     wanted = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
     name = wanted or "default"
-    keys = _section("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name)
-    settings = _section("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}")
-    if not keys and not settings:
+    found = _profile(name)
+    if not found:
         if wanted:
             raise StorageError(f"AWS_PROFILE is {wanted!r}, but the files of ~/.aws have no such profile")
         return {}, None
-    found = {**settings, **keys}
-    added = {option.removeprefix("aws_"): found[option] for option in _STATIC if option in found}
-    if found.get("region") and "region" not in config and not os.environ.get("AWS_REGION"):
-        added["region"] = found["region"]
-    if "access_key_id" in added:
-        return added, None
+    keys = {option.removeprefix("aws_"): found[option] for option in _STATIC if option in found}
+    has_region = found.get("region") and "region" not in config and not os.environ.get("AWS_REGION")
+    added = {"region": found["region"]} if has_region else {}
+    if "session_token" in keys:  # They expire, and programs that renew them write the file again.
+        return added, _renewed(functools.partial(_read_keys, name))
+    if "access_key_id" in keys:
+        return {**added, **keys}, None
     return added, _boto3_provider(name) if _names_a_source(found) else None
+
+
+def _renewed(find: Callable[[], dict[str, str | None]]) -> Callable[[], dict[str, object]]:
+    """Return a credential provider that looks keys up every minute, because nothing else tells when they change."""
+
+    def provide() -> dict[str, object]:
+        return {**find(), "expires_at": datetime.datetime.now(datetime.UTC) + _KEPT}
+
+    return provide
+
+
+def _read_keys(name: str) -> dict[str, str | None]:
+    """Return the keys in a profile."""
+    found = _profile(name)
+    absent = [option for option in _STATIC[:2] if option not in found]
+    if absent:
+        raise StorageError(f"the AWS profile {name!r} has lost its {absent[0]}; log in again, or choose another")
+    return {
+        "access_key_id": found["aws_access_key_id"],
+        "secret_access_key": found["aws_secret_access_key"],
+        "token": found.get("aws_session_token"),
+    }
+
+
+def _profile(name: str) -> dict[str, str]:
+    keys = _section("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name)
+    settings = _section("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}")
+    return {**settings, **keys}
 
 
 def _names_a_source(settings: Mapping[str, str]) -> bool:
@@ -108,8 +141,7 @@ def _names_a_source(settings: Mapping[str, str]) -> bool:
 
 def _boto3_provider(profile: str) -> Any:
     try:
-        session = importlib.import_module("boto3.session").Session(profile_name=profile)
-        return importlib.import_module("obstore.auth.boto3").Boto3CredentialProvider(session)
+        credentials = importlib.import_module("boto3.session").Session(profile_name=profile).get_credentials()
     except ImportError as error:
         raise StorageError(
             f"the AWS profile {profile!r} takes its credentials from elsewhere (SSO, a role, a process), for which"
@@ -120,6 +152,14 @@ def _boto3_provider(profile: str) -> Any:
             f"the AWS profile {profile!r} gives no credentials ({type(error).__name__}); log in again, or choose"
             " another"
         ) from error
+    if credentials is None:
+        raise StorageError(f"the AWS profile {profile!r} gives no credentials; log in again, or choose another")
+
+    def freeze() -> dict[str, str | None]:
+        keys = credentials.get_frozen_credentials()  # boto3 renews them if their end is near.
+        return {"access_key_id": keys.access_key, "secret_access_key": keys.secret_key, "token": keys.token}
+
+    return _renewed(freeze)
 
 
 def _section(variable: str, default: str, name: str) -> dict[str, str]:

@@ -49,9 +49,11 @@ _CAUSES = (
     ("RequestTimeTooSkewed", "the clock of this machine is wrong by more than the store allows; set it"),
     ("RequestExpired", "the clock of this machine is wrong by more than the store allows; set it"),
     ("PermanentRedirect", "the bucket is in another region; set the option aws_region"),
+    ("redirect without LOCATION", "the bucket is in another region; set the option aws_region"),
     ("AuthorizationHeaderMalformed", "the bucket is in another region; set the option aws_region"),
     ("does not support default_credentials", "no credentials were found; see storage_options"),
 )
+_PROVIDER = re.compile(r"credential provider: (?:\w+Error: )?([^\n]*)")
 _BROKEN = (
     "response body",
     "body from response",
@@ -138,6 +140,9 @@ class CloudErrors:
             return NotSupportedError(
                 f"{failed}: the store refuses to create an object only if it is absent, which commits need"
             )
+        provider = _PROVIDER.search(text)
+        if provider is not None:
+            return StorageError(f"{failed}: there are no credentials: {self._summarize(provider[1])}")
         for code, remedy in _CAUSES:
             if code in text:
                 return StorageError(f"{failed}: {remedy}")

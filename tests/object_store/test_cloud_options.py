@@ -188,6 +188,12 @@ def test_a_panic_is_an_error_and_an_interrupt_is_none() -> None:
         (403, "<Error><Code>SignatureDoesNotMatch</Code></Error>", "secret key does not fit"),
         (403, "<Error><Code>InvalidAccessKeyId</Code></Error>", "does not know the access key"),
         (403, "<Error><Code>RequestTimeTooSkewed</Code></Error>", "clock of this machine"),
+        (301, "<Error><Code>PermanentRedirect</Code></Error>", "in another region; set the option aws_region"),
+        (
+            400,
+            "<Error><Code>AuthorizationHeaderMalformed</Code></Error>",
+            "in another region; set the option aws_region",
+        ),
         (400, "<Error><Code>ExpiredToken</Code></Error>", "credentials have expired"),
         (404, "<Error><Code>NoSuchBucket</Code></Error>", "the bucket or container does not exist"),
     ],
@@ -199,6 +205,44 @@ def test_what_is_denied_is_named(s3_server: ObjectServer, status: int, body: str
         with pytest.raises(LanceError, match=f"cannot read {root}/key: .*{message}") as failed:
             store.read(f"{root}/key", 10)
         assert not isinstance(failed.value, FileNotFoundError)
+
+
+@pytest.mark.parametrize(
+    ("cloud", "action", "right"),
+    [
+        ("s3", "delete", "s3:DeleteObject"),
+        ("gs", "read", "storage.objects.get"),
+        ("gs", "write", "storage.objects.create and storage.objects.delete"),
+        ("gs", "list", "storage.objects.list"),
+        ("gs", "delete", "storage.objects.delete"),
+        ("az", "read", "Storage Blob Data Reader"),
+        ("az", "write", "Storage Blob Data Contributor"),
+        ("az", "list", "Storage Blob Data Reader"),
+        ("az", "delete", "Storage Blob Data Contributor"),
+    ],
+)
+def test_the_right_that_is_missing_is_named(
+    request: pytest.FixtureRequest, cloud: str, action: str, right: str
+) -> None:
+    server: ObjectServer = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server", "az": "azure_server"}[cloud])
+    proxy = Proxy(server.endpoint)
+    address = {"s3": "aws_endpoint", "az": "azure_storage_endpoint"}.get(cloud)
+    with proxy.running(), proxy.failing(always(Fault(403, "<Error><Code>Denied</Code></Error>"))):
+        options = {**server.options, **({address: proxy.endpoint} if address else {})}
+        if not address:
+            key = json.loads(options["google_service_account_key"])
+            options["google_service_account_key"] = json.dumps({**key, "gcs_base_url": proxy.endpoint})
+        store, root = resolve(server.new_root(), options)
+        use = {
+            "read": lambda: store.read(f"{root}/key", 10),
+            "write": lambda: store.put(f"{root}/key", b""),
+            "list": lambda: store.list_names(root),
+            "delete": lambda: store.delete(f"{root}/key"),
+        }[action]
+        with pytest.raises(
+            StorageError, match=f"cannot {action} {root}.*: access denied; grant these credentials {right}"
+        ):
+            use()
 
 
 def provide() -> dict[str, object]:
