@@ -20,6 +20,15 @@ _CREDENTIALS = {
     "secret.key": "aws_secret_access_key",
     "session.token": "aws_session_token",
 }
+SETTINGS = (
+    *_CREDENTIALS,
+    "endpoint",
+    "endpoint.region",
+    "path.style.access",
+    "connection.ssl.enabled",
+    "aws.credentials.provider",
+)
+"""The settings that have a counterpart, after `fs.s3a.`; `Hadoop.java` has the same."""
 _CREDENTIAL_MARKS = ("access_key_id", "secret_access_key", "token", "skip_signature", "credential_provider")
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
 _OWN_HOST = ".amazonaws.com"

@@ -14,7 +14,8 @@ from connector.catalog.properties import split_properties
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_at
 from connector.options.storage import STORAGE_PREFIX, is_storage_option
-from connector.table_api.locating import locate, parse_table_name
+from connector.table_api.locating import Location, locate, parse_table_name
+from connector.table_api.session_storage import with_hadoop
 from connector.types.column_names import quoted
 from connector.write.empty_table import write_empty
 from lance_format import DatasetExistsError, DatasetNotFoundError, InvalidInputError, NotSupportedError
@@ -212,19 +213,20 @@ class LanceTableBuilder(Generic[T]):
             raise InvalidInputError("a table has either a name or a location: call tableName or location, one of them")
         if not self._columns.fields:
             raise InvalidInputError("a table needs columns: call addColumn or addColumns")
-        path = self._path
         if self._name is not None and self._options:
             raise InvalidInputError("options of the storage are for tables by their location: leave out tableName")
         if self._name is not None and not _is_path(self._name):
             self._spark.sql(self._statement()).collect()
+            found = locate(self._spark, self._name)
         else:
-            path = path or locate(self._spark, self._name or "")
-            self._write(path)
-        return self._open(self._spark, path or locate(self._spark, self._name or ""), self._options)
+            found = locate(self._spark, self._name) if self._name else Location(self._path or "", self._options)
+            self._write(found)
+        return self._open(self._spark, found.path, found.storage)
 
-    def _write(self, path: str) -> None:
+    def _write(self, found: Location) -> None:
+        path = found.path
         named, config = split_properties(self._properties)
-        options = LanceOptions.parse({"path": path, **named, **self._options})
+        options = LanceOptions.parse({"path": path, **named, **with_hadoop(self._spark, path, found.storage)})
         exists = _exists(options)
         if exists and self._mode is Mode.CREATE_IF_NOT_EXISTS:
             return

@@ -11,6 +11,7 @@ from connector.table_api.creation import LanceTableBuilder, Mode
 from connector.table_api.locating import locate
 from connector.table_api.merge_builder import LanceMergeBuilder
 from connector.table_api.row_changes import RowChangeResult
+from connector.table_api.session_storage import with_hadoop
 from connector.table_api.target import Target
 from connector.table_api.updating import delete_rows, update_rows
 from connector.table_api.upkeep import TableUpkeep
@@ -54,7 +55,7 @@ class LanceTable(TableVersions, TableUpkeep):
         given = {name: str(value) for name, value in (options or {}).items()}
         if any(name.lower() == "path" for name in given):
             raise InvalidInputError("the path of the table is an argument of forPath, and no option: leave it out")
-        target = Target(spark, str(path), given)
+        target = Target(spark, str(path), with_hadoop(spark, str(path), given))
         target.open()
         return cls(target)
 
@@ -77,7 +78,8 @@ class LanceTable(TableVersions, TableUpkeep):
         InvalidInputError
             If it is not a Lance table, or a view or options show only a part of it.
         """
-        return cls.forPath(spark, locate(spark, tableOrViewName))
+        found = locate(spark, tableOrViewName)
+        return cls.forPath(spark, found.path, found.storage)
 
     @classmethod
     def isLanceTable(cls, spark: SparkSession, identifier: str) -> bool:
@@ -90,7 +92,7 @@ class LanceTable(TableVersions, TableUpkeep):
             The path of the directory.
         """
         try:
-            Target(spark, identifier, {}).open()
+            Target(spark, identifier, with_hadoop(spark, identifier, {})).open()
         except DatasetNotFoundError:
             return False
         return True

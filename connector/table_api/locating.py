@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from connector.table_api.session_storage import options_of_name
 from connector.types.column_names import parse_name, quoted
 from lance_format import DatasetNotFoundError, InvalidInputError
 
@@ -15,8 +17,23 @@ _LANCE = "lance"
 _DETAILS = "# Detailed Table Information"
 
 
-def locate(spark: SparkSession, name: str) -> str:
-    """Return the directory of a table.
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The location of a table.
+
+    Parameters
+    ----------
+    path : str
+    storage : dict of str to str
+        The options of the storage that its catalog or its declaration has, as options of reads and writes.
+    """
+
+    path: str
+    storage: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def locate(spark: SparkSession, name: str) -> Location:
+    """Return the location of a table.
 
     Parameters
     ----------
@@ -33,7 +50,7 @@ def locate(spark: SparkSession, name: str) -> str:
     """
     parts = parse_table_name(name)
     if len(parts) == 2 and parts[0].lower() == _LANCE and "/" in parts[1]:
-        return parts[1]
+        return _location(spark, parts, parts[1])
     from pyspark.errors import AnalysisException, UnsupportedOperationException
 
     try:
@@ -53,7 +70,11 @@ def locate(spark: SparkSession, name: str) -> str:
         raise InvalidInputError(
             f"{name} is declared with options that show a part of a table: use LanceTable.forPath with its path"
         )
-    return _path(details["Location"])
+    return _location(spark, parts, _path(details["Location"]))
+
+
+def _location(spark: SparkSession, parts: tuple[str, ...], path: str) -> Location:
+    return Location(path, options_of_name(spark, parts) if "://" in path else {})
 
 
 def parse_table_name(name: str) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 from pyspark.errors import (
     AnalysisException,
@@ -432,3 +434,21 @@ class TestDivisions:
         with pytest.raises(IllegalArgumentException, match="do not match the existing table"):
             sql.range(3).write.format("lance").partitionBy("id").mode("append").saveAsTable("birds")
         assert ids(sql) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("start", ["", "file:"])
+def test_percent_signs_in_a_location_are_no_codes(planner: SparkSession, tmp_path: Path, start: str) -> None:
+    for name in ("a%2541b", "sp ace%2541"):
+        table, place = f"located_{len(start)}_{len(name)}", tmp_path / name
+        try:
+            planner.sql(f"CREATE TABLE {table} USING lance LOCATION '{start}{place}' AS SELECT id FROM range(3)")
+            planner.sql(f"INSERT INTO {table} VALUES (3)")
+            planner.sql(f"CREATE OR REPLACE TABLE {table} USING lance AS SELECT id, 1 AS n FROM {table}")
+            planner.sql(f"DELETE FROM {table} WHERE id = 0")
+            assert lance.dataset(str(place)).to_table()["id"].to_pylist() == [1, 2, 3]
+            with pytest.raises(PySparkException, match="without columns takes those of the table"):
+                planner.sql(f"CREATE TABLE misfit (x STRING) USING lance LOCATION '{start}{place}'")
+            assert [found.name for found in tmp_path.iterdir() if found != place] == []
+        finally:
+            planner.sql(f"DROP TABLE IF EXISTS {table}")
+        shutil.rmtree(place)

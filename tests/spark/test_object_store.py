@@ -19,8 +19,7 @@ from connector.protocol import HADOOP
 from lance_format import InvalidInputError
 from lance_format.object_store import resolve
 from tests.servers import ObjectServer
-
-SECRET = "s3cr3t-of-the-tests"
+from tests.spark.remote import SECRET, hadoop_settings
 
 
 @pytest.fixture
@@ -132,19 +131,8 @@ def test_wrong_options_are_named_without_their_values(planner: SparkSession, pat
 @pytest.fixture
 def hadoop(planner: SparkSession, s3_server: ObjectServer) -> Iterator[SparkSession]:
     """Return a session whose Hadoop configuration knows the server."""
-    settings = {
-        "fs.s3a.access.key": "AKIDHADOOP",
-        "fs.s3a.secret.key": SECRET,
-        "fs.s3a.endpoint.region": "us-east-1",
-        "fs.s3a.bucket.tables.endpoint": s3_server.endpoint,
-        "fs.s3a.path.style.access": "true",
-    }
-    configuration = planner.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-    for name, value in settings.items():
-        configuration.set(name, value)
-    yield planner
-    for name in settings:
-        configuration.unset(name)
+    with hadoop_settings(planner, s3_server):
+        yield planner
 
 
 def test_the_configuration_of_hadoop_is_understood(hadoop: SparkSession, path: str) -> None:

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -36,7 +37,7 @@ public class SessionCatalog extends DelegatingCatalogExtension {
   private static Map options(Table table, CatalogTable entry) {
     Map given = new HashMap(table.properties());
     given.put(TableCatalog.PROP_PROVIDER, Python.NAME);
-    given.put("path", entry.location().toString());
+    given.put("path", new Path(entry.location()).toString());
     return DefaultSource.declared(given);
   }
 

@@ -41,6 +41,7 @@ import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Plans those commands on Lance tables of the session catalog that lose data if Spark runs them its own way.
@@ -105,7 +106,9 @@ final class Commands extends SparkStrategy {
     Object spark = new DataSourceV2Strategy(session).apply(plan).head();
     if (spark instanceof CreateTableExec) {
       CreateTableExec create = (CreateTableExec) spark;
-      Staging.checkColumns(create.tableSpec().location(), CatalogV2Util.v2ColumnsToStructType(create.columns()));
+      TableSpec spec = create.tableSpec();
+      StructType columns = CatalogV2Util.v2ColumnsToStructType(create.columns());
+      Staging.checkColumns(spec.location(), CollectionConverters.asJava(spec.options()), columns);
       return null;
     }
     if (!DefaultSource.enabled()) {
@@ -121,7 +124,8 @@ final class Commands extends SparkStrategy {
 
   private SparkPlan create(CreateTableAsSelect plan, CreateTableAsSelectExec spark) {
     TableSpec spec = spark.tableSpec();
-    if (spark.ifNotExists() && !spark.catalog().tableExists(spark.ident()) && Staging.isTable(spec.location())) {
+    if (spark.ifNotExists() && !spark.catalog().tableExists(spark.ident())
+        && Staging.isTable(spec.location(), CollectionConverters.asJava(spec.options()))) {
       // Existing rows are kept, and the catalog gets an entry for them.
       CreateTable known = new CreateTable(
           plan.name(), (Seq) Nil$.MODULE$, (Seq) Nil$.MODULE$, plan.tableSpec(), true);

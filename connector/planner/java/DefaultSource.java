@@ -1,6 +1,5 @@
 package lance;
 
-import java.net.URI;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -68,7 +67,7 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
   /**
    * The options of a read or write, and the time zone for a timestamp among them. For a table of a catalog (CREATE
    * TABLE t USING lance OPTIONS (...) LOCATION ...) Spark passes the options as properties with a prefix, and the path
-   * as an escaped URI.
+   * as a URI without escapes.
    */
   static Map declared(Map given) {
     Map options = new HashMap(given);
@@ -84,8 +83,7 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
     }
     String path = (String) given.get("path");
     if (path != null) {
-      // The writer of CREATE TABLE gets it as it was declared.
-      path = (path.matches("[a-z0-9]+:/\\S*") ? new Path(URI.create(path)) : new Path(path)).toString();
+      path = new Path(path).toString();
       options.put("path", path.startsWith("file:/") ? path.substring("file:".length()) : path);
     }
     return options;

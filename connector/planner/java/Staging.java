@@ -1,8 +1,12 @@
 package lance;
 
 import java.net.URI;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -33,6 +37,9 @@ import scala.Option;
  * another format, is replaced by a table with a temporary name, which is renamed once its rows are written.
  */
 final class Staging implements StagingTableCatalog {
+  /** Schemes of locations that Hadoop may have no file system for. */
+  private static final Set CLOUDS = new HashSet(Arrays.asList(new String[] {"s3", "gs", "az", "abfs", "abfss"}));
+
   private final SparkSession session;
   private final TableCatalog catalog;
   private final boolean nullable;
@@ -50,24 +57,39 @@ final class Staging implements StagingTableCatalog {
     return name.equalsIgnoreCase(Python.NAME) || name.equals(DefaultSource.class.getName());
   }
 
-  /** Whether there is a Lance table at a location, if one is given. */
-  static boolean isTable(Option location) {
-    return location.isDefined() && Boolean.TRUE.equals(Python.ask("exists", at(location), null).get("exists"));
+  /** Whether there is a Lance table at a location, if one is given; the options are those of the table to be. */
+  static boolean isTable(Option location, Map options) {
+    return location.isDefined() && Boolean.TRUE.equals(Python.ask("exists", at(location, options), null).get("exists"));
   }
 
   /** Refuses columns that an existing table at a location does not have. No columns stand for all of the table's. */
-  static void checkColumns(Option location, StructType columns) {
+  static void checkColumns(Option location, Map options, StructType columns) {
     if (location.isEmpty() || columns.isEmpty() || !DefaultSource.enabled()) return;
-    Object misfit = Python.ask("misfit", at(location), columns).get("misfit");
+    Object misfit = Python.ask("misfit", at(location, options), columns).get("misfit");
     if (misfit != null) {
       throw new IllegalArgumentException(misfit + ". CREATE TABLE without columns takes those of the table");
     }
   }
 
-  private static Map at(Option location) {
+  private static Map at(Option location, Map options) {
+    Map declared = new HashMap();
+    for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {
+      String name = (String) names.next();
+      declared.put(TableCatalog.OPTION_PREFIX + name, options.get(name));
+    }
+    declared.put("path", location.get());
+    return DefaultSource.declared(entry(declared));
+  }
+
+  /** The options among the properties of a table. */
+  private static Map options(Map properties) {
     Map options = new HashMap();
-    options.put("path", location.get());
-    return DefaultSource.declared(entry(options));
+    for (Iterator names = properties.keySet().iterator(); names.hasNext(); ) {
+      String name = (String) names.next();
+      if (!name.startsWith(TableCatalog.OPTION_PREFIX)) continue;
+      options.put(name.substring(TableCatalog.OPTION_PREFIX.length()), properties.get(name));
+    }
+    return options;
   }
 
   private static Map entry(Map properties) {
@@ -97,7 +119,7 @@ final class Staging implements StagingTableCatalog {
   public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     Option location = Option.apply(properties.get(TableCatalog.PROP_LOCATION));
-    if (isTable(location)) {
+    if (isTable(location, options(properties))) {
       throw new IllegalArgumentException("There is a Lance table at " + location.get() + " already: CREATE TABLE " + table
           + " USING lance LOCATION ... without a query takes it into the catalog as it is, whereupon rows can be added;"
           + " CREATE OR REPLACE TABLE, or mode overwrite, replaces its rows. Nothing was changed");
@@ -117,7 +139,7 @@ final class Staging implements StagingTableCatalog {
     boolean stays = given == null ? wasOurs : isSame((String) given, old.location());
     if (stays && wasOurs && old.partitionColumnNames().isEmpty() && old.bucketSpec().isEmpty()) {
       Map entry = entry(properties);
-      entry.put("path", old.location().toString());
+      entry.put("path", new Path(old.location()).toString());
       StructType schema = CatalogV2Util.v2ColumnsToStructType(columns);
       LanceTable written = (LanceTable) new DefaultSource().getTable(schema, new Transform[0], entry);
       return new ReplacedTable(session, catalog, table, old, properties, written);
@@ -131,7 +153,7 @@ final class Staging implements StagingTableCatalog {
           + old.provider().get() + ": choose another location. Nothing was changed");
     }
     Map kept = new HashMap(properties);
-    if (stays && !isManaged) kept.put(TableCatalog.PROP_LOCATION, old.location().toString());
+    if (stays && !isManaged) kept.put(TableCatalog.PROP_LOCATION, new Path(old.location()).toString());
     String aside = table.name() + "__replacing_" + UUID.randomUUID().toString().replace("-", "").substring(0, 12);
     Identifier made = Identifier.of(table.namespace(), aside);
     try {
@@ -182,6 +204,9 @@ final class Staging implements StagingTableCatalog {
   }
 
   private Path qualified(Path path) {
+    URI uri = path.toUri();
+    String scheme = uri.getScheme() == null ? "" : uri.getScheme().replaceFirst("^s3[an]$", "s3");
+    if (CLOUDS.contains(scheme)) return new Path(scheme, uri.getAuthority(), uri.getPath());
     try {
       return path.getFileSystem(session.sessionState().newHadoopConf()).makeQualified(path);
     } catch (java.io.IOException e) {
