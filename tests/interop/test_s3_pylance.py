@@ -11,7 +11,7 @@ import pytest
 import lance_format
 from tests.processes import at_once
 from tests.servers import ObjectServer
-from tests.table.versions.race_worker import appends
+from tests.table.versions.race_worker import appends, changes_of_own_rows
 
 
 @pytest.fixture
@@ -63,6 +63,39 @@ def test_we_read_and_change_what_pylance_writes(s3_server: ObjectServer, uri: st
     assert theirs.checkout_version("t").count_rows() == 4010
     theirs.cleanup_old_versions(error_if_tagged_old_versions=False)
     lance_format.dataset(uri, storage_options=options).validate()
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.nightly)])
+def test_processes_of_both_merge_delete_compact_and_clean_up(s3_server: ObjectServer, uri: str, count: int) -> None:
+    """Each writer changes rows of its own, so that every order of the changes ends with the same rows."""
+    options = s3_server.options
+    ids = [number for writer in range(1, 5) for number in range(writer * 100, writer * 100 + count)]
+    data = pa.table({"id": pa.array(ids, pa.int64()), "value": pa.array([0] * len(ids), pa.int64())})
+    lance_format.write_dataset(data, uri, storage_options=options, max_rows_per_file=3)
+    kinds = [
+        ("lance_format", "merge", 1),
+        ("lance", "merge", 2),
+        ("lance_format", "delete", 3),
+        ("lance", "delete", 4),
+        ("lance_format", "compaction", 0),
+        ("lance", "compaction", 0),
+        ("lance_format", "cleanup", 0),
+    ]
+    at_once(
+        *(partial(changes_of_own_rows, library, uri, kind, writer, count, options) for library, kind, writer in kinds)
+    )
+    expected = {
+        number: writer
+        for writer in (1, 2)
+        for first in (writer * 100, writer * 10_000)
+        for number in range(first, first + count)
+    }
+    ours, theirs = lance_format.dataset(uri, storage_options=options), lance.dataset(uri, storage_options=options)
+    ours.validate()
+    theirs.validate()
+    for table in (ours.to_table(), theirs.to_table()):
+        assert dict(zip(table["id"].to_pylist(), table["value"].to_pylist(), strict=True)) == expected
+        assert table.num_rows == len(expected)
 
 
 def test_processes_of_both_append_at_once(s3_server: ObjectServer, uri: str) -> None:

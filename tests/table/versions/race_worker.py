@@ -22,6 +22,7 @@ from lance_format import (
 )
 
 _MAX_SECONDS = 500
+_MOST_ATTEMPTS = 100
 
 
 def appends(name: str, path: str, worker: int, count: int, options: dict[str, str] | None = None) -> None:
@@ -29,6 +30,39 @@ def appends(name: str, path: str, worker: int, count: int, options: dict[str, st
     for number in range(count):
         row = pa.table({"a": [1000 * worker + number]})
         library.write_dataset(row, path, mode="append", storage_options=options)
+
+
+def changes_of_own_rows(name: str, path: str, kind: str, writer: int, count: int, options: dict[str, str]) -> None:
+    """Merge into or delete rows that are this writer's, or maintain the table; what conflicts is tried again."""
+    library = importlib.import_module(name)
+
+    def row(number: int) -> pa.Table:
+        return pa.table({"id": pa.array([number], pa.int64()), "value": pa.array([writer], pa.int64())})
+
+    def apply(number: int) -> None:
+        table = library.dataset(path, storage_options=options)
+        if kind == "merge":
+            for first in (writer * 100, writer * 10_000):
+                changed = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+                changed.execute(row(first + number))
+        elif kind == "delete":
+            table.delete(f"id = {writer * 100 + number}")
+        elif kind == "compaction":
+            table.optimize.compact_files()
+        else:
+            table.cleanup_old_versions(retain_versions=8)
+
+    for number in range(count):
+        for attempt in range(_MOST_ATTEMPTS):
+            try:
+                apply(number)
+                break
+            except Exception as error:
+                told = f"{type(error).__name__} {error}".lower()
+                if attempt + 1 == _MOST_ATTEMPTS or not any(
+                    word in told for word in ("conflict", "contention", "retry")
+                ):
+                    raise
 
 
 def acknowledged(name: str, path: str, worker: int, count: int) -> tuple[list[int], list[int]]:
