@@ -61,8 +61,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** Known without a plan: Spark asks while it plans the operators above the scan. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    boolean isColumnar = !isStreamed && Columns.areReachable();
-    return isColumnar ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+    return Columns.areReachable() ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
   public String description() {
@@ -165,7 +164,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
     isStreamed = true;
-    return python(Python.source()).toMicroBatchStream(checkpointLocation);
+    return LanceStream.of(python(Python.source()).toMicroBatchStream(checkpointLocation));
   }
 
   /** Has an own source: Spark keeps one reader per source, which would answer other queries with the rows of this one.

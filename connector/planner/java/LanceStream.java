@@ -1,0 +1,48 @@
+package lance;
+
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+
+/** Spark's stream around the Python reader, whose tasks hand over columns. */
+class LanceStream implements MicroBatchStream {
+  private final MicroBatchStream python;
+
+  LanceStream(MicroBatchStream python) { this.python = python; }
+
+  /** Returns a stream that can do what Spark's can: it limits batches since 4.2. */
+  static MicroBatchStream of(MicroBatchStream python) {
+    if (python instanceof SupportsTriggerAvailableNow) return new LimitedStream(python);
+    return new LanceStream(python);
+  }
+
+  public Offset initialOffset() { return python.initialOffset(); }
+  public Offset latestOffset() { return python.latestOffset(); }
+  public Offset deserializeOffset(String json) { return python.deserializeOffset(json); }
+  public void commit(Offset end) { python.commit(end); }
+  public void stop() { python.stop(); }
+  public InputPartition[] planInputPartitions(Offset start, Offset end) { return python.planInputPartitions(start, end); }
+
+  public PartitionReaderFactory createReaderFactory() {
+    PartitionReaderFactory rows = python.createReaderFactory();
+    return Columns.areReachable() ? new Columns(rows) : rows;
+  }
+}
+
+/** The same, in batches that options and triggers limit. */
+final class LimitedStream extends LanceStream implements SupportsTriggerAvailableNow {
+  private final SupportsTriggerAvailableNow limited;
+
+  LimitedStream(MicroBatchStream python) {
+    super(python);
+    this.limited = (SupportsTriggerAvailableNow) python;
+  }
+
+  public void prepareForTriggerAvailableNow() { limited.prepareForTriggerAvailableNow(); }
+  public ReadLimit getDefaultReadLimit() { return limited.getDefaultReadLimit(); }
+  public Offset latestOffset(Offset start, ReadLimit limit) { return limited.latestOffset(start, limit); }
+  public Offset reportLatestOffset() { return limited.reportLatestOffset(); }
+}
