@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.table.changes.test_planned_change import CHANGES, rows, write
 from tests.table.leftovers import leftovers
 
 _GROUP = "of the user"
+_GROUP_NUMBERS = itertools.count()
 SPLIT = {"split_size_bytes": 20_000}
 
 
@@ -150,7 +152,7 @@ def jobs_of(spark: SparkSession, call: Any) -> list[Job]:
     """Return the jobs that a call starts in the group of its caller."""
     context: Any = spark.sparkContext
     before = context.getLocalProperty("spark.job.description")
-    group = f"{_GROUP} {id(call)}"
+    group = f"{_GROUP} {next(_GROUP_NUMBERS)}"
     context.setLocalProperty("spark.jobGroup.id", group)
     try:
         call()
