@@ -36,10 +36,18 @@ import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 final class Sinks {
   private Sinks() {}
 
-  /** Whether Spark asks because a query is started: what is wrong by then is raised by start() and toTable(). */
+  /**
+   * Whether Spark asks because a query is started that writes to the table: what is wrong by then is raised by start() and
+   * toTable(). A query asks the tables that it reads, too, but from deeper within Spark.
+   */
   static boolean isStarting() {
     StackTraceElement[] calls = new Throwable().getStackTrace();
-    for (int i = 0; i < calls.length; i++) if (calls[i].getClassName().endsWith(".DataStreamWriter")) return true;
+    for (int i = 0; i < calls.length; i++) {
+      String asking = calls[i].getClassName();
+      if (!asking.startsWith("lance.") && !asking.contains("DataSourceV2Implicits")) {
+        return asking.contains(".DataStreamWriter");
+      }
+    }
     return false;
   }
 
