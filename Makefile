@@ -1,6 +1,7 @@
 # Needs python 3.11 or newer, Java 17 or newer, and make; everything else goes into .venv.
 #
 #   make demo    write, append, query and check the New York flights of 2013; in S3 with ARGS='--store s3'
+#   make demo-stream  the same flights arrive month by month, and two streams follow them, killed midway and restarted
 #   make test    run the tests: those of the library, then those of Spark
 #   make lint    ruff, mypy and the import contracts
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
@@ -24,13 +25,16 @@ AZURITE := 3.37.0
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help demo test lint matrix wheel java clean
+.PHONY: help demo demo-stream test lint matrix wheel java clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
 
 demo: java $(VENV)/.examples $(VENV)/.kernels
 	$(BIN)/python examples/flights.py $(ARGS)
+
+demo-stream: java $(VENV)/.examples $(VENV)/.kernels
+	$(BIN)/python examples/stream_flights.py $(ARGS)
 
 # The first stage has a process more than there are cores, since tests wait for disks and for other processes. Every
 # process of the second stage has one JVM, which its tests share. With ARGS pytest runs once, with these.

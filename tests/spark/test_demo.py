@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import lance
+import pytest
 
 from tests.spark.conftest import ROOT
 
@@ -40,3 +41,19 @@ def test_the_demo_says_so_where_java_is_missing(tmp_path: Path) -> None:
         done.stderr.strip()
         == "Java 17 or newer is needed and was not found: install a JDK or JRE, or set JAVA_HOME to it"
     )
+
+
+@pytest.mark.nightly
+def test_streams_of_the_demo_survive_a_kill(tmp_path: Path) -> None:
+    """The demo compares both tables with the CSV file itself."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [sys.executable, str(ROOT / "examples" / "stream_flights.py"), "--path", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, env=environment)
+    assert done.returncode == 0, done.stdout + (tmp_path / "log.txt").read_text()[-5000:]
+    assert "Both tables agree" in done.stdout
+    assert lance.dataset(tmp_path / "flights.lance").count_rows() == 336_776
