@@ -19,10 +19,12 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connector.jobs.failures import explain
 from connector.jobs.labels import labelled
+from connector.jobs.sizes import needs_job
 from connector.write.writer import delete_files
 from lance_format import ChangePlan, LanceDataset
 
@@ -30,14 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
-_SMALL_BYTES = 64 * 1024 * 1024
-"""Maximum input of a single task that runs in the driver."""
+_THREADS = 4
+"""Maximum number of tasks that run at a time in the driver, where all of them together read little."""
 
 
 def run(spark: SparkSession | None, dataset: LanceDataset, plan: ChangePlan[Any, T], *, description: str) -> T:
     """Run the tasks of a planned change, and commit their results.
 
-    Works without the planner bridge, and with Spark Connect. A single task with little input runs in the driver.
+    Works without the planner bridge, and with Spark Connect. Tasks that read little in all run in the driver; see
+    `connector.jobs.sizes`.
 
     Parameters
     ----------
@@ -62,24 +65,25 @@ def run(spark: SparkSession | None, dataset: LanceDataset, plan: ChangePlan[Any,
     RetryableCommitConflictError
         If another writer changed the same rows: plan the change again.
     """
-    tasks = list(plan.tasks)
-    if spark is None or not _needs_job(dataset, tasks):
-        return plan.commit(dataset, _run_here(dataset, plan, tasks))
-    outcome = plan.commit(dataset, _run_job(spark, dataset, plan, tasks, description))
+    outcome = plan.commit(dataset, execute(spark, dataset, plan, description=description))
     plan.discard_lost(dataset)
     return outcome
 
 
-def _needs_job(dataset: LanceDataset, tasks: Sequence[Any]) -> bool:
-    if len(tasks) != 1:
-        return bool(tasks)
-    size = tasks[0].input_bytes(dataset)
-    return size is None or size > _SMALL_BYTES
+def execute(spark: SparkSession | None, dataset: LanceDataset, plan: ChangePlan[Any, T], *, description: str) -> Any:
+    """Run the tasks of a planned change, and return their results without committing them; see `run`."""
+    tasks = list(plan.tasks)
+    size = plan.input_bytes(dataset)
+    if tasks and needs_job(spark, size):
+        assert spark is not None
+        return _run_job(spark, dataset, plan, tasks, description)
+    return _run_here(dataset, plan, tasks, 1 if spark is None else _THREADS)
 
 
-def _run_here(dataset: LanceDataset, plan: ChangePlan[Any, T], tasks: Sequence[Any]) -> list[Any]:
+def _run_here(dataset: LanceDataset, plan: ChangePlan[Any, T], tasks: Sequence[Any], num_threads: int) -> list[Any]:
     try:
-        return [task.execute(dataset) for task in tasks]
+        with ThreadPoolExecutor(num_threads, "lance") as pool:
+            return list(pool.map(lambda task: task.execute(dataset), tasks))
     except BaseException:
         plan.abort(dataset)
         raise

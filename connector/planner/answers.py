@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
+from connector.jobs.sizes import DEFAULT_BYTES
 from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
 from connector.types.schemas import to_exchange_schema
@@ -69,6 +70,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         "name": f"{dataset.uri} version {dataset.version}",
         "rows": rows,
         "fragments": len(fragments),
+        "job_bytes": DEFAULT_BYTES,
         "exact": exact and None not in num_rows,
         "sizes": _column_bytes(visible, rows, data_bytes),
         "filterable": filterable_columns(pa.schema(plain), schema),
@@ -146,7 +148,8 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     ----------
     source : callable
         Makes the data source from options: the class `LanceDataSource`.
-    question : {"describe", "exists", "misfit", "bounds", "plan", "act", "check_change", "check_sink", "delete"}
+    question : str
+        A key of `_ANSWERS`.
     options : mapping of str to str
     schema : str, optional
         The columns of the question, as JSON.
@@ -219,6 +222,10 @@ def _delete(source: Any, schema: str) -> dict[str, Any]:
     return {"rows": source.delete(_parse_schema(schema))}
 
 
+def _search(source: Any, _: str | None) -> dict[str, Any]:
+    return {"message": base64.b64encode(source.find_replaced_rows()).decode()}
+
+
 def _plan(source: Any, schema: str) -> dict[str, Any]:
     """Plan a read as Spark's worker does: pickle the function that tasks run, and the partitions."""
     from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
@@ -254,6 +261,7 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "check_change": _check_change,
     "check_sink": _check_sink,
     "delete": _delete,
+    "search": _search,
 }
 
 

@@ -78,6 +78,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -93,6 +94,7 @@ from connector.dml.delta_form import DeltaForm
 from connector.dml.delta_writer import DeltaWriter
 from connector.dml.driver_delete import delete_rows
 from connector.dml.refusals import check_change
+from connector.jobs.row_search import find_replaced_rows
 from connector.metadata.reading import MetadataReader, describe_metadata, open_described, refuse_writing, schema_of
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
@@ -127,7 +129,8 @@ from connector.stream.source import create_stream_reader
 from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
-from connector.write.writer import LanceWriter, ReplacedRows
+from connector.write.replaced_rows import ReplacedRows
+from connector.write.writer import LanceWriter
 from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
 
 _CHECKPOINT = "checkpointlocation"
@@ -233,6 +236,10 @@ class LanceDataSource(DataSource):
         """Delete the rows for which the pushed predicate is true, and return their number."""
         return delete_rows(self._parsed_options, Pushed.parse(self.options).predicate, schema)
 
+    def find_replaced_rows(self) -> bytes:
+        """Find the rows that a write replaces; see `connector.jobs.row_search`."""
+        return find_replaced_rows(SparkSession.getActiveSession(), self._replaced_rows(self._parsed_options))
+
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
         pushed = Pushed.parse(self.options)
@@ -255,16 +262,13 @@ class LanceDataSource(DataSource):
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
         named, config = split_properties(json.loads(self._given.get(PROPERTIES, "{}")))
         options = LanceOptions.parse({**named, **self.options})
-        replaced = None
-        if REPLACED in self._given:
-            replaced = ReplacedRows(options, *self._seen(Pushed.parse(self.options)), self._given[REPLACED])
         return LanceWriter(
             options,
             schema,
             mode,
             check_names=NAMES_CHECKED not in self._given,
             config=config,
-            replaced=replaced,
+            replaced=self._replaced_rows(options) if REPLACED in self._given else None,
             keeps_columns=CATALOG in self._given and SAVING not in self._given,
             may_repeat=SPECULATION in self._given,
         )
@@ -294,6 +298,9 @@ class LanceDataSource(DataSource):
             dataset = self._open()
             self._snapshot = (dataset.uri, dataset.version)
         return self._snapshot
+
+    def _replaced_rows(self, options: LanceOptions) -> ReplacedRows:
+        return ReplacedRows(options, *self._seen(Pushed.parse(self.options)), self._given[REPLACED])
 
     def _open(self) -> LanceDataset:
         options = self._parsed_options

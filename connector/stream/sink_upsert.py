@@ -22,7 +22,7 @@ from connector.types.batches import to_stored
 from connector.types.column_names import find_name
 from connector.types.compatibility import check_appendable, name_as_stored
 from connector.types.schemas import to_spark_schema
-from connector.write.plan_writer import TaskMessage
+from connector.write.commit_message import TaskMessage
 from connector.write.writer import task_number
 from lance_format import BatchMarker, InvalidInputError, LanceDataset, RepeatedRowError, RowDelta, RowDeltaChanges
 

@@ -1,7 +1,8 @@
-"""Message of a write task to the driver: its partition, its attempt and the fragments that it wrote, as text.
+"""Messages of tasks to the driver.
 
-Spark pickles commit messages. This one holds only a string of JSON, which the driver validates like any other input, so
-no object of an executor takes part in the commit.
+Spark pickles commit messages. These hold only text or bytes, which the driver validates like any other input, so no
+object of an executor takes part in the commit. A write task tells its partition, its attempt and the fragments that it
+wrote:
 
 ```
 {"partition": 3, "attempt": 0, "fragments": [<FragmentMetadata.to_json()>, …]}
@@ -13,10 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from lance_format import CommitError, FragmentMetadata
+from lance_format import CommitError, FragmentMetadata, InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +83,34 @@ class TaskResult:
     partition_id: int
     attempt: int
     fragments: tuple[FragmentMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMessage(WriterCommitMessage):
+    """The message of a task of a planned change: its result as bytes.
+
+    Parameters
+    ----------
+    payload : bytes
+        Of `to_bytes` of the result.
+    """
+
+    payload: bytes
+
+    def parse(self, result_type: Any) -> Any:
+        """Return the result.
+
+        Parameters
+        ----------
+        result_type : type
+            The class of the result.
+
+        Raises
+        ------
+        CommitError
+            If the payload is not what a task sends.
+        """
+        try:
+            return result_type.from_bytes(self.payload)
+        except InvalidInputError as error:
+            raise CommitError(f"a write task sent a malformed commit message: {error}") from error

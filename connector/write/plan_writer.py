@@ -8,47 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from connector.write.commit_message import TaskMessage
 from connector.write.writer import delete_files, task_number
-from lance_format import CommitError, InvalidInputError, LanceDataset, WriterPlan
-
-
-@dataclass(frozen=True, slots=True)
-class TaskMessage(WriterCommitMessage):
-    """Message of a task to the driver: its result as bytes, which the library reads like any other input.
-
-    Spark pickles commit messages. This one carries nothing else, so no object of an executor takes part in the commit.
-
-    Parameters
-    ----------
-    payload : bytes
-        Of `to_bytes` of the result.
-    """
-
-    payload: bytes
-
-    def parse(self, result_type: Any) -> Any:
-        """Return the result.
-
-        Parameters
-        ----------
-        result_type : type
-            The class of the result.
-
-        Raises
-        ------
-        CommitError
-            If the payload is not a message of a task.
-        """
-        try:
-            return result_type.from_bytes(self.payload)
-        except InvalidInputError as error:
-            raise CommitError(f"a write task sent a malformed commit message: {error}") from error
+from lance_format import CommitError, LanceDataset, WriterPlan
 
 
 class PlanWriter(DataSourceArrowWriter, ABC):

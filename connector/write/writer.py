@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -30,40 +29,16 @@ import lance_format
 from connector.options.column_options import apply_to_new, check_against_table
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
-from connector.read.predicates import parse_predicate
 from connector.types.batches import to_stored
 from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
 from connector.types.field_metadata import without_copied_keys
 from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
+from connector.write.replaced_rows import FoundRows, ReplacedRows
 from lance_format import BatchMarker, CommitError, DatasetNotFoundError, InvalidInputError
 
 _KILL_SECONDS = 3.0
 """Time that a task may run after Spark has told it to stop: `spark.python.task.killTimeout`, 2 s, and a margin."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplacedRows:
-    """Rows of a version of a table that other rows replace.
-
-    Parameters
-    ----------
-    options : LanceOptions
-    uri : str
-    version : int
-    predicate : str
-        As `connector.read.predicates` describes.
-    """
-
-    options: LanceOptions
-    uri: str
-    version: int
-    predicate: str
-
-    def commit(self, fragments: Sequence[lance_format.FragmentMetadata], uuid: str) -> None:
-        """Delete the rows and add fragments, in one version; the uuid is that of the write that made them."""
-        rows = parse_predicate(self.predicate)
-        open_at(self.options, self.uri, self.version).replace_where(rows, fragments, uuid=uuid)
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -193,20 +168,23 @@ class LanceWriter(DataSourceArrowWriter):
         CommitError
             If the messages are not exactly one per partition, or the table cannot be committed to.
         """
-        fragments = collect(messages, self._path)
+        found = next((message for message in messages if isinstance(message, FoundRows)), None)
+        written = [message for message in messages if not isinstance(message, FoundRows)]
+        fragments = collect(written, self._path)
         if self._is_committed:
             return
         if self._replaced is None:
             self._table_write.commit(fragments, self._marker)
         else:
-            self._replaced.commit(fragments, self._table_write.uuid)
-        if self._may_repeat or is_repeated(messages):
+            self._replaced.commit(fragments, self._table_write.uuid, found)
+        if self._may_repeat or is_repeated(written):
             self._table_write.discard_lost()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete all files of this write, unless a version of the table may refer to them."""
-        results = [_result(message, self._path) for message in messages if message is not None]
-        delete_files(lambda: self._table_write.abort(_fragments(results)), len(messages) - len(results))
+        written = [message for message in messages if not isinstance(message, FoundRows)]
+        results = [_result(message, self._path) for message in written if message is not None]
+        delete_files(lambda: self._table_write.abort(_fragments(results)), len(written) - len(results))
 
     @property
     def _is_committed(self) -> bool:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
-from connector.write.plan_writer import TaskMessage
+from connector.write.commit_message import TaskMessage
 from lance_format import CommitError, LanceDataset, LanceOperation, RowDeltaChanges
 from tests.spark.conftest import append, load
 from tests.spark.dml_model import random_change, random_rows

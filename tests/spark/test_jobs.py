@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from pyspark.sql import SparkSession
 import lance_format
 from connector.jobs.failures import JobFailedError
 from connector.jobs.running import run
-from lance_format import Compaction, CorruptFileError, RetryableCommitConflictError
+from connector.jobs.sizes import SETTING
+from lance_format import Compaction, CorruptFileError, InvalidInputError, RetryableCommitConflictError
 from tests.spark.conftest import files
 from tests.spark.programs import CONNECT
 from tests.spark.programs import run as run_program
@@ -24,6 +27,29 @@ from tests.table.leftovers import leftovers
 _GROUP = "of the user"
 _GROUP_NUMBERS = itertools.count()
 SPLIT = {"split_size_bytes": 20_000}
+
+
+@pytest.fixture(autouse=True)
+def always_a_job(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the smallest change be a job."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    with job_from(request.getfixturevalue("spark"), 0):
+        yield
+
+
+@contextlib.contextmanager
+def job_from(spark: SparkSession, num_bytes: int | None) -> Iterator[None]:
+    """Set the size from which a change is a job, or unset it."""
+    if num_bytes is None:
+        spark.conf.unset(SETTING)
+    else:
+        spark.conf.set(SETTING, str(num_bytes))
+    try:
+        yield
+    finally:
+        spark.conf.unset(SETTING)
 
 
 @pytest.fixture
@@ -65,12 +91,29 @@ def test_the_description_and_the_group_of_the_user_come_back(
 
 
 def test_little_work_starts_no_job(spark: SparkSession, table: lance_format.LanceDataset) -> None:
-    nothing, one = Compaction.plan(table, {"target_rows_per_fragment": 10}), Compaction.plan(table)
-    assert (len(nothing.tasks), len(one.tasks)) == (0, 1)
+    nothing = Compaction.plan(table, {"target_rows_per_fragment": 10})
+    assert not nothing.tasks
     assert not jobs_of(spark, lambda: run(spark, table, nothing, description="compact nothing"))
     assert table.version == 1
-    assert not jobs_of(spark, lambda: run(spark, table, one, description="compact all"))
-    assert (table.version, len(table.get_fragments())) == (2, 1)
+    several = table.plan_update({"name": "upper(name)"}, **SPLIT)
+    size = several.input_bytes(table)
+    assert size
+    with job_from(spark, size):
+        assert not jobs_of(spark, lambda: run(spark, table, several, description="update"))
+    assert table.count_rows("name LIKE 'BIRD%'") == 20_000
+    one = Compaction.plan(table)
+    with job_from(spark, None):
+        assert not jobs_of(spark, lambda: run(spark, table, one, description="compact all"))
+    assert (table.version, len(table.get_fragments())) == (3, 1)
+    again = table.plan_update({"name": "lower(name)"}, **SPLIT)
+    with job_from(spark, (again.input_bytes(table) or 0) - 1):
+        assert len(jobs_of(spark, lambda: run(spark, table, again, description="update"))) == 1
+
+
+def test_the_size_of_jobs_is_a_number(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    spark.conf.set(SETTING, "64m")
+    with pytest.raises(InvalidInputError, match=r"spark\.lance\.job\.minBytes must be a number of bytes, not '64m'"):
+        run(spark, table, Compaction.plan(table), description="compact")
 
 
 def test_tasks_run_here_without_a_session(table: lance_format.LanceDataset) -> None:
@@ -111,6 +154,13 @@ def test_a_failed_job_raises_the_error_of_the_task(spark: SparkSession, table: l
         run(spark, table, table.plan_add_columns(failing, **SPLIT), description="add odd")
     assert files(table.uri) == before
     assert spark.getTags() == set()
+
+
+def test_a_failure_in_threads_leaves_no_file(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    before = files(table.uri)
+    with job_from(spark, None), pytest.raises(ZeroDivisionError):
+        run(spark, table, table.plan_add_columns(failing, **SPLIT), description="add odd")
+    assert files(table.uri) == before
 
 
 def test_a_failure_in_the_driver_leaves_no_file(table: lance_format.LanceDataset) -> None:
@@ -177,6 +227,7 @@ from tests.table.leftovers import leftovers
 
 path = sys.argv[1]
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF")
+builder = builder.config("spark.lance.job.minBytes", "0")
 spark = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
 lance_format.write_dataset({"id": range(4000)}, path, max_rows_per_file=500)
 table = lance_format.dataset(path)
@@ -248,6 +299,7 @@ import lance_format
 from connector.jobs.running import run
 
 lance_format.write_dataset({"id": range(4000)}, path, max_rows_per_file=500)
+spark.conf.set("spark.lance.job.minBytes", "0")
 table = lance_format.dataset(path)
 plan = table.plan_update({"id": "id + 10000"}, "id % 2 = 0", split_size_bytes=300_000)
 found = {"class": type(spark).__module__, "tasks": len(plan.tasks) > 1}

@@ -15,7 +15,7 @@ import lance_format
 from connector.procedures.registry import PROCEDURES
 from lance_format import LanceDataset
 from tests.spark.conftest import Catalog, files
-from tests.spark.test_jobs import jobs_of
+from tests.spark.test_jobs import job_from, jobs_of
 from tests.table.leftovers import leftovers
 
 _PAGE = Path(__file__).parents[2] / "docs" / "maintenance.md"
@@ -66,7 +66,9 @@ def test_optimize(catalog: Catalog, table: LanceDataset) -> None:
 
 
 def test_optimize_is_a_named_job(catalog: Catalog, table: LanceDataset) -> None:
-    jobs = jobs_of(catalog.spark, lambda: call(catalog, "optimize(table => '@.t', target_rows_per_fragment => 200)"))
+    statement = "optimize(table => '@.t', target_rows_per_fragment => 200)"
+    with job_from(catalog.spark, 0):
+        jobs = jobs_of(catalog.spark, lambda: call(catalog, statement))
     assert [(job.description, job.num_tasks) for job in jobs] == [("lance: compact fragments 0-7", 4)]
 
 
@@ -109,14 +111,15 @@ def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) 
     assert table.latest_version == 1
 
 
-def test_a_job_that_fails_halfway_leaves_nothing(catalog: Catalog, table: LanceDataset) -> None:
+@pytest.mark.parametrize("num_bytes", [0, None])
+def test_a_job_that_fails_halfway_leaves_nothing(catalog: Catalog, table: LanceDataset, num_bytes: int | None) -> None:
     (file,) = table.get_fragments()[5].data_files()
     lost = Path(table.uri, "data", file.path)
     content = lost.read_bytes()
     lost.unlink()
-    catalog.refuses(
-        f"CALL {catalog.name}.system.optimize('@.t', target_rows_per_fragment => 200)", "DatasetNotFoundError: "
-    )
+    statement = f"CALL {catalog.name}.system.optimize('@.t', target_rows_per_fragment => 200)"
+    with job_from(catalog.spark, num_bytes):
+        catalog.refuses(statement, "DatasetNotFoundError: ")
     assert table.latest_version == 1
     lost.write_bytes(content)
     check(table)

@@ -21,7 +21,8 @@ from connector.options.options import LanceOptions
 from connector.protocol import SPECULATION
 from connector.source.data_source import LanceDataSource
 from connector.write.commit_message import LanceCommitMessage
-from connector.write.writer import LanceWriter, ReplacedRows
+from connector.write.replaced_rows import ReplacedRows
+from connector.write.writer import LanceWriter
 from lance_format import CommitError, InvalidInputError
 from tests.spark.conftest import data_files, files
 from tests.table.leftovers import leftovers

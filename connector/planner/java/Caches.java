@@ -2,6 +2,8 @@ package lance;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -23,6 +25,7 @@ import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonWriteBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.collection.Iterator;
@@ -125,7 +128,8 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
 
   public Write build() {
     String command = options.containsKey("__lance.replaced") ? "REPLACE WHERE" : null;
-    return new RefreshingWrite(python.build(), (String) options.get("path"), command);
+    Map search = options.containsKey("__lance.replaced") ? options : null;
+    return new RefreshingWrite(python.build(), (String) options.get("path"), command, search);
   }
 }
 
@@ -134,16 +138,21 @@ final class RefreshingWrite implements Write {
   private final Write python;
   private final String directory;
   private final String command;
+  private final Map search;
 
-  /** The command is null unless it changes rows that it has found in one version. */
-  RefreshingWrite(Write python, String directory, String command) {
+  /**
+   * The command is null unless it changes rows that it has found in one version. The last argument has the options of a
+   * search for these rows before the commit, or is null.
+   */
+  RefreshingWrite(Write python, String directory, String command, Map search) {
     this.python = python;
     this.directory = directory;
     this.command = command;
+    this.search = search;
   }
 
   public String description() { return python.description(); }
-  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, command); }
+  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, command, search); }
 
   /** Micro-batches go through SinkBuilder, as their query is known. Only a continuous query comes here. */
   public StreamingWrite toStreaming() {
@@ -160,11 +169,13 @@ final class RefreshingBatchWrite implements BatchWrite {
   private final String directory;
   private final String command;
   private final JobLabel label;
+  private final Map search;
 
-  RefreshingBatchWrite(BatchWrite python, String directory, String command) {
+  RefreshingBatchWrite(BatchWrite python, String directory, String command, Map search) {
     this.python = python;
     this.directory = directory;
     this.command = command;
+    this.search = search;
     this.label = command == null ? null : new JobLabel(command + " " + directory);
   }
 
@@ -180,9 +191,18 @@ final class RefreshingBatchWrite implements BatchWrite {
 
   public void commit(WriterCommitMessage[] messages) {
     if (label != null) label.remove();
-    if (command != null) Replanning.commit(python, messages);
+    if (command != null) Replanning.commit(python, search == null ? messages : withFoundRows(messages));
     else python.commit(messages);
     Caches.refresh(directory);
+  }
+
+  /** Adds a message that names the rows to replace. Where the driver has no Python process, the commit searches itself. */
+  private WriterCommitMessage[] withFoundRows(WriterCommitMessage[] messages) {
+    if (Python.callback == null) return messages;
+    String found = (String) Python.demand("search", search, null).get("message");
+    WriterCommitMessage[] all = (WriterCommitMessage[]) Arrays.copyOf(messages, messages.length + 1);
+    all[messages.length] = new PythonWriterCommitMessage(Base64.getDecoder().decode(found));
+    return all;
   }
 
   public void abort(WriterCommitMessage[] messages) {

@@ -13,9 +13,6 @@ import scala.collection.immutable.Seq;
 
 /** A DELETE that the driver's Python process runs, without a Spark job. */
 final class Deletion {
-  /** The default size of a scan task. */
-  private static final long TASK_BYTES = 128L << 20;
-
   private Deletion() {}
 
   /**
@@ -50,7 +47,7 @@ final class Deletion {
     StructType read = new StructType();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) if (names.contains(fields[i].name())) read = read.add(fields[i]);
-    return names.isEmpty() || facts.sizeInBytes(read) <= TASK_BYTES;
+    return names.isEmpty() || facts.sizeInBytes(read) <= facts.jobBytes();
   }
 
   static void run(Predicate[] predicates, StructType schema, Map options, Facts facts) {

@@ -4,12 +4,15 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Facts that Python knows about a version of a table; options name the version. */
 final class Facts {
+  private static final String JOB_BYTES = "spark.lance.job.minBytes";
+
   private final Map answer;
   private final Set filterable;
   private final StructType schema;
@@ -58,6 +61,13 @@ final class Facts {
       total += size == null ? 8 * rows() : size.longValue();
     }
     return Math.max(total, 1);
+  }
+
+  /** Maximum size of what the driver reads itself, without a job; see connector/jobs/sizes.py. */
+  long jobBytes() {
+    String given = SQLConf$.MODULE$.get().getConfString(JOB_BYTES, answer.get("job_bytes").toString());
+    if (given.matches("[0-9]{1,18}")) return Long.parseLong(given);
+    throw new IllegalArgumentException(JOB_BYTES + " must be a number of bytes, not " + given);
   }
 
   /** Whether predicates over a column mean the same in Python and in Spark. */

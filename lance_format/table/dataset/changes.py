@@ -13,6 +13,7 @@ from lance_format.arguments import checked_methods
 from lance_format.table.changes.rows.delete import DeletePlan, DeleteResult, plan_delete
 from lance_format.table.changes.rows.replace_where import replace_where
 from lance_format.table.changes.rows.row_delta import RowDelta, RowDeltaResult, plan_row_delta
+from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
 from lance_format.table.changes.rows.update import UpdatePlan, UpdateResult, plan_update
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.changes.write.plan import check_data_files, choose_file_version
@@ -84,7 +85,12 @@ class DatasetChanges(OpenTable):
         return plan_delete(self._table, predicate, split_size_bytes)
 
     def replace_where(
-        self, predicate: Filter, fragments: Sequence[FragmentMetadata], *, uuid: str | None = None
+        self,
+        predicate: Filter,
+        fragments: Sequence[FragmentMetadata],
+        *,
+        uuid: str | None = None,
+        found: RowDeltaChanges | None = None,
     ) -> RowDeltaResult:
         """Delete the rows for which a predicate is true, and add fragments, in one version.
 
@@ -97,6 +103,9 @@ class DatasetChanges(OpenTable):
             Made by `TableWrite.write_fragments` of an append.
         uuid : str, optional
             The uuid of that write. If a version of the table carries it already, nothing changes.
+        found : RowDeltaChanges, optional
+            The rows for which the predicate is true, if tasks have found them: `RowDeltaChanges.of_deleted` of the
+            results of `plan_delete` of this version.
 
         Returns
         -------
@@ -111,7 +120,7 @@ class DatasetChanges(OpenTable):
         """
         table = self._table
         check_data_files(table.directory, fragments)
-        return replace_where(self, predicate, fragments, uuid)
+        return replace_where(self, predicate, fragments, uuid, found)
 
     def plan_row_delta(
         self, columns: Sequence[str] | None = None, *, description: str = "", uuid: str | None = None

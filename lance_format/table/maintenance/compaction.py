@@ -181,10 +181,6 @@ class CompactionTask(ChangeTask[RewriteResult]):
         """Number of the task within the plan: the id of the first fragment."""
         return _number(self.fragments)
 
-    def input_bytes(self, dataset: OpenTable) -> int | None:  # noqa: ARG002
-        """Return the size of the data files of the fragments."""
-        return bytes_of(self.fragments)
-
     def run(self, table: TableVersion) -> RewriteResult:
         """Write the rows of the fragments into new ones; see `execute`."""
         schema = table.manifest.schema
@@ -224,6 +220,10 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
     read_version: int
     uuid: str
     tasks: list[CompactionTask]
+
+    def input_bytes(self, dataset: OpenTable) -> int | None:  # noqa: ARG002
+        """Return the size of the data files of the fragments that are rewritten."""
+        return bytes_of(fragment for task in self.tasks for fragment in task.fragments)
 
     def operation(self, draft: Draft, results: Sequence[RewriteResult]) -> Rewrite | None:
         """Replace the old fragments by the new ones."""

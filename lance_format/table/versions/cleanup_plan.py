@@ -72,10 +72,6 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
     known_version: int
     rate: float | None = None
 
-    def input_bytes(self, dataset: OpenTable) -> int:  # noqa: ARG002
-        """Return 0: the task reads no data."""
-        return 0
-
     def run(self, table: TableVersion) -> DeletedFiles:
         """Delete the files; see `execute`."""
         named: set[str] = set()
@@ -108,6 +104,10 @@ class CleanupPlan(ChangePlan[DeletedFiles, CleanupStats]):
     uuid: str
     removed: CleanupStats
     tasks: tuple[DeleteFilesTask, ...]
+
+    def input_bytes(self, dataset: OpenTable) -> int | None:  # noqa: ARG002
+        """Return 0 for a single task: it reads no data. The work of several is not measured in bytes."""
+        return 0 if len(self.tasks) < 2 else None
 
     def operation(self, draft: Draft, results: Sequence[DeletedFiles]) -> Operation | None:
         """Remove directories that have become empty. There is nothing to commit."""

@@ -79,16 +79,6 @@ class ChangeTask(ABC, Generic[R]):
     def run(self, table: TableVersion) -> R:
         """Run the task on the version that the change was planned on."""
 
-    def input_bytes(self, dataset: OpenTable) -> int | None:
-        """Return an upper bound of the size of the files that the task reads, or None if it is unknown.
-
-        Parameters
-        ----------
-        dataset : LanceDataset
-            The version that the change was planned on.
-        """
-        return bytes_of(dataset._table.manifest.fragments)
-
     def execute(self, dataset: OpenTable) -> R:
         """Run the task: write files that no reader sees before the commit, and return the result.
 
@@ -140,6 +130,16 @@ class ChangePlan(ABC, Generic[R, T]):
     @abstractmethod
     def outcome(self, results: Sequence[R]) -> T:
         """Return the outcome of the change, such as counts of rows."""
+
+    def input_bytes(self, dataset: OpenTable) -> int | None:
+        """Return the maximum size of the files that all tasks together read, or None if it is unknown.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            The version that the change was planned on.
+        """
+        return bytes_of(dataset._table.manifest.fragments)
 
     def identity(self, results: Sequence[R]) -> str:  # noqa: ARG002
         """Return the uuid of the transaction that commits results."""

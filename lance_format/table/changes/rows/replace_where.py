@@ -16,12 +16,16 @@ from lance_format.table.versions.planned_change import run_tasks
 
 
 def replace_where(
-    dataset: OpenTable, predicate: Filter, fragments: Sequence[FragmentMetadata], uuid: str | None
+    dataset: OpenTable,
+    predicate: Filter,
+    fragments: Sequence[FragmentMetadata],
+    uuid: str | None,
+    found: RowDeltaChanges | None,
 ) -> RowDeltaResult:
     """Delete rows and add fragments; see `LanceDataset.replace_where`."""
     table = dataset._table
     search = plan_delete(table, predicate)
     planned = plan_row_delta(table, description=search.predicate)
     delta = dataclasses.replace(planned, uuid=planned.uuid if uuid is None else uuid, heeds_keys=False)
-    removed, _ = unite(run_tasks(table, search))
+    removed = unite(run_tasks(table, search))[0] if found is None else found.removed
     return delta.commit(dataset, [RowDeltaChanges(0, delta.uuid, removed, tuple(fragments))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from lance_format.table.changes.rows.claimed_rows import Addresses, ClaimedRows
 from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key
 from lance_format.table.changes.rows.key_lookup import find_rows
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet
-from lance_format.table.changes.rows.row_changes import RowChanges
+from lance_format.table.changes.rows.row_changes import RowChanges, unite
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence
@@ -56,6 +56,19 @@ class RowDeltaChanges(RowChanges):
         """Those of `written` that have new rows."""
         ends = itertools.accumulate(fragment.physical_rows for fragment in self.written)
         return tuple(fragment for fragment, end in zip(self.written, ends, strict=True) if end > self.num_updated)
+
+    @classmethod
+    def of_deleted(cls, uuid: str, results: Iterable[RowChanges]) -> Self:
+        """Unite the rows that the tasks of a delete have found.
+
+        Parameters
+        ----------
+        uuid : str
+            The uuid of the result.
+        results : iterable of RowChanges
+        """
+        removed, _ = unite(list(results))
+        return cls(0, uuid, removed)
 
     def to_bytes(self) -> bytes:
         """Return the number of the task and the replaced rows (two uint64, little-endian), and an `Update` message.
