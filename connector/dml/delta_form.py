@@ -5,7 +5,8 @@
 ```
 
 Each row begins with its operation. `row` has the positions of the table's columns, and `address` that of the address of
-the deleted or replaced row. DELETE has no values. A command to be checked only has just a name.
+the deleted or replaced row. DELETE has no values. Replaced rows keep the values of the columns that `names` lacks: the
+writer reads them from the table. A command to be checked only has just a name.
 
 | operation | |
 |---|---|

@@ -20,6 +20,9 @@ from connector.types.batches import to_stored
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, RowDelta, RowDeltaChanges
 
+_KEPT_BYTES = 64 * 1024 * 1024
+"""Approximate size of the values that are read from the table at a time."""
+
 
 class DeltaWriter(PlanWriter):
     """Writes rows that are deleted, replaced or new.
@@ -39,6 +42,7 @@ class DeltaWriter(PlanWriter):
         self._options = options
         dataset = self._open()
         self._schema = dataset.read_schema("all_binary")
+        self._kept = [name for name in self._schema.names if form.names and name not in form.names]
         description = f"{form.command} of Spark"
         self._delta = dataset.plan_row_delta(list(form.changed), description=description, uuid=form.uuid)
 
@@ -48,13 +52,14 @@ class DeltaWriter(PlanWriter):
     def _plan(self, dataset: LanceDataset) -> RowDelta:  # noqa: ARG002
         return self._delta
 
-    def _fill(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:  # noqa: ARG002
+    def _fill(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
             operations = batch.column(0)
             writer.delete(self._addresses(_those(batch, operations, (DELETED,))))
             replaced = _those(batch, operations, (REPLACED,))
             if replaced.num_rows:
-                writer.update(self._addresses(replaced), self._rows(replaced))
+                for some in self._divide(replaced, dataset):
+                    writer.update(self._addresses(some), self._new_rows(some, dataset))
             new = _those(batch, operations, NEW)
             if new.num_rows:
                 writer.insert(self._rows(new))
@@ -65,10 +70,36 @@ class DeltaWriter(PlanWriter):
         return addresses.astype(np.uint64)
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the values of rows, as the table stores them."""
+        """Return the values of rows that the form has, as the table stores them."""
         columns = [batch.column(position) for position in self._form.row]
-        return to_stored(pa.RecordBatch.from_arrays(columns, names=list(self._form.names)), self._schema)
+        given = [field for field in self._schema if field.name not in self._kept]
+        return to_stored(pa.RecordBatch.from_arrays(columns, names=list(self._form.names)), pa.schema(given))
+
+    def _new_rows(self, batch: pa.RecordBatch, dataset: LanceDataset) -> pa.RecordBatch:
+        """Return the rows that replace others, with the columns that they keep."""
+        rows = self._rows(batch)
+        if not self._kept:
+            return rows
+        kept = dataset.take_addresses(self._addresses(batch), self._kept, blob_handling="all_binary").combine_chunks()
+        arrays = [_only_chunk(kept[name]) if name in self._kept else rows[name] for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _divide(self, batch: pa.RecordBatch, dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
+        """Divide rows so that what they keep fits into memory."""
+        if not self._kept:
+            yield batch
+            return
+        fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+        size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+        width = size // max(sum(fragment.physical_rows for fragment in fragments), 1)
+        num_rows = max(_KEPT_BYTES // max(width, 1), 1)
+        for start in range(0, batch.num_rows, num_rows):
+            yield batch.slice(start, num_rows)
 
 
 def _those(batch: pa.RecordBatch, operations: pa.Array, wanted: Sequence[int]) -> pa.RecordBatch:
     return batch.filter(pc.is_in(operations, pa.array(wanted, operations.type)))
+
+
+def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)

@@ -6,7 +6,7 @@ columns of Spark. The fields of a struct that are not assigned to stay, and a nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -136,8 +136,10 @@ class TableColumns:
             Assignments({path: next(fitted) for path in assignments.values}, assignments.kept) for assignments in given
         ]
 
-    def row(self, assignments: Assignments, old: Callable[[str], Column]) -> list[Column]:
-        """Return the values of all columns, in order, under their names.
+    def row(
+        self, assignments: Assignments, old: Callable[[str], Column], names: Collection[str] | None = None
+    ) -> list[Column]:
+        """Return the values of columns, in order, under their names.
 
         Parameters
         ----------
@@ -145,8 +147,11 @@ class TableColumns:
             Of `fit`.
         old : callable
             Returns the old value of a column that is not assigned to as a whole.
+        names : collection of str, optional
+            The columns. Default: all.
         """
-        return [_assigned(field, (), assignments.values, partial(old, field.name)) for field in self.fields]
+        fields = [field for field in self.fields if names is None or field.name in names]
+        return [_assigned(field, (), assignments.values, partial(old, field.name)) for field in fields]
 
     def null(self, name: str) -> Column:
         """Return the null of a column."""

@@ -14,6 +14,7 @@ from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.options.storage import is_storage_option
 from connector.types.column_names import mentioned_names, quoted
+from connector.types.schemas import to_spark_schema
 from lance_format import LanceDataset, NotSupportedError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Target:
             The change, for messages.
         condition : str, optional
             SQL that names all columns that the change reads. Default: all columns. Without the planner Spark would read
-            the others too.
+            the others too. The snapshot lacks the others.
 
         Raises
         ------
@@ -116,7 +117,8 @@ class Target:
         rows = (
             reader.option("metadata_columns", _ADDRESS).load(dataset.absolute_uri).withColumnRenamed(_ADDRESS, ADDRESS)
         )
-        fields = StructType(rows.schema.fields[:-1])
+        read = {field.name: field for field in rows.schema.fields[:-1]}
+        fields = StructType([read.get(field.name, field) for field in to_spark_schema(stored)])
         return Snapshot(self, dataset, rows.alias(self.alias or DEFAULT_ALIAS), fields)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from connector.table_api.assigned_rows import TableColumns, Value, Values, to_column
@@ -41,10 +42,24 @@ def update_rows(target: Target, condition: Value | None, assignments: Values) ->
         columns = table_columns(snapshot)
         rows = snapshot.rows if condition is None else _matching(snapshot, condition)
         (assigned,) = columns.fit(rows, [columns.parse(assignments, "'set'")])
-        made = rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column), ADDRESS)
+        names = None if read is None else {path[0] for path in assigned.values}
+        made = rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column, names), ADDRESS)
         return Delta(made, tuple(sorted(assigned.changed)))
 
-    return change_rows(target, "UPDATE", plan)
+    read = _columns_read(condition, assignments)
+    return change_rows(target, "UPDATE", plan, read)
+
+
+def _columns_read(condition: Value | None, assignments: Values) -> str | None:
+    """Return SQL that names all columns that an update of some rows reads; None if that is not known, or it is of all.
+
+    Tasks read the other columns of the rows that they replace by the addresses of these. To read all rows of a table
+    so takes longer than a scan.
+    """
+    given = [condition, *(assignments.values() if isinstance(assignments, Mapping) else [None])]
+    if not all(isinstance(value, str) for value in given):
+        return None
+    return " ; ".join([*map(str, given), *map(str, assignments)])
 
 
 def table_columns(snapshot: Snapshot) -> TableColumns:

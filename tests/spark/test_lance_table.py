@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +160,22 @@ class TestDelete:
         assert "DIVIDE_BY_ZERO" in refusal(path, lambda: birds.delete("id / (id - 7) > 1"), PySparkException)
 
 
+def bytes_scanned(spark: SparkSession, path: str, call: Callable[[], Any]) -> int:
+    """Return how many bytes of a table the scans of a call read, by the logs of the workers."""
+
+    def total() -> int:
+        logged = spark.tvf.python_worker_logs().where(f"msg LIKE '%{path}%'").collect()
+        return sum(int(found[1]) for row in logged if (found := re.search(r" bytes=(\d+)", row.msg)))
+
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    try:
+        before = total()
+        call()
+        return total() - before
+    finally:
+        spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+
+
 class TestUpdate:
     def test_of_some_columns(self, birds: LanceTable, path: str) -> None:
         before = lineage(path)
@@ -165,6 +184,22 @@ class TestUpdate:
         assert content(birds)[7:] == [(7, "bird 7", 10.5), (8, "BIRD 8", 20.0), (9, "BIRD 9", 22.5)]
         assert lineage(path) == before
         assert last_operation(path).fields_rewritten == {1, 2}
+        lance.dataset(path).validate()
+
+    def test_reads_what_it_needs_of_other_columns_for_changed_rows_only(self, spark: SparkSession, path: str) -> None:
+        values = {f"c{number}": pa.array(os.urandom(16) for _ in range(20_000)) for number in range(50)}
+        lance_format.write_dataset(pa.table({"id": range(20_000), **values}), path)
+        before = lance_format.dataset(path).to_table()
+        table = LanceTable.forPath(spark, path)
+        new = {"c7": "cast('new' AS BINARY)"}
+        wide = bytes_scanned(spark, path, lambda: table.update(f.expr("id < 200"), new))
+        lance_format.dataset(path, 1).restore()
+        narrow = bytes_scanned(spark, path, lambda: table.update("id < 200", new))
+        assert 0 < narrow < wide / 10
+        after = lance_format.dataset(path).to_table().sort_by("id")
+        assert after.slice(200) == before.slice(200)
+        assert after.slice(0, 200).drop(["c7"]) == before.slice(0, 200).drop(["c7"])
+        assert set(after["c7"].slice(0, 200).to_pylist()) == {b"new"}
         lance.dataset(path).validate()
 
     def test_of_all_rows(self, birds: LanceTable) -> None:

@@ -20,7 +20,7 @@ from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.options import OrderBy, ScanOptions, ScanTuning
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner, plan_output
-from lance_format.table.scan.take import RowSelection, take_row_ids, take_row_numbers
+from lance_format.table.scan.take import RowSelection, take_addresses, take_row_ids, take_row_numbers
 from lance_format.table.scan.take_blobs import read_blob_ranges, read_blobs, take_blobs
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
@@ -268,6 +268,15 @@ class DatasetReads(OpenTable, ScanMethods):
             The rows in the order of `row_ids`.
         """
         return take_row_ids(self._table, row_ids, columns, blob_handling=blob_handling)
+
+    def take_addresses(
+        self, addresses: RowSelection, columns: Columns | None = None, *, blob_handling: str | None = None
+    ) -> pa.Table:
+        """Read rows by their addresses in this version, as in the column `_rowaddr`.
+
+        Addresses of rows that do not exist are ignored. See `take_rows` for the rest.
+        """
+        return take_addresses(self._table, addresses, columns, blob_handling=blob_handling)
 
     def take_blobs(
         self,

@@ -116,8 +116,21 @@ def take_row_ids(
     pa.Table
         The rows in the order of `row_ids`.
     """
+    return _take_there(table, find_row_ids(table, as_row_ids(row_ids)), columns, blob_handling)
+
+
+def take_addresses(
+    table: TableVersion, addresses: RowSelection, columns: Columns | None, *, blob_handling: str | None = None
+) -> pa.Table:
+    """Read rows by their addresses, as in the column `_rowaddr`; see `take_row_ids`."""
+    return _take_there(table, find_addresses(table, as_row_ids(addresses)), columns, blob_handling)
+
+
+def _take_there(
+    table: TableVersion, found: tuple[RowOffsets, RowOffsets], columns: Columns | None, blob_handling: str | None
+) -> pa.Table:
     projection = plan_projection(_schema_of(table, blob_handling), columns)
-    fragment_ids, offsets = find_row_ids(table, as_row_ids(row_ids))
+    fragment_ids, offsets = found
     there = fragment_ids >= 0
     row_numbers = np.zeros(int(there.sum()), np.int64)
     return take_found(table, projection, fragment_ids[there], offsets[there], row_numbers)
