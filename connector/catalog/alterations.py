@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 
 from connector.catalog.properties import check_changeable
 from connector.jobs.running import run
-from connector.types.field_metadata import KEY, KEY_POSITION
+from connector.types.field_metadata import declare_primary_key
 from connector.types.schemas import to_stored_schema
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
@@ -103,7 +103,10 @@ def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
 def _alter_properties(dataset: LanceDataset, changes: Changes) -> None:
     values = {change["name"]: change["value"] for change in changes}
     check_changeable(list(values))
-    dataset.update_config(values)
+    config = dataset.config()
+    changed = {name: value for name, value in values.items() if config.get(name) != value}
+    if changed:
+        dataset.update_config(changed)
 
 
 def _add_columns(dataset: LanceDataset, changes: Changes) -> None:
@@ -153,8 +156,7 @@ def _declare_key(dataset: LanceDataset, changes: Changes) -> None:
     if len(changes) > 1:
         raise InvalidInputError("a table has one primary key; nothing was changed")
     (names,) = (change["name"] for change in changes)
-    places = [{}] if len(names) == 1 else [{KEY_POSITION: str(place)} for place in range(1, len(names) + 1)]
-    dataset.update_field_metadata({name: {KEY: "true", **place} for name, place in zip(names, places, strict=True)})
+    declare_primary_key(dataset, names)
 
 
 def _path(change: dict[str, Any]) -> str:

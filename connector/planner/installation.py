@@ -61,6 +61,7 @@ def _install(spark: SparkSession, source: Source) -> bool:
     _answer_questions(gateway, loader, source)
     _ship(context, loader)
     _name_catalog(spark)
+    _extend_parser(gateway, jvm, loader)
     return True
 
 
@@ -121,6 +122,13 @@ def _name_catalog(spark: SparkSession) -> None:
         spark.conf.set(_CATALOG, f"{_PACKAGE}.Catalog")
         context: Any = spark.sparkContext
         context._jsc.sc().conf().set(_CATALOG, f"{_PACKAGE}.Catalog")
+
+
+def _extend_parser(gateway: Any, jvm: Any, loader: Any) -> None:
+    """Let the parser of the active session take the statements that Spark lacks."""
+    method = loader.loadClass(f"{_PACKAGE}.Statements").getDeclaredMethod("install", gateway.new_array(jvm.Class, 0))
+    method.setAccessible(True)
+    method.invoke(None, gateway.new_array(jvm.Object, 0))
 
 
 def _ship(context: Any, loader: Any) -> None:

@@ -22,6 +22,7 @@ from connector.options.options import LanceOptions
 from connector.procedures.adding import add_columns
 from connector.procedures.declaring import Parameter, Procedure, Target
 from connector.procedures.indexing import create_index, drop_index, refresh_index
+from connector.procedures.keys import set_unenforced_primary_key
 from connector.procedures.optimizing import optimize
 from connector.procedures.vacuuming import vacuum
 from connector.procedures.versions import (
@@ -109,6 +110,11 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("key", _TEXT, "_rowaddr or _rowid; the first of these that the source has by default"),
             Parameter("columns", ArrayType(_TEXT), "the columns to add; all others by default"),
         ),
+    ),
+    "set_unenforced_primary_key": Procedure(
+        set_unenforced_primary_key,
+        "Declare the primary key, which merges heed and nothing enforces.",
+        (_required("columns", ArrayType(_TEXT), "the columns of the key, in its order"),),
     ),
     "restore": Procedure(
         restore,

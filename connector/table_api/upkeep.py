@@ -17,6 +17,7 @@ from connector.procedures.vacuuming import vacuum
 from connector.table_api.row_changes import retry
 from connector.table_api.target import ADDRESS, Target
 from connector.types.column_names import find_name, quoted
+from connector.types.field_metadata import declare_primary_key
 from lance_format import InvalidInputError
 
 if TYPE_CHECKING:
@@ -199,6 +200,23 @@ class TableUpkeep:
             dry_run=False,
         )
         return _as(VacuumResult, made)[0]
+
+    def setUnenforcedPrimaryKey(self, *columns: str) -> None:
+        """Declare the primary key, which merges heed and nothing enforces. A table keeps its first key.
+
+        Parameters
+        ----------
+        *columns : str
+            The columns of the key, in its order. They are `NOT NULL`.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such column, or the table has a key already.
+        SchemaMismatchError
+            If a column may be null.
+        """
+        declare_primary_key(self._target.open_latest("SET UNENFORCED PRIMARY KEY"), columns)
 
     def createIndex(
         self,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,8 @@ from pyspark.sql.types import (
 )
 from pyspark.util import VersionUtils
 
-from connector.types.column_names import quoted
+from connector.types.column_names import find_name, quoted
+from lance_format import LanceDataset
 
 TYPE_KEY = "spark:type"
 METADATA_KEY = "spark:metadata"
@@ -147,3 +149,24 @@ def _declare(spark_type: DataType) -> str:
         fields = (f"{quoted(field.name)}:{_declare(field.dataType)}" for field in spark_type)
         return f"struct<{','.join(fields)}>"
     return spark_type.simpleString()
+
+
+def declare_primary_key(dataset: LanceDataset, columns: Sequence[str]) -> None:
+    """Make columns the primary key of a table, which nothing enforces. A key is declared once.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    columns : sequence of str
+        In the order of the key, in any case.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such column, or the table has a key already.
+    SchemaMismatchError
+        If a column may be null.
+    """
+    names = [find_name(name, dataset.schema.names, case_sensitive=False) or name for name in columns]
+    places = [{}] if len(columns) == 1 else [{KEY_POSITION: str(place)} for place in range(1, len(columns) + 1)]
+    dataset.update_field_metadata({name: {KEY: "true", **place} for name, place in zip(names, places, strict=True)})

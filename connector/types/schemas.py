@@ -143,7 +143,7 @@ def to_stored_schema(schema: StructType) -> pa.Schema:
     """Map the schema of a DataFrame to that of a new table.
 
     All columns are nullable, as in every file that Spark writes: rows appended later may have nulls even if this plan
-    yields none. Nested values keep the nullability of their type.
+    yields none. Nested values are nullable too, except keys of maps.
 
     Parameters
     ----------

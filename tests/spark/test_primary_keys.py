@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import lance_format
+from pyspark_lance import LanceTable
 from tests.spark.conftest import Catalog
 from tests.table.leftovers import leftovers
 
@@ -88,6 +89,9 @@ def test_ways_to_declare_a_key(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.two (a BIGINT NOT NULL, b STRING NOT NULL, CONSTRAINT k PRIMARY KEY (b, a) RELY)")
     assert key_of(catalog.path("two")) == ["b", "a"]
     assert any("PRIMARY KEY (b, a)" in str(row) for row in catalog.sql("DESCRIBE EXTENDED @.two"))
+    catalog.sql("CREATE TABLE @.other (a BIGINT NOT NULL, PRIMARY KEY (A))")
+    assert key_of(catalog.path("other")) == ["a"]
+    catalog.refuses("CREATE TABLE @.none (a BIGINT NOT NULL, PRIMARY KEY (b))", "(?i)b")
     catalog.sql("CREATE TABLE @.later (id BIGINT NOT NULL, name STRING)")
     catalog.sql("INSERT INTO @.later VALUES (1, 'owl')")
     catalog.sql("ALTER TABLE @.later ADD CONSTRAINT k PRIMARY KEY (id) NOT ENFORCED")
@@ -95,6 +99,33 @@ def test_ways_to_declare_a_key(catalog: Catalog) -> None:
     assert catalog.sql("SELECT * FROM @.later") == [(1, "owl")]
     catalog.sql("CREATE OR REPLACE TABLE @.later (name STRING NOT NULL, PRIMARY KEY (name))")
     assert key_of(catalog.path("later")) == ["name"]
+
+
+def test_the_statement_of_the_peer_and_other_ways(catalog: Catalog) -> None:
+    for number in range(6):
+        catalog.sql(f"CREATE TABLE @.t{number} (id BIGINT NOT NULL, `a b` STRING NOT NULL, c INT)")
+    catalog.sql("ALTER TABLE @.t0 SET UNENFORCED PRIMARY KEY (id)")
+    catalog.sql(f"alter table {catalog.name}.db.`t1`\n set unenforced primary key (`a b`, id) ;")
+    catalog.sql("USE @")
+    catalog.sql("ALTER TABLE t2 SET UNENFORCED PRIMARY KEY (ID)")
+    assert catalog.sql(f"CALL {catalog.name}.system.set_unenforced_primary_key('t3', array('a b', 'id'))") == [
+        (["a b", "id"], 2)
+    ]
+    LanceTable.forPath(catalog.spark, catalog.path("t4")).setUnenforcedPrimaryKey("id")
+    found = [key_of(catalog.path(f"t{number}")) for number in range(5)]
+    assert found == [["id"], ["a b", "id"], ["id"], ["a b", "id"], ["id"]]
+    assert catalog.sql("SELECT 'ALTER TABLE t SET UNENFORCED PRIMARY KEY (id)'") == [
+        ("ALTER TABLE t SET UNENFORCED PRIMARY KEY (id)",)
+    ]
+    for statement, message in {
+        "ALTER TABLE @.t0 SET UNENFORCED PRIMARY KEY (`a b`)": "the table has a primary key, which cannot be changed",
+        "ALTER TABLE @.t5 SET UNENFORCED PRIMARY KEY (c)": "'c' cannot be part of the primary key",
+        "ALTER TABLE @.t5 SET UNENFORCED PRIMARY KEY (nothing)": "there is no column 'nothing'",
+        "ALTER TABLE @.t0 SET UNENFORCED PRIMARY KEY ()": "PARSE_SYNTAX_ERROR",
+        "ALTER TABLE @.t0 SET UNENFORCED KEY (id)": "PARSE_SYNTAX_ERROR",
+        f"CALL {catalog.name}.system.set_unenforced_primary_key('@.t0', array('c'))": "the table has a primary key",
+    }.items():
+        catalog.refuses(statement, message)
 
 
 @pytest.mark.usefixtures("birds")

@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.catalog.constraints.Constraint;
 import org.apache.spark.sql.connector.catalog.constraints.PrimaryKey;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -29,14 +30,29 @@ final class Keys {
     for (int i = 0; i < constraints.length; i++) key.addAll(columns(table, constraints[i]));
     StructField[] fields = schema.fields();
     StructField[] made = new StructField[fields.length];
+    int found = 0;
     for (int i = 0; i < fields.length; i++) {
       MetadataBuilder metadata = new MetadataBuilder().withMetadata(fields[i].metadata()).remove(MEMBER).remove(POSITION);
-      int place = key.indexOf(fields[i].name());
+      int place = place(key, fields[i].name());
+      if (place >= 0) found++;
       if (place >= 0) metadata.putString(MEMBER, "true");
       if (place >= 0 && key.size() > 1) metadata.putString(POSITION, String.valueOf(place + 1));
       made[i] = new StructField(fields[i].name(), fields[i].dataType(), fields[i].nullable(), metadata.build());
     }
+    if (found < key.size()) {
+      throw new IllegalArgumentException("The primary key " + key + " of " + table + " does not consist of columns of the table;"
+          + " nothing was changed");
+    }
     return new StructType(made);
+  }
+
+  private static int place(List key, String column) {
+    boolean isExact = SQLConf$.MODULE$.get().caseSensitiveAnalysis();
+    for (int i = 0; i < key.size(); i++) {
+      String name = (String) key.get(i);
+      if (isExact ? name.equals(column) : name.equalsIgnoreCase(column)) return i;
+    }
+    return -1;
   }
 
   /** The columns of a primary key, in its order; other constraints are refused. */

@@ -56,6 +56,7 @@ final class Commands extends SparkStrategy {
 
   /** Takes part in the planning of the active session. Each session has own strategies. */
   static synchronized void install() {
+    Statements.install();
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
@@ -185,6 +186,7 @@ final class Commands extends SparkStrategy {
     if (change instanceof TableChange.AddColumn) return "ADD COLUMN";
     if (change instanceof TableChange.RenameColumn) return "RENAME COLUMN";
     if (change instanceof TableChange.DeleteColumn) return "DROP COLUMN";
+    if (change instanceof TableChange.UpdateColumnDefaultValue) return "ALTER COLUMN SET or DROP DEFAULT";
     if (change instanceof TableChange.ColumnChange) return "ALTER COLUMN";
     return change.getClass().getSimpleName().replaceAll("(?<=[a-z])(?=[A-Z])", " ").toUpperCase();
   }
