@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lance_format.table.dataset.fragment import LanceFragment
     from lance_format.table.dataset.lance_operation import LanceOperation
     from lance_format.table.dataset.merge_builder import MergeInsertBuilder
+    from lance_format.table.dataset.namespace_directory import NamespaceDirectory
     from lance_format.table.dataset.optimize import Compaction
     from lance_format.table.dataset.row_changes import RowChange
     from lance_format.table.dataset.scanner_builder import ScannerBuilder
@@ -111,6 +112,7 @@ __all__ = [
     "LanceScanner",
     "LanceSchema",
     "MergeInsertBuilder",
+    "NamespaceDirectory",
     "NotSupportedError",
     "RetryableCommitConflictError",
     "ScanMetrics",
@@ -167,6 +169,7 @@ _LAZY = {
     "LanceFragment": "lance_format.table.dataset.fragment",
     "LanceOperation": "lance_format.table.dataset.lance_operation",
     "LanceSchema": "lance_format.table.dataset.schema",
+    "NamespaceDirectory": "lance_format.table.dataset.namespace_directory",
     "LanceScanner": "lance_format.table.scan.scanner",
     "RowChange": "lance_format.table.dataset.row_changes",
     "RowDelta": "lance_format.table.changes.rows.row_delta",

@@ -25,21 +25,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from connector.catalog.alterations import alter, evolve
-from connector.catalog.directories import (
-    create_directory,
-    has_table,
-    is_dropped,
-    list_directory,
-    mark_dropped,
-    remove_directory,
-    rename_table,
-)
 from connector.catalog.properties import describe_properties, split_properties
 from connector.metadata.reading import refuse_writing
 from connector.options.options import LanceOptions
@@ -47,7 +37,7 @@ from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.procedures.registry import call, declare
 from connector.protocol import ACTION, DETAILS
 from connector.write.empty_table import write_empty
-from lance_format import LanceDataset
+from lance_format import DatasetNotFoundError, LanceDataset, NamespaceDirectory, VersionNotFoundError
 
 
 def act(given: Mapping[str, str], schema: StructType | None) -> dict[str, Any]:
@@ -64,26 +54,41 @@ def act(given: Mapping[str, str], schema: StructType | None) -> dict[str, Any]:
 
 
 def _list(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
-    found = list_directory(Path(given["path"]))
+    found = _namespace(given).listing()
     if found is None:
         return {"exists": False, "namespaces": [], "tables": []}
-    return {"exists": True, "namespaces": found[0], "tables": found[1]}
+    return {"exists": True, "namespaces": found.namespaces, "tables": found.tables}
 
 
 def _make(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
-    create_directory(Path(given["path"]))
+    _namespace(given).create()
     return {}
 
 
 def _remove(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    return {"removed": remove_directory(Path(given["path"]), cascade=details["cascade"])}
+    return {"removed": _namespace(given).remove(cascade=details["cascade"])}
+
+
+def _namespace(given: Mapping[str, str]) -> NamespaceDirectory:
+    options = LanceOptions.parse(given)
+    return NamespaceDirectory(options.path, options.storage)
 
 
 def _find(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    path = Path(given["path"])
-    if not has_table(LanceOptions.parse(given)):
+    options = LanceOptions.parse(given)
+    if not _has_table(options):
         return {"state": "absent"}
-    return {"state": "dropped" if is_dropped(path) and not details["by_path"] else "table"}
+    is_dropped = not details["by_path"] and NamespaceDirectory.is_dropped(options.path, options.storage)
+    return {"state": "dropped" if is_dropped else "table"}
+
+
+def _has_table(options: LanceOptions) -> bool:
+    """Return whether there is the table that options name, dropped or not, and its branch if they name one."""
+    try:
+        open_at(options, branch_uri(options))
+    except (DatasetNotFoundError, VersionNotFoundError):
+        return False
+    return True
 
 
 def _describe(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
@@ -98,15 +103,13 @@ def _create(given: Mapping[str, str], details: Any, schema: StructType | None) -
 
 
 def _drop(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    if details["purge"]:
-        LanceDataset.drop(given["path"], storage_options=LanceOptions.parse(given).storage)
-    else:
-        mark_dropped(Path(given["path"]))
+    drop = LanceDataset.drop if details["purge"] else NamespaceDirectory.mark_dropped
+    drop(given["path"], LanceOptions.parse(given).storage)
     return {}
 
 
 def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    rename_table(Path(given["path"]), Path(details["to"]))
+    NamespaceDirectory.rename_table(given["path"], details["to"], LanceOptions.parse(given).storage)
     return {}
 
 

@@ -19,6 +19,7 @@ from lance_format import BatchMarker, InvalidInputError, LanceDataset
 FORMAT = "file_format_version"
 STABLE_ROW_IDS = "enable_stable_row_ids"
 _DESCRIBING = ("lance.version", "lance.rows", "lance.fragments", "lance.bytes")
+_OF_SPARK = ("location", "provider", "owner", "external", "is_managed_location")
 _OF_WRITES = ("max_row_per_file", "max_bytes_per_file", "mergeschema", "txnappid", "txnversion")
 
 
@@ -63,6 +64,11 @@ def check_changeable(names: list[str]) -> None:
             raise InvalidInputError(
                 f"the property {name!r} is settled when a table is created: CREATE OR REPLACE TABLE … AS SELECT, which"
                 " may read the table itself, recreates it"
+            )
+        if name in _OF_SPARK:
+            raise InvalidInputError(
+                f"the {name} of a table of a catalog cannot be set: the table is a Lance table where its name says;"
+                " nothing was changed"
             )
         if name in _DESCRIBING or name.lower() in _OF_WRITES:
             raise InvalidInputError(f"{name!r} cannot be set: it is no property that a table keeps")

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 import lance_format
 from connector.options.column_options import apply_to_new
@@ -34,7 +34,9 @@ def write_empty(options: LanceOptions, columns: StructType, mode: str, config: M
         If a column's type cannot be stored.
     """
     stored = apply_to_new(to_stored_schema(columns), options.column_options)
-    fields = [field.with_nullable(column.nullable) for field, column in zip(stored, columns, strict=True)]
+    fields = [
+        _as_declared(field, column.dataType, column.nullable) for field, column in zip(stored, columns, strict=True)
+    ]
     plan = lance_format.plan_write(
         options.path,
         pa.schema(fields),
@@ -48,3 +50,17 @@ def write_empty(options: LanceOptions, columns: StructType, mode: str, config: M
         failed.callback(plan.abort, ())
         plan.commit(())
         failed.pop_all()
+
+
+def _as_declared(field: pa.Field, declared: DataType, nullable: bool) -> pa.Field:
+    """Return a field that may be null, also below structs and arrays, where it is declared so."""
+    stored = field.type
+    if isinstance(declared, StructType):
+        parts = zip(stored, declared, strict=True)
+        stored = pa.struct([_as_declared(part, each.dataType, each.nullable) for part, each in parts])
+    elif isinstance(declared, ArrayType) and pa.types.is_list(stored):
+        stored = pa.list_(_as_declared(stored.value_field, declared.elementType, declared.containsNull))
+    elif isinstance(declared, MapType):
+        key = _as_declared(stored.key_field, declared.keyType, False)
+        stored = pa.map_(key, _as_declared(stored.item_field, declared.valueType, declared.valueContainsNull))
+    return field.with_type(stored).with_nullable(nullable)

@@ -175,14 +175,16 @@ class CloudStore:
 
     def list_objects(self, prefix: str) -> list[ObjectInfo]:
         """See `ObjectStore`."""
-        key = self.key(prefix) or None
-        found = self._repeat("list", prefix, lambda: self._obstore.list_with_delimiter(self._client, key))
-        infos = [self._info(meta) for meta in found["objects"]]
+        infos = [self._info(meta) for meta in self._list_level(prefix)["objects"]]
         return sorted((info for info in infos if _is_below(info.path, prefix)), key=lambda info: info.path)
 
     def list_names(self, prefix: str) -> list[str]:
         """See `ObjectStore`."""
         return [info.path[len(prefix) + 1 :] for info in self.list_objects(prefix)]
+
+    def list_directories(self, prefix: str) -> list[str]:
+        """See `ObjectStore`."""
+        return [key.rstrip("/").rpartition("/")[2] for key in self._list_level(prefix)["common_prefixes"]]
 
     def list_first(self, prefix: str) -> FirstNames:
         """See `ObjectStore`."""
@@ -277,6 +279,11 @@ class CloudStore:
         return self._obstore.open_writer(
             self._client, self.key(path), buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
         )
+
+    def _list_level(self, prefix: str) -> Any:
+        """Return the objects and the common prefixes directly below a prefix."""
+        key = self.key(prefix) or None
+        return self._repeat("list", prefix, lambda: self._obstore.list_with_delimiter(self._client, key))
 
     def _page(self, prefix: str, after: str | None) -> Sequence[Mapping[str, Any]]:
         """Return a page of a listing, of the keys after another one; empty at the end."""

@@ -132,6 +132,13 @@ class LocalStore:
             return [entry.name for entry in found if not entry.is_dir()]
         return []
 
+    def list_directories(self, prefix: str) -> list[str]:
+        """See `ObjectStore`; symbolic links to directories are included."""
+        missing = (ObjectNotFoundError, NotADirectoryError)
+        with contextlib.suppress(*missing), _StorageErrors("list", prefix), os.scandir(prefix) as found:
+            return [entry.name for entry in found if entry.is_dir()]
+        return []
+
     def list_first(self, prefix: str) -> FirstNames:
         """See `ObjectStore`."""
         return FirstNames(self.list_names(prefix), True)
@@ -226,6 +233,25 @@ class LocalStore:
         """See `DirectoryStore`."""
         for path, _, _ in os.walk(directory, topdown=False):
             self.remove_if_empty([path])
+
+    def make_directory(self, path: str) -> None:
+        """See `DirectoryStore`."""
+        with _StorageErrors("create", path):
+            os.makedirs(path, exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        """See `DirectoryStore`."""
+        with _StorageErrors("remove", path):
+            os.rmdir(path)
+
+    def rename_directory(self, path: str, to: str) -> None:
+        """See `DirectoryStore`."""
+        with _StorageErrors("rename", path):
+            os.rename(path, to)
+
+    def is_link(self, path: str) -> bool:
+        """See `DirectoryStore`."""
+        return os.path.islink(path)  # noqa: PTH114
 
     def _put_back(self, aside: str, path: str) -> None:
         with contextlib.suppress(ObjectExistsError), _StorageErrors("put back", path):

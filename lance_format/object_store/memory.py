@@ -99,6 +99,11 @@ class MemoryStore:
         """See `ObjectStore`."""
         return [info.path[len(prefix) + 1 :] for info in self.list_objects(prefix)]
 
+    def list_directories(self, prefix: str) -> list[str]:
+        """See `ObjectStore`."""
+        below = (info.path[len(prefix) + 1 :] for info in self.list_tree(prefix))
+        return list({path.partition("/")[0] for path in below if "/" in path})
+
     def list_first(self, prefix: str) -> FirstNames:
         """See `ObjectStore`."""
         return FirstNames(self.list_names(prefix), True)

@@ -145,6 +145,9 @@ class ObjectStore(ReadableStore, Protocol):
     def list_names(self, prefix: str) -> list[str]:
         """Return the names of what `list_objects` finds, in any order: cheaper where sizes cost a request each."""
 
+    def list_directories(self, prefix: str) -> list[str]:
+        """Return the names of the directories directly in a directory, in any order."""
+
     def list_first(self, prefix: str) -> FirstNames:
         """Return the lowest names of the objects that `list_objects` finds, as many as one request returns."""
 
@@ -199,6 +202,18 @@ class DirectoryStore(Protocol):
 
     def remove_empty_tree(self, directory: str) -> None:
         """Remove the empty directories among this one and those below it, innermost first."""
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory and its parents; harmless if it exists."""
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+
+    def rename_directory(self, path: str, to: str) -> None:
+        """Give a directory another path, at once."""
+
+    def is_link(self, path: str) -> bool:
+        """Return whether a path is a symbolic link."""
 
 
 def check_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> None:

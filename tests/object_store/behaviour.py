@@ -69,6 +69,13 @@ class ObjectStoreBehaviour:
             store.delete(info.path)
         assert list(store.list_tree(root)) == []
 
+    def test_directories_are_listed(self, store: ObjectStore, root: str) -> None:
+        for name in ("t/a", "t/b/c", "t/b/d/e", "u/f", "t2/g", "h"):
+            store.put(f"{root}/{name}", b"1")
+        assert sorted(store.list_directories(root)) == ["t", "t2", "u"]
+        assert store.list_directories(f"{root}/t") == ["b"]
+        assert store.list_directories(f"{root}/u") == store.list_directories(f"{root}/absent") == []
+
     def test_a_writer_shows_the_object_when_it_is_closed(self, store: ObjectStore, root: str) -> None:
         writer = store.open_writer(f"{root}/d/file")
         writer.write(b"abc")
@@ -178,6 +185,22 @@ class DirectoryStoreBehaviour(ObjectStoreBehaviour):
         store.delete(f"{root}/x/y/a")
         store.remove_if_empty(absent)
         assert store.absent_directories(f"{root}/x/y") == absent
+
+    def test_directories_are_made_renamed_and_removed(self, store: LocalStore, root: str) -> None:
+        store.make_directory(f"{root}/x/y")
+        store.make_directory(f"{root}/x/y")
+        assert store.list_directories(f"{root}/x") == ["y"]
+        store.put(f"{root}/x/y/a", b"1")
+        store.rename_directory(f"{root}/x/y", f"{root}/x/z")
+        assert store.read(f"{root}/x/z/a", 1) == b"1"
+        with pytest.raises(StorageError, match=f"{root}/x"):
+            store.remove_directory(f"{root}/x")
+        with pytest.raises(StorageError, match=f"{root}/x/z"):
+            store.rename_directory(f"{root}/x/z", f"{root}/x/z/a")
+        store.delete(f"{root}/x/z/a")
+        store.remove_directory(f"{root}/x/z")
+        assert store.list_directories(f"{root}/x") == []
+        assert not store.is_link(f"{root}/x")
 
     def test_a_path_below_an_object_is_an_error_that_names_it(self, store: LocalStore, root: str) -> None:
         store.put(f"{root}/a", b"")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import lance
 import lance.namespace
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -13,6 +14,8 @@ from pyspark.sql.functions import col, expr
 
 import lance_format
 from tests.spark.conftest import PLANNER, Catalog, data_files
+from tests.spark.test_jobs import job_from, jobs_of
+from tests.table.leftovers import leftovers
 
 
 def version(spark: SparkSession) -> tuple[int, int]:
@@ -84,8 +87,8 @@ def test_create_table_keeps_what_it_is_told(catalog: Catalog) -> None:
 def test_show_create_table_makes_the_same_table(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRING COMMENT 'text') TBLPROPERTIES ('a' = 'b')")
     ((made,),) = catalog.sql("SHOW CREATE TABLE @.t")
-    location = f"LOCATION '{catalog.path('t')}'"
-    catalog.sql(made.replace("db.t ", "db.u ").replace(location, ""))
+    catalog.refuses(made.replace("db.t ", "db.u "), f"is where its name says, at {catalog.path('u')}")
+    catalog.sql(made.replace("db.t ", "db.u ").replace(catalog.path("t"), f"file:{catalog.path('u')}"))
     assert lance.dataset(catalog.path("u")).schema == lance.dataset(catalog.path("t")).schema
     assert lance.dataset(catalog.path("u")).config() == {"a": "b"}
 
@@ -187,6 +190,44 @@ def test_properties_are_changed_in_one_version(catalog: Catalog) -> None:
     assert lance.dataset(catalog.path("t")).config() == {"b": "3"}
 
 
+def test_properties_that_change_nothing_make_no_version(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT) TBLPROPERTIES ('a' = '1')")
+    catalog.sql("ALTER TABLE @.t UNSET TBLPROPERTIES IF EXISTS ('b')")
+    catalog.sql("ALTER TABLE @.t SET TBLPROPERTIES ('a' = '1')")
+    assert lance.dataset(catalog.path("t")).version == 1
+    catalog.refuses("ALTER TABLE @.t SET LOCATION '/elsewhere'", "the location of a table of a catalog cannot be set")
+    catalog.refuses("ALTER TABLE @.t ALTER COLUMN id SET DEFAULT 3", "SET or DROP DEFAULT is not supported")
+
+
+def test_a_replaced_table_keeps_the_properties_that_are_not_named(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT COMMENT 'old') COMMENT 'birds' TBLPROPERTIES ('a' = '1', 'b' = '2')")
+    catalog.sql("CREATE OR REPLACE TABLE @.t TBLPROPERTIES ('b' = '3') AS SELECT 1 AS id")
+    assert lance.dataset(catalog.path("t")).config() == {"a": "1", "b": "3", "comment": "birds"}
+    assert catalog.sql("DESCRIBE @.t") == [("id", "int", None)]
+    catalog.sql("REPLACE TABLE @.t (name STRING)")
+    catalog.sql("ALTER TABLE @.t UNSET TBLPROPERTIES ('a', 'b')")
+    assert lance.dataset(catalog.path("t")).config() == {"comment": "birds"}
+    lance.write_dataset(pa.table({"id": [1]}), catalog.path("t"), mode="overwrite")
+    assert lance.dataset(catalog.path("t")).config() == {"comment": "birds"}
+
+
+def test_fields_keep_not_null(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (s STRUCT<a: INT NOT NULL, b: ARRAY<STRUCT<c: INT NOT NULL>>, m: MAP<INT, INT>>)")
+    stored = lance.dataset(catalog.path("t")).schema.field("s").type
+    assert not stored.field("a").nullable
+    assert stored.field("b").nullable
+    assert not stored.field("b").type.value_type.field("c").nullable
+    row = "named_struct('a', {}, 'b', array(named_struct('c', {})), 'm', map(1, 2))"
+    catalog.sql(f"INSERT INTO @.t SELECT {row.format(1, 2)} UNION ALL SELECT null")
+    for values in (("null", 2), (1, "null")):
+        catalog.refuses(f"INSERT INTO @.t SELECT {row.format(*values)}", "(?i)null")
+    assert catalog.sql("SELECT s.a, s.b[0].c FROM @.t ORDER BY 1") == [(None, None), (1, 2)]
+    lance.dataset(catalog.path("t")).validate()
+    catalog.sql("ALTER TABLE @.t ALTER COLUMN s.a DROP NOT NULL")
+    catalog.sql(f"INSERT INTO @.t SELECT {row.format('null', 3)}")
+    assert lance.dataset(catalog.path("t")).count_rows() == 3
+
+
 def test_columns_are_changed_in_one_version(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRUCT<a: INT>, t STRING)")
     catalog.sql("INSERT INTO @.t VALUES (1, struct(2), 'x')")
@@ -265,6 +306,30 @@ def test_a_table_by_its_path(catalog: Catalog, tmp_path: Path) -> None:
     catalog.spark.range(3, 4).selectExpr("cast(id AS int) AS id").writeTo(path).append()
     assert sorted(catalog.sql(f"SELECT id FROM {path}")) == [(1,), (2,), (3,)]
     assert lance_format.dataset(tmp_path / "elsewhere" / "t.lance").count_rows() == 3
+
+
+def test_parts_of_a_table_of_the_current_namespace(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    catalog.sql("USE @")
+    catalog.sql(f"CALL {catalog.name}.system.create_branch('t', 'b')")
+    catalog.sql("INSERT INTO t.branch_b VALUES (2)")
+    assert catalog.sql("SELECT count(*) FROM t.branch_b") == [(2,)]
+    assert catalog.sql("SELECT version FROM t.history") == [(1,)]
+    assert catalog.sql("SELECT version FROM t.branch_b.history") == [(2,), (1,)]
+    assert catalog.sql(f"CALL {catalog.name}.system.optimize('t.branch_b')") != []
+    catalog.refuses("SELECT * FROM u.history", "TABLE_OR_VIEW_NOT_FOUND")
+    catalog.sql(f"CREATE NAMESPACE {catalog.name}.t")
+    catalog.refuses("SELECT * FROM t.history", "TABLE_OR_VIEW_NOT_FOUND")
+
+
+def test_a_path_without_a_table(catalog: Catalog, tmp_path: Path) -> None:
+    missing = f"{catalog.name}.`{tmp_path}/missing.lance`"
+    statements = ("SELECT * FROM {}", "SELECT * FROM {} VERSION AS OF 2", "INSERT INTO {} VALUES (1)", "DELETE FROM {}")
+    for statement in statements:
+        catalog.refuses(statement.format(missing), "DatasetNotFoundError.*missing.lance")
+    catalog.sql(f"CREATE TABLE IF NOT EXISTS {missing} AS SELECT 1 AS id")
+    assert catalog.sql(f"SELECT * FROM {missing}") == [(1,)]
+    assert len(catalog.sql(f"CALL {catalog.name}.system.history('lance.`{tmp_path}/missing.lance`')")) == 1
 
 
 def test_a_query_sees_what_was_written_since(catalog: Catalog) -> None:
@@ -365,6 +430,33 @@ def test_replace_where_is_one_version(catalog: Catalog) -> None:
     catalog.sql("INSERT INTO @.t REPLACE WHERE id = 9 SELECT id, name FROM @.t WHERE false")
     assert catalog.sql("SELECT count(*) FROM @.t WHERE id = 9") == [(0,)]
     assert lance.dataset(catalog.path("t")).version == 5
+
+
+def test_rows_to_replace_are_found_by_a_job(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(0, 4000, 1, 4)")
+    with job_from(catalog.spark, 0):
+        replace = "INSERT INTO @.t REPLACE WHERE id % 1 = 0 AND id >= 100 SELECT -1, 'new'"
+        catalog.refuses(replace, "REPLACE WHERE")
+        replace = "INSERT INTO @.t REPLACE WHERE id >= 100 SELECT -1, 'new'"
+        jobs = jobs_of(catalog.spark, lambda: catalog.sql(replace))
+        assert [job.description for job in jobs if job.description] == [
+            f"lance: find rows to replace in {catalog.path('t')}"
+        ]
+        assert catalog.sql("SELECT count(*), min(id), max(id) FROM @.t") == [(101, -1, 99)]
+        theirs = lance.dataset(catalog.path("t"))
+        theirs.validate()
+        assert theirs.version == 2
+        catalog.sql("INSERT INTO @.t REPLACE WHERE id = 5000 SELECT 5000, 'none'")
+        assert catalog.sql("SELECT count(*) FROM @.t") == [(102,)]
+        assert not leftovers(Path(catalog.path("t")))
+
+
+def test_the_driver_deletes_what_it_finds_sooner_than_a_job(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT id FROM range(100)")
+    assert not jobs_of(catalog.spark, lambda: catalog.sql("DELETE FROM @.t WHERE id < 10"))
+    with job_from(catalog.spark, 0):
+        assert jobs_of(catalog.spark, lambda: catalog.sql("DELETE FROM @.t WHERE id >= 90"))
+    assert catalog.sql("SELECT count(*) FROM @.t") == [(80,)]
 
 
 def test_replace_where_refuses_what_it_cannot_do(catalog: Catalog) -> None:

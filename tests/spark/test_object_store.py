@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 
 import lance
+import lance.namespace
+import lance_namespace
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -71,6 +73,50 @@ def test_sql_on_a_table_by_its_uri(
     assert SECRET not in str(told)
     planner.sql(f"DROP TABLE {table} PURGE")
     assert not planner.catalog.tableExists(table)
+
+
+def test_a_catalog_whose_root_is_in_a_bucket(
+    planner: SparkSession, s3_server: ObjectServer, options: dict[str, str]
+) -> None:
+    root = s3_server.new_root()
+    settings = {"": "lance.Catalog", ".root": f"{root}/", **{f".{name}": value for name, value in options.items()}}
+    for name, value in settings.items():
+        planner.conf.set(f"spark.sql.catalog.bucket{name}", value)
+
+    def sql(text: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in planner.sql(text).collect()]
+
+    sql("CREATE NAMESPACE bucket.zoo")
+    assert sql("SHOW NAMESPACES IN bucket") == [("zoo",)]
+    sql("CREATE TABLE bucket.zoo.birds (id BIGINT NOT NULL, name STRING)")
+    sql("INSERT INTO bucket.zoo.birds VALUES (1, 'owl'), (2, 'emu')")
+    sql("CREATE OR REPLACE TABLE bucket.zoo.copy AS SELECT * FROM bucket.zoo.birds")
+    assert sql("SHOW TABLES IN bucket.zoo") == [("zoo", "birds", False), ("zoo", "copy", False)]
+    storage = {f"storage.{name}": value for name, value in s3_server.options.items()}
+    theirs = lance.namespace.DirectoryNamespace(root=f"{root}/zoo", manifest_enabled="false", **storage)
+    assert sorted(theirs.list_tables(lance_namespace.ListTablesRequest(id=[])).tables) == ["birds", "copy"]
+    assert lance.dataset(f"{root}/zoo/birds.lance", storage_options=s3_server.options).count_rows() == 2
+    sql("USE bucket.zoo")
+    try:
+        assert sql("SELECT count(*) FROM birds") == [(2,)]
+        assert sql("SELECT version FROM birds.history") == [(2,), (1,)]
+        described = dict(row[:2] for row in sql("DESCRIBE EXTENDED birds"))
+        assert described["Location"] == f"{root}/zoo/birds.lance"
+        with pytest.raises(PySparkException, match="an object store cannot move objects at once"):
+            sql("ALTER TABLE birds RENAME TO zoo.auks")
+        with pytest.raises(PySparkException, match="names there do not contain"):
+            sql("CREATE TABLE `a%20b` (id INT)")
+        sql("DROP TABLE copy")
+        assert sql("SHOW TABLES") == [("zoo", "birds", False)]
+        sql(f"DROP TABLE bucket.`{root}/zoo/copy.lance` PURGE")
+        with pytest.raises(PySparkException, match=r"not empty|CASCADE"):
+            sql("DROP NAMESPACE bucket.zoo")
+    finally:
+        sql("USE spark_catalog.default")
+    sql("DROP NAMESPACE bucket.zoo CASCADE")
+    assert sql("SHOW NAMESPACES IN bucket") == []
+    store, path = resolve(root, s3_server.options)
+    assert not list(store.list_tree(path))
 
 
 def test_a_table_is_written_read_and_changed(

@@ -71,21 +71,19 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
       storage.put(option, options.get(option));
     }
     String given = options.get(ROOT);
-    root = local(given != null ? given : SQLConf$.MODULE$.get().warehousePath() + "/" + name + ".catalog");
+    root = place(given != null ? given : SQLConf$.MODULE$.get().warehousePath() + "/" + name + ".catalog")
+        .replaceAll("(?<=[^/])/+$", "");
   }
 
-  private static String local(String given) {
-    Path path = new Path(given);
-    String scheme = path.toUri().getScheme();
-    if (scheme == null || scheme.equals("file")) return new File(path.toUri().getPath()).getAbsolutePath();
-    throw new UnsupportedOperationException("The namespaces of a catalog are in a local directory, not in " + given
-        + ". A table elsewhere has its URI for a name, as lance.`s3://bucket/t.lance`");
-  }
-
-  /** A local path in plain form, or the URI of a table in another storage. */
+  /** A path of this machine in its plain form, or a URI of another storage. */
   private static String place(String given) {
+    if (isRemote(given)) return given;
+    return new File(new Path(given).toUri().getPath()).getAbsolutePath();
+  }
+
+  private static boolean isRemote(String given) {
     String scheme = new Path(given).toUri().getScheme();
-    return scheme == null || scheme.equals("file") ? local(given) : given;
+    return scheme != null && !scheme.equals("file");
   }
 
   public String name() { return name; }
@@ -99,7 +97,12 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return all.toString();
   }
 
-  private static String checked(String what, String part) {
+  /** Characters that are codes in URIs would name another object there. */
+  private String checked(String what, String part) {
+    if (isRemote(root) && part.matches(".*[%?#].*")) {
+      throw new IllegalArgumentException("`" + part + "` cannot be the name of a " + what + " in " + root + ": names there do"
+          + " not contain %, ? or #");
+    }
     boolean isOthers = part.isEmpty() || part.startsWith(".") || part.startsWith("_") || part.endsWith(".lance");
     if (isOthers || part.indexOf('/') >= 0 || part.indexOf('\\') >= 0 || part.indexOf('$') >= 0) {
       throw new IllegalArgumentException("`" + part + "` cannot be the name of a " + what + ", which is one of a directory"
@@ -108,7 +111,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return part;
   }
 
-  private static boolean isPath(Identifier table) { return table.namespace().length == 0 && table.name().indexOf('/') >= 0; }
+  private static boolean isPath(Identifier table) { return table.namespace().length == 0 && isPath(table.name()); }
+  private static boolean isPath(Object name) { return ((String) name).indexOf('/') >= 0; }
 
   private String path(Identifier table) {
     return isPath(table) ? place(table.name())
@@ -128,8 +132,8 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
   private static String metadataTable(Identifier table) { return table.name().toLowerCase(Locale.ROOT); }
 
   /**
-   * The table of a branch or metadata table: t for `t.branch_b` and `t.files`, unless t is a namespace. Other names are
-   * returned as given.
+   * The table of a branch or metadata table: t for `t.branch_b` and `t.files`, unless t is a namespace. A table without a
+   * namespace is one of the current namespace. Other names are returned as given.
    */
   private Identifier owner(Identifier table) {
     String[] namespace = table.namespace();
@@ -138,7 +142,14 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     int last = namespace.length - 1;
     Identifier owner = Identifier.of((String[]) Arrays.copyOf(namespace, last), namespace[last]);
     if (isPath(owner) || !isBranch(table) && owner(owner) != owner) return owner;
-    return namespaceExists(namespace) ? table : owner;
+    if (namespaceExists(namespace)) return table;
+    return last == 0 ? Identifier.of(currentNamespace(), owner.name()) : owner;
+  }
+
+  /** That of the session if this is its current catalog. */
+  private String[] currentNamespace() {
+    CatalogManager manager = ((SparkSession) SparkSession.active()).sessionState().catalogManager();
+    return manager.currentCatalog().name().equals(name) ? manager.currentNamespace() : new String[0];
   }
 
   /** The table of a name; refuses branches and metadata tables. */
@@ -172,9 +183,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return Python.demand("act", all, schema);
   }
 
-  private static Map actIn(String what, String directory, Map details) {
-    return act(what, Collections.singletonMap("path", directory), details, null);
-  }
+  private Map actIn(String what, String directory, Map details) { return act(what, options(directory), details, null); }
 
   private static Map details(String name, Object value) { return Collections.singletonMap(name, value); }
 
@@ -211,12 +220,17 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
   }
 
   private Table load(Identifier table, Map options) throws NoSuchTableException {
-    if (!tableExists(table)) throw new NoSuchTableException(table);
+    if (!isInQuery(table) && !tableExists(table)) throw new NoSuchTableException(table);
     Facts facts = Facts.demanded(options);
     Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
     properties.put(TableCatalog.PROP_PROVIDER, Python.NAME);
     properties.put(TableCatalog.PROP_LOCATION, facts.uri()); // of a branch its own
     return Evolution.table(shown(table), facts.schema(), options, facts, properties);
+  }
+
+  /** Whether a query names a path: where Spark hears that there is no table, it looks for files of a format there. */
+  private boolean isInQuery(Identifier table) {
+    return isPath(main(table)) && (Evolution.isCalledBy("RelationResolution") || Evolution.isCalledBy("ResolveRelations"));
   }
 
   private String shown(Identifier table) { return name + "." + table; }
@@ -268,9 +282,10 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     Divisions.refuse(info.partitions());
     refuseBranch("CREATE or REPLACE TABLE", table);
     checkProvider((String) properties.get(TableCatalog.PROP_PROVIDER));
-    if (properties.get(TableCatalog.PROP_LOCATION) != null) {
-      throw new UnsupportedOperationException("LOCATION: a table of the catalog " + name + " is where its name says. Leave"
-          + " the clause out, or create the table by its path, as " + name + ".`/path/to/table.lance`");
+    Object location = properties.get(TableCatalog.PROP_LOCATION);
+    if (location != null && !place((String) location).equals(path(table))) {
+      throw new UnsupportedOperationException("LOCATION: a table of the catalog " + name + " is where its name says, at "
+          + path(table) + ". Leave the clause out, or create the table by its path, as " + name + ".`/path/to/table.lance`");
     }
     String state = state(table);
     if (creates && state.equals("table")) throw new TableAlreadyExistsException(table);
@@ -407,9 +422,10 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
         CatalystSqlParser$.MODULE$.parseMultipartIdentifier(table)));
     if (parts.size() > 1 && ((String) parts.get(0)).equalsIgnoreCase(name)) {
       parts.remove(0);
-    } else if (parts.size() == 1 && ((String) parts.get(0)).indexOf('/') < 0) {
-      CatalogManager manager = ((SparkSession) SparkSession.active()).sessionState().catalogManager();
-      if (manager.currentCatalog().name().equals(name)) parts.addAll(0, Arrays.asList(manager.currentNamespace()));
+    } else if (parts.size() == 2 && ((String) parts.get(0)).equalsIgnoreCase(Python.NAME) && isPath(parts.get(1))) {
+      parts.remove(0);
+    } else if (parts.size() == 1 && !isPath(parts.get(0))) {
+      parts.addAll(0, Arrays.asList(currentNamespace()));
     }
     int last = parts.size() - 1;
     return Identifier.of((String[]) parts.subList(0, last).toArray(new String[0]), (String) parts.get(last));

@@ -42,7 +42,7 @@ final class Evolution {
   /** Whether a rule of Spark's analysis alters a table, rather than a statement of the user. */
   static boolean isUnderWay() { return isCalledBy(RULE); }
 
-  private static boolean isCalledBy(String name) {
+  static boolean isCalledBy(String name) {
     StackTraceElement[] calls = new Throwable().getStackTrace();
     for (int i = 0; i < calls.length; i++) if (calls[i].getClassName().contains(name)) return true;
     return false;
