@@ -12,7 +12,7 @@ from lance_format.object_store import ObjectStore, run_together
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.memory import MemoryStore
 
-STORES = pytest.mark.parametrize("store", [LocalStore(), MemoryStore()], ids=repr)
+STORES = pytest.mark.parametrize("store", [LocalStore(), MemoryStore()], ids=["local", "memory"])
 
 
 @STORES
