@@ -1,5 +1,6 @@
 package lance;
 
+import org.apache.spark.SparkContext$;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -17,6 +18,17 @@ class LanceStream implements MicroBatchStream {
   static MicroBatchStream of(MicroBatchStream python) {
     if (python instanceof SupportsTriggerAvailableNow) return new LimitedStream(python);
     return new LanceStream(python);
+  }
+
+  /**
+   * Whether Spark 4.1 asks for the metadata columns of a stream. It would not ask the scan to read them, and take what lies
+   * behind a row for their values.
+   */
+  static boolean isWithoutMetadata() {
+    if (!SparkContext$.MODULE$.getOrCreate().version().startsWith("4.1.")) return false;
+    StackTraceElement[] calls = new Throwable().getStackTrace();
+    for (int i = 0; i < calls.length; i++) if (calls[i].getClassName().endsWith(".StreamingRelationV2")) return true;
+    return false;
   }
 
   public Offset initialOffset() { return python.initialOffset(); }

@@ -96,6 +96,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   boolean isAltered() { return false; }
 
   public MetadataColumn[] metadataColumns() {
+    if (LanceStream.isWithoutMetadata()) return new MetadataColumn[0];
     return new MetadataColumn[] {new RowColumn("_rowid", DataTypes.LongType, false),
         new RowColumn("_rowaddr", DataTypes.LongType, false), new RowColumn("_fragid", DataTypes.IntegerType, false),
         new RowColumn("_row_created_at_version", DataTypes.LongType, true),
