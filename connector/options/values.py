@@ -57,7 +57,13 @@ def parse_flag(name: str, value: str) -> bool:
 
 
 def parse_whole(name: str, value: str) -> int:
-    """Parse a whole number from 0 to 2**63 - 1."""
+    """Parse a whole number.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none from 0 to 2**63 - 1.
+    """
     text = value.strip()
     number = int(text) if DIGITS.fullmatch(text) else -1
     if not 0 <= number <= MAX_INT64:
@@ -66,7 +72,13 @@ def parse_whole(name: str, value: str) -> int:
 
 
 def parse_names(name: str, value: str) -> tuple[str, ...]:
-    """Parse names of columns: separated by commas, or a JSON list."""
+    """Parse names of columns: separated by commas, or a JSON list.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or one twice.
+    """
     is_list = value.lstrip().startswith("[")
     names = _parse_json(name, value) if is_list else [part.strip() for part in value.split(",")]
     if not all(names) or not names:
