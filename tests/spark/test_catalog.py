@@ -439,9 +439,10 @@ def test_rows_to_replace_are_found_by_a_job(catalog: Catalog) -> None:
         catalog.refuses(replace, "REPLACE WHERE")
         replace = "INSERT INTO @.t REPLACE WHERE id >= 100 SELECT -1, 'new'"
         jobs = jobs_of(catalog.spark, lambda: catalog.sql(replace))
-        assert [job.description for job in jobs if job.description] == [
-            f"lance: find rows to replace in {catalog.path('t')}"
-        ]
+        assert {job.description for job in jobs if job.description} == {
+            f"lance: find rows to replace in {catalog.path('t')}",
+            f"lance: REPLACE WHERE {catalog.path('t')}",
+        }
         assert catalog.sql("SELECT count(*), min(id), max(id) FROM @.t") == [(101, -1, 99)]
         theirs = lance.dataset(catalog.path("t"))
         theirs.validate()

@@ -373,9 +373,9 @@ class Listings(LocalStore):
         self.asked.append("list")
         return super().list_first(prefix)
 
-    def read(self, path: str, max_bytes: int) -> bytes:
+    def read(self, path: str, max_bytes: int, tag: str | None = None) -> bytes:
         self.asked.append("read")
-        return super().read(path, max_bytes)
+        return super().read(path, max_bytes, tag)
 
 
 def test_an_empty_trigger_looks_up_the_latest_version_only(path: str) -> None:

@@ -366,11 +366,11 @@ def at_next_read_of_a_manifest(monkeypatch: pytest.MonkeyPatch, act: Callable[[]
     """Do something after the versions have been listed, and before one of them is read."""
     read = LocalStore.read
 
-    def act_first(store: LocalStore, path: str, max_bytes: int) -> bytes:
+    def act_first(store: LocalStore, path: str, max_bytes: int, tag: str | None = None) -> bytes:
         if path.endswith(".manifest"):
             monkeypatch.undo()
             act()
-        return read(store, path, max_bytes)
+        return read(store, path, max_bytes, tag)
 
     monkeypatch.setattr(LocalStore, "read", act_first)
 
