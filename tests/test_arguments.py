@@ -111,6 +111,8 @@ MAKERS: dict[type, Callable[[], Any]] = {
     lance_format.BatchUDF: lambda: lance_format.batch_udf()(lambda batch: batch),
     lance_format.Compaction: lambda: lance_format.Compaction,
     CompactionPlan: lambda: lance_format.Compaction.plan(new_table()),
+    lance_format.ChangeLog: lambda: lance_format.ChangeLog(new_table()),
+    lance_format.NamespaceDirectory: lambda: lance_format.NamespaceDirectory("memory://namespaces"),
     LanceFileReader: lambda: LanceFileReader(new_file()),
     LanceFileWriter: lambda: LanceFileWriter("written.lance", ROWS.schema),
     LanceFileSession: lambda: LanceFileSession("."),
@@ -128,10 +130,10 @@ CONSTRUCTED: list[type] = [
 ]
 """What users make themselves; the others are made by methods."""
 VALUES = {
-    "BackfilledFragments", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile", "CleanupExplanation",
-    "CleanupStats", "ColumnBackfill", "ColumnBounds", "DataFile", "DeletionFile", "FileVersion", "FragmentMetadata",
-    "FragmentWriteProgress", "LanceOperation", "RowDelta", "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask",
-    "WriterPlan",
+    "BackfilledFragments", "BatchMarker", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile",
+    "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "DataFile", "DeletionFile", "FileVersion",
+    "FragmentMetadata", "FragmentWriteProgress", "LanceOperation", "RowChange", "RowDelta", "RowDeltaChanges",
+    "RowRewrite", "ScanMetrics", "ScanTask", "WriterPlan",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""
 

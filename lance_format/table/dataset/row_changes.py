@@ -22,7 +22,7 @@ import pyroaring
 
 from lance_format.datatypes import Schema
 from lance_format.errors import NotSupportedError
-from lance_format.row_numbers import to_bitmap
+from lance_format.row_numbers import distinct, to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import FragmentReader
@@ -201,7 +201,7 @@ class _Finder:
         """
         deleted_before, deleted_after = was.deleted_rows(), now.deleted_rows()
         if _has_other_values(was.fragment, now.fragment, fields):
-            rows = _live(now, np.union1d(deleted_before, deleted_after))
+            rows = _live(now, distinct(np.concatenate([deleted_before, deleted_after])))
             rows = self._touched(was, now, rows)
             stable = self.after.manifest.stable_row_ids
             self.add(self.before, PREIMAGE if stable else DELETE, [_Rows(was, rows)])

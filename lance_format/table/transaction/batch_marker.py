@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from lance_format.arguments import checked
 from lance_format.errors import CommitConflictError, InvalidInputError
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.manifest import Manifest
@@ -171,6 +172,7 @@ def _retention(config: Mapping[str, str]) -> datetime.timedelta:
     return datetime.timedelta.max if given == "never" else parse_duration(given)
 
 
+@checked
 def last_batches(config: Mapping[str, str]) -> dict[str, int]:
     """Return the last batch of each application.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError, RepeatedRowError
+from lance_format.row_numbers import distinct
 from lance_format.table.batches.key_index import index_keys, null_keys
 from lance_format.table.changes.rows.key_absence import describe_key
 from lance_format.table.fragments.row_columns import ROW_ADDRESS
@@ -68,7 +69,7 @@ def find_rows(table: TableVersion, keys: pa.Table) -> npt.NDArray[np.int64]:
         matches[null_keys(rows, names)] = -1
         places = np.flatnonzero(matches >= 0)
         hit = row_of_number[matches[places]]
-        if (found[hit] >= 0).any() or np.unique(hit).size < hit.size:
+        if (found[hit] >= 0).any() or distinct(hit).size < hit.size:
             raise RepeatedRowError(
                 f"several rows of {table.directory} have a key by which one row is to be replaced, such as"
                 f" {describe_key(rows.select(names), int(places[0]))}; nothing was changed: remove all of them but one"

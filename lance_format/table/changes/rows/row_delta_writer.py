@@ -219,7 +219,8 @@ class RowDeltaWriter:
         """
         found = find_rows(self._table, pa.Table.from_batches([rows.select(list(on))]))
         known = pa.array(found >= 0)
-        self.update(found[found >= 0].astype(np.uint64), rows.filter(known))
+        addresses = found[found >= 0].astype(np.uint64)
+        self.update(addresses, rows.filter(known))
         self.insert(rows.filter(pc.invert(known)))
 
     def finish(self) -> RowDeltaChanges:
