@@ -327,6 +327,8 @@ def test_a_path_without_a_table(catalog: Catalog, tmp_path: Path) -> None:
     statements = ("SELECT * FROM {}", "SELECT * FROM {} VERSION AS OF 2", "INSERT INTO {} VALUES (1)", "DELETE FROM {}")
     for statement in statements:
         catalog.refuses(statement.format(missing), "DatasetNotFoundError.*missing.lance")
+    assert not catalog.spark.catalog.tableExists(missing)
+    catalog.sql(f"DROP TABLE IF EXISTS {missing}")
     catalog.sql(f"CREATE TABLE IF NOT EXISTS {missing} AS SELECT 1 AS id")
     assert catalog.sql(f"SELECT * FROM {missing}") == [(1,)]
     assert len(catalog.sql(f"CALL {catalog.name}.system.history('lance.`{tmp_path}/missing.lance`')")) == 1

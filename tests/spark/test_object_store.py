@@ -88,26 +88,26 @@ def test_a_catalog_whose_root_is_in_a_bucket(
 
     sql("CREATE NAMESPACE bucket.zoo")
     assert sql("SHOW NAMESPACES IN bucket") == [("zoo",)]
-    sql("CREATE TABLE bucket.zoo.birds (id BIGINT NOT NULL, name STRING)")
-    sql("INSERT INTO bucket.zoo.birds VALUES (1, 'owl'), (2, 'emu')")
-    sql("CREATE OR REPLACE TABLE bucket.zoo.copy AS SELECT * FROM bucket.zoo.birds")
-    assert sql("SHOW TABLES IN bucket.zoo") == [("zoo", "birds", False), ("zoo", "copy", False)]
+    sql("CREATE TABLE bucket.zoo.waders (id BIGINT NOT NULL, name STRING)")
+    sql("INSERT INTO bucket.zoo.waders VALUES (1, 'owl'), (2, 'emu')")
+    sql("CREATE OR REPLACE TABLE bucket.zoo.copy AS SELECT * FROM bucket.zoo.waders")
+    assert sql("SHOW TABLES IN bucket.zoo") == [("zoo", "copy", False), ("zoo", "waders", False)]
     storage = {f"storage.{name}": value for name, value in s3_server.options.items()}
     theirs = lance.namespace.DirectoryNamespace(root=f"{root}/zoo", manifest_enabled="false", **storage)
-    assert sorted(theirs.list_tables(lance_namespace.ListTablesRequest(id=[])).tables) == ["birds", "copy"]
-    assert lance.dataset(f"{root}/zoo/birds.lance", storage_options=s3_server.options).count_rows() == 2
+    assert sorted(theirs.list_tables(lance_namespace.ListTablesRequest(id=[])).tables) == ["copy", "waders"]
+    assert lance.dataset(f"{root}/zoo/waders.lance", storage_options=s3_server.options).count_rows() == 2
     sql("USE bucket.zoo")
     try:
-        assert sql("SELECT count(*) FROM birds") == [(2,)]
-        assert sql("SELECT version FROM birds.history") == [(2,), (1,)]
-        described = dict(row[:2] for row in sql("DESCRIBE EXTENDED birds"))
-        assert described["Location"] == f"{root}/zoo/birds.lance"
+        assert sql("SELECT count(*) FROM waders") == [(2,)]
+        assert sql("SELECT version FROM waders.history") == [(2,), (1,)]
+        described = dict(row[:2] for row in sql("DESCRIBE EXTENDED waders"))
+        assert described["Location"] == f"{root}/zoo/waders.lance"
         with pytest.raises(PySparkException, match="an object store cannot move objects at once"):
-            sql("ALTER TABLE birds RENAME TO zoo.auks")
+            sql("ALTER TABLE waders RENAME TO zoo.auks")
         with pytest.raises(PySparkException, match="names there do not contain"):
             sql("CREATE TABLE `a%20b` (id INT)")
         sql("DROP TABLE copy")
-        assert sql("SHOW TABLES") == [("zoo", "birds", False)]
+        assert sql("SHOW TABLES") == [("zoo", "waders", False)]
         sql(f"DROP TABLE bucket.`{root}/zoo/copy.lance` PURGE")
         with pytest.raises(PySparkException, match=r"not empty|CASCADE"):
             sql("DROP NAMESPACE bucket.zoo")

@@ -228,9 +228,13 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return Evolution.table(shown(table), facts.schema(), options, facts, properties);
   }
 
-  /** Whether a query names a path: where Spark hears that there is no table, it looks for files of a format there. */
+  /**
+   * Whether a query names a path: where Spark hears that there is no table, it looks for files of a format there.
+   * `spark.catalog.tableExists` resolves names as well, and has to hear it.
+   */
   private boolean isInQuery(Identifier table) {
-    return isPath(main(table)) && (Evolution.isCalledBy("RelationResolution") || Evolution.isCalledBy("ResolveRelations"));
+    return isPath(main(table)) && !Evolution.isCalledBy("sql.classic.Catalog")
+        && (Evolution.isCalledBy("RelationResolution") || Evolution.isCalledBy("ResolveRelations"));
   }
 
   private String shown(Identifier table) { return name + "." + table; }
