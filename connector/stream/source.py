@@ -24,7 +24,7 @@ from connector.stream.changes_reading import ChangePartition, Commit, Part, RowR
 from connector.stream.offsets import Offset
 from connector.stream.source_versions import Delivery, VersionReader
 from connector.types.compatibility import check_readable
-from lance_format import ChangeLog, InvalidInputError, RowChange, VersionNotFoundError
+from lance_format import ChangeLog, InvalidInputError, LanceError, RowChange, VersionNotFoundError
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -83,6 +83,7 @@ class LanceStreamReader(DataSourceStreamReader):
         self._deliveries: dict[tuple[int, bool], Delivery | None] = {}
         self._seen = baseline.version
         self._checked: Offset | None = None
+        self._first: Offset | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query starts: before the rows of the latest version, unless options say otherwise.
@@ -92,15 +93,16 @@ class LanceStreamReader(DataSourceStreamReader):
         InvalidInputError, VersionNotFoundError
             If there is no such version.
         """
-        first = starting_version(self._options, self._log)
-        if first is not None:
-            return self._offset(first).to_json()
-        latest = self._latest()
-        return Offset(latest, is_snapshot=True, after=self._log.identity(latest)).to_json()
+        return self._initial().to_json()
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # of Spark 4.1
         """Return the offset after the latest version."""
-        return self._offset(self._latest() + 1).to_json()
+        version = self._latest() + 1
+        try:
+            initial = self._initial()
+        except LanceError:  # a restarted query no longer needs the version that it started with
+            initial = Offset(version)
+        return initial.moved(version, self._identity(version - 1)).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Divide the rows between two offsets among tasks.
@@ -110,14 +112,11 @@ class LanceStreamReader(DataSourceStreamReader):
         LanceError
             See `VersionReader.changes`.
         """
-        position, last = Offset.parse(start), Offset.parse(end)
+        last = Offset.parse(end)
+        position = Offset.parse(start).begin(last)
         self._check_identity(position)
         parts: list[tuple[RowChange, int]] = []
-        while (position.version, position.index, not position.is_snapshot) < (
-            last.version,
-            last.index,
-            not last.is_snapshot,
-        ):
+        while position.key < last.key:
             delivery = self._deliver(position)
             is_last = (position.version, position.is_snapshot) == (last.version, last.is_snapshot)
             if delivery is not None:
@@ -145,12 +144,22 @@ class LanceStreamReader(DataSourceStreamReader):
         self._seen = self._log.latest_version()
         return self._seen
 
-    def _offset(self, version: int) -> Offset:
-        """Return the offset before the changes of a version."""
+    def _initial(self) -> Offset:
+        """Return where a new query starts; the same offset for the life of this reader."""
+        if self._first is None:
+            version = starting_version(self._options, self._log)
+            is_snapshot = version is None
+            version = self._latest() if version is None else version
+            after = self._identity(version if is_snapshot else version - 1)
+            self._first = Offset.initial(version, is_snapshot=is_snapshot, after=after)
+        return self._first
+
+    def _identity(self, version: int) -> str:
+        """Return the uuid of the transaction of a version; empty if the version is not there."""
         try:
-            return Offset(version, after=self._log.identity(version - 1) if version > 1 else "")
+            return self._log.identity(version) if version > 0 else ""
         except VersionNotFoundError:
-            return Offset(version)
+            return ""
 
     def _deliver(self, position: Offset) -> Delivery | None:
         """Return what the version at an offset delivers, or None if it is lost."""
@@ -164,9 +173,11 @@ class LanceStreamReader(DataSourceStreamReader):
 
     def _after(self, position: Offset, delivery: Delivery | None) -> Offset:
         """Return the offset after a version."""
-        if delivery is not None:
-            return self._offset(position.version + 1)
-        return self._offset(self._versions.next_version(position.version + 1) or self._seen + 1)
+        version: int | None = position.version + 1
+        if delivery is None:
+            version = self._versions.next_version(position.version + 1)
+        version = version or self._seen + 1
+        return position.moved(version, self._identity(version - 1))
 
     def _check_identity(self, position: Offset) -> None:
         """Refuse an offset of another table, once per reader."""
@@ -239,7 +250,7 @@ if LIMITS_BATCHES:
 
         def reportLatestOffset(self) -> dict[str, Any]:
             """Return the offset after the latest version that was seen."""
-            return self._offset(self._seen + 1).to_json()
+            return Offset(self._seen + 1).to_json()
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]
             """Return where the next batch ends.
@@ -263,7 +274,7 @@ if LIMITS_BATCHES:
                 delivery = self._deliver(position)
                 if delivery is not None and not budget.takes_all(delivery, position.index):
                     index = budget.cut(delivery, position.index)
-                    return dataclasses.replace(position, index=index).to_json()
+                    return start if index == 0 and position.is_initial else position.to_index(index).to_json()
                 position = self._after(position, delivery)
             return start if position == Offset.parse(start) else position.to_json()
 
