@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import copy_bytes
 
 BLOCK_VALUES = 1024
 """Values of a packed block."""
@@ -91,26 +92,18 @@ def _pack_block(values: U64, first: int, bits: int, width: int, out: U64, positi
 
 
 @kernel
-def _copy_bytes(source: U8, start: int, size: int, out: U8, position: int) -> None:
-    first = np.uint64(start)
-    target = np.uint64(position)
-    for index in range(np.uint64(size)):
-        out[target + index] = source[first + index]
-
-
-@kernel
 def _unpack_bytes(packed: U8, start: int, bits: int, width: int, scratch: U64, out: U8, position: int) -> None:
     """Unpack one block at any byte of `packed` to any byte of `out`, which has room for the whole block."""
     if width == 0:
         for index in range(np.uint64(position), np.uint64(position + BLOCK_VALUES * bits // 8)):
             out[index] = np.uint8(0)
         return
-    _copy_bytes(packed, start, width * BLOCK_VALUES // 8, scratch.view(np.uint8), 0)
+    copy_bytes(packed, start, width * BLOCK_VALUES // 8, scratch.view(np.uint8), 0)
     if position % 8 == 0:
         _unpack_block(scratch, 0, bits, width, out.view(np.uint64), position // 8)
     else:
         _unpack_block(scratch, 0, bits, width, scratch, _ROW_WORDS * 64)
-        _copy_bytes(scratch.view(np.uint8), _ROW_WORDS * 512, BLOCK_VALUES * bits // 8, out, position)
+        copy_bytes(scratch.view(np.uint8), _ROW_WORDS * 512, BLOCK_VALUES * bits // 8, out, position)
 
 
 @kernel
@@ -185,7 +178,7 @@ def pack_inline(values: U8, widths: I64, bits: int, out: U8) -> int:
             out[position + byte] = np.uint8(0)
         position += word_bytes
         _pack_block(block, 0, bits, widths[index], packed, 0)
-        _copy_bytes(packed.view(np.uint8), 0, widths[index] * BLOCK_VALUES // 8, out, position)
+        copy_bytes(packed.view(np.uint8), 0, widths[index] * BLOCK_VALUES // 8, out, position)
         position += widths[index] * BLOCK_VALUES // 8
     return position
 
@@ -194,7 +187,7 @@ def pack_inline(values: U8, widths: I64, bits: int, out: U8) -> int:
 def _load_block(values: U8, start: int, size: int, block: U64) -> None:
     """Copy the bytes of a block, and pad a short one with zeros."""
     target = block.view(np.uint8)
-    _copy_bytes(values, start, size, target, 0)
+    copy_bytes(values, start, size, target, 0)
     for index in range(np.uint64(size), np.uint64(target.size)):
         target[index] = np.uint8(0)
 
@@ -244,7 +237,7 @@ def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: in
             written += BLOCK_VALUES * word_bytes
             position += packed_bytes
         if raw:
-            _copy_bytes(packed, position, tail_bytes, out, written)
+            copy_bytes(packed, position, tail_bytes, out, written)
         elif tail_bytes > 0:
             _unpack_bytes(packed, position, bits, width, scratch, out, written)
         written += tail_bytes
@@ -287,12 +280,12 @@ def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, siz
         while read < end:
             size = min(block_bytes, end - read)
             if size < block_bytes and size <= packed_bytes:
-                _copy_bytes(values, read, size, out, position)
+                copy_bytes(values, read, size, out, position)
                 position += size
             else:
                 _load_block(values, read, size, block)
                 _pack_block(block, 0, bits, width, packed, 0)
-                _copy_bytes(packed.view(np.uint8), 0, packed_bytes, out, position)
+                copy_bytes(packed.view(np.uint8), 0, packed_bytes, out, position)
                 position += packed_bytes
             read += size
         sizes[chunk] = position - begin

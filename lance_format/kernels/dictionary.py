@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.words import load_word, store_word
+from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, store_word
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -25,15 +25,7 @@ SLACK = 16
 TOO_MANY = -1
 """Result of a kernel if there are more distinct values than allowed."""
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@kernel
-def _mix(word: np.uint64) -> np.uint64:
-    mixed = word * _PRIME
-    return (mixed ^ (mixed >> _HALF)) * _PRIME
 
 
 @kernel
@@ -60,9 +52,13 @@ def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) 
     """
     mask = np.uint64(slots.size - 1)
     found = 0
+    number = np.int32(-1)
     for position in range(words.size):
         word = words[position]
-        slot = (_mix(np.uint64(word)) >> _HALF) & mask
+        if position > 0 and word == words[position - 1]:
+            indices[position] = np.uint32(number)
+            continue
+        slot = (mix(np.uint64(word)) >> _HALF) & mask
         number = slots[slot]
         while number >= 0 and words[firsts[number]] != word:
             slot = (slot + np.uint64(1)) & mask
@@ -76,36 +72,6 @@ def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) 
             found += 1
         indices[position] = np.uint32(number)
     return found
-
-
-@kernel
-def _hash_bytes(data: U8, start: int, size: int) -> np.uint64:
-    value = np.uint64(size)
-    position = start
-    left = size
-    while left >= 8:
-        value = _mix(value ^ load_word(data, position))
-        position += 8
-        left -= 8
-    if left > 0:
-        tail = load_word(data, position) & (_ALL >> np.uint64(64 - 8 * left))
-        value = _mix(value ^ tail)
-    return value ^ (value >> _HALF)
-
-
-@kernel
-def _equal_bytes(data: U8, one: int, other: int, size: int) -> bool:
-    left = size
-    while left >= 8:
-        if load_word(data, one) != load_word(data, other):
-            return False
-        one += 8
-        other += 8
-        left -= 8
-    if left == 0:
-        return True
-    difference = load_word(data, one) ^ load_word(data, other)
-    return (difference & (_ALL >> np.uint64(64 - 8 * left))) == 0
 
 
 @kernel
@@ -139,7 +105,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
     for position in range(offsets.size - 1):
         start = np.int64(offsets[position])
         size = np.int64(offsets[position + 1]) - start
-        value = _hash_bytes(data, start, size)
+        value = hash_bytes(data, start, size)
         brief = np.uint32(value >> _HALF)
         slot = value & mask
         number = slots[slot]
@@ -147,7 +113,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
             first = firsts[number]
             begin = np.int64(offsets[first])
             alike = hashes[number] == brief and np.int64(offsets[first + 1]) - begin == size
-            if alike and _equal_bytes(data, begin, start, size):
+            if alike and equal_bytes(data, begin, data, start, size):
                 break
             slot = (slot + np.uint64(1)) & mask
             number = slots[slot]

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import copy_bytes
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -47,7 +48,7 @@ def spread(data: U8, starts: I64, num_values: I64, bits: int, row_bytes: int, of
             target = row * row_bytes + offset
             shift = bit % 8
             if shift == 0:
-                out[target : target + whole] = data[source : source + whole]
+                copy_bytes(data, source, whole, out, target)
             else:
                 for byte in range(whole):
                     pair = np.int64(data[source + byte]) | np.int64(data[source + byte + 1]) << 8

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
 from lance_format.kernels.mini_block import read_integer
+from lance_format.kernels.words import copy_bytes
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -143,6 +144,6 @@ def zip_entries(
             for byte in range(length_bytes):
                 out[position + byte] = np.uint8((size >> (8 * byte)) & 0xFF)
             position += length_bytes
-        out[position : position + size] = values[begin : begin + size]
+        copy_bytes(values, begin, size, out, position)
         position += size
     return position

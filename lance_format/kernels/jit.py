@@ -11,6 +11,7 @@ planner starts one per query.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -76,6 +77,11 @@ class _Intrinsic(_Kernel[P, R]):
         from numba.extending import intrinsic
 
         return cast("Callable[P, R]", intrinsic(self._function))
+
+
+def is_compiler_imported() -> bool:
+    """Return whether a kernel can be called without importing the compiler first."""
+    return "numba" in sys.modules
 
 
 def prepare_compiler() -> None:

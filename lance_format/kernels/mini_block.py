@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import copy_bytes
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -96,7 +97,7 @@ def copy_slices(data: U8, starts: I64, sizes: I64, out: U8) -> int:
     position = 0
     for chunk in range(starts.size):
         size = sizes[chunk]
-        out[position : position + size] = data[starts[chunk] : starts[chunk] + size]
+        copy_bytes(data, starts[chunk], size, out, position)
         position += size
     return position
 
@@ -128,7 +129,11 @@ def copy_bits(data: U8, starts: I64, num_bits: I64, out: U8) -> int:
         shift = position % 8
         target = position // 8
         whole = (count + 7) // 8
-        for byte in range(whole):
+        first = 0
+        if shift == 0:
+            first = count // 8
+            copy_bytes(data, start, first, out, target)
+        for byte in range(first, whole):
             value = np.int64(data[start + byte])
             remaining = count - byte * 8
             if remaining < 8:
@@ -163,7 +168,7 @@ def scatter(source: U8, sizes: I64, positions: I64, out: U8) -> int:
     read = 0
     for chunk in range(sizes.size):
         size = sizes[chunk]
-        out[positions[chunk] : positions[chunk] + size] = source[read : read + size]
+        copy_bytes(source, read, size, out, positions[chunk])
         read += size
     return read
 

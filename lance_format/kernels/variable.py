@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import copy_bytes
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -96,7 +97,7 @@ def unpack_chunks(words: Words, data: U8, starts: I64, num_values: I64, out: U8,
             return -1 - chunk
         size = previous - first
         source = starts[chunk] + first
-        out[written : written + size] = data[source : source + size]
+        copy_bytes(data, source, size, out, written)
         written += size
         value += np.uint64(count)
     return written
@@ -185,7 +186,7 @@ def pack_chunks(data: U8, offsets: Words, num_values: I64, words: Words, out: U8
         for index in range(count + np.uint64(1)):
             words[word + index] = np.int64(offsets[first + index]) - begin + table
         size = table + end - begin
-        out[position + table : position + size] = data[begin:end]
+        copy_bytes(data, begin, end - begin, out, position + table)
         padded = (size + width - 1) // width * width
         for index in range(position + size, position + padded):
             out[index] = np.uint8(0)
@@ -223,7 +224,7 @@ def drop_null_bytes(data: U8, offsets: Words, valid: npt.NDArray[np.bool_], out:
         if valid[index]:
             begin = np.int64(offsets[index])
             size = np.int64(offsets[index + 1]) - begin
-            out[written : written + size] = data[begin : begin + size]
+            copy_bytes(data, begin, size, out, written)
             written += size
         out_offsets[index + 1] = written
     return written

@@ -1,7 +1,7 @@
-"""Words of 8 bytes at any byte of an array, and the little-endian views that need no copy.
+"""Words of 8 bytes at any byte of an array, and byte strings that are copied, hashed and compared.
 
-The compiler does not merge byte accesses to arrays that may overlap; these are single machine instructions. Nothing is
-checked: the caller ensures that `position + 8` is within the array.
+The compiler does not merge byte accesses to arrays that may overlap; words are single machine instructions, and copies
+are those of the C library. Nothing is checked of words: the caller ensures that `position + 8` is within the array.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import instructions
+from lance_format.kernels.jit import instructions, kernel
 
 U8 = npt.NDArray[np.uint8]
+
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
@@ -50,8 +54,112 @@ def _store(typing_context: Any, array: Any, position: Any, word: Any) -> Any:  #
     return types.void(array, types.intp, types.uint64), generate
 
 
+def _copy(typing_context: Any, source: Any, start: Any, size: Any, out: Any, position: Any) -> Any:  # noqa: ARG001
+    """Type and compile `_copy_unchecked`."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, start, size, out, position = arguments
+        begin = _pointer(context, builder, signature.args[0], source, start)
+        target = _pointer(context, builder, signature.args[3], out, position)
+        bytes_type = ir.IntType(8).as_pointer()
+        begin, target = builder.bitcast(begin, bytes_type), builder.bitcast(target, bytes_type)
+        copy: Any = cgutils.raw_memcpy
+        copy(builder, target, begin, size, 1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, out, types.intp), generate
+
+
 load_word: Callable[[U8, int], np.uint64] = instructions(_load)
 """Return the 8 bytes from `position` on as a little-endian word."""
 
 store_word: Callable[[U8, int, np.uint64], None] = instructions(_store)
 """Write a little-endian word to the 8 bytes from `position` on."""
+
+
+_copy_unchecked: Callable[[U8, int, int, U8, int], None] = instructions(_copy)
+"""Copy bytes between arrays that do not overlap."""
+
+
+@kernel
+def copy_bytes(source: U8, start: int, size: int, out: U8, position: int) -> None:
+    """Copy bytes from one array to another.
+
+    Parameters
+    ----------
+    source : uint8[…]
+    start, size : int
+        The range of its bytes.
+    out : uint8[…]
+        Set from `position` on.
+    position : int
+
+    Raises
+    ------
+    ValueError
+        If they do not lie within the arrays.
+    """
+    if size < 0 or start < 0 or position < 0 or start + size > source.size or position + size > out.size:
+        raise ValueError("bytes to copy do not lie within their arrays")
+    _copy_unchecked(source, start, size, out, position)
+
+
+@kernel
+def mix(word: np.uint64) -> np.uint64:
+    """Return a hash of a word."""
+    mixed = word * _PRIME
+    return (mixed ^ (mixed >> _HALF)) * _PRIME
+
+
+@kernel
+def hash_bytes(data: U8, start: int, size: int) -> np.uint64:
+    """Return a hash of a byte string, after which 8 bytes can be read.
+
+    Parameters
+    ----------
+    data : uint8[start + size + 8 or more]
+    start : int
+    size : int
+        Bytes of the byte string.
+    """
+    value = np.uint64(size)
+    position = start
+    left = size
+    while left >= 8:
+        value = mix(value ^ load_word(data, position))
+        position += 8
+        left -= 8
+    if left > 0:
+        tail = load_word(data, position) & (_ALL >> np.uint64(64 - 8 * left))
+        value = mix(value ^ tail)
+    return value ^ (value >> _HALF)
+
+
+@kernel
+def equal_bytes(data: U8, one: int, others: U8, other: int, size: int) -> bool:
+    """Return whether two byte strings of a size are equal, after each of which 8 bytes can be read.
+
+    Parameters
+    ----------
+    data : uint8[one + size + 8 or more]
+    one : int
+        Start of the one in `data`.
+    others : uint8[other + size + 8 or more]
+    other : int
+        Start of the other in `others`.
+    size : int
+    """
+    left = size
+    while left >= 8:
+        if load_word(data, one) != load_word(others, other):
+            return False
+        one += 8
+        other += 8
+        left -= 8
+    if left == 0:
+        return True
+    difference = load_word(data, one) ^ load_word(others, other)
+    return (difference & (_ALL >> np.uint64(64 - 8 * left))) == 0

@@ -1,0 +1,282 @@
+"""Hash aggregation: groups of rows, numbered by their first row, and sums, least and greatest values per group.
+
+A key is one or more words of 64 bits. `slots` is a hash table with open addressing: numbers of keys, -1 where free. It
+has a power of two of slots, more than twice as many as keys. Byte strings become words first: their numbers in a table
+of distinct ones, which lie in `arena` one after the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, store_word
+
+Bool = npt.NDArray[np.bool_]
+F64 = npt.NDArray[np.float64]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+SLACK = 8
+"""Bytes after the last byte string, which are read and not used."""
+
+
+@kernel
+def number_rows(words: I64, slots: I32, keys: I64, count: int, out: I32) -> int:
+    """Number the keys of rows, and add new keys to the table.
+
+    Parameters
+    ----------
+    words : int64[num_rows, width]
+        The keys of the rows.
+    slots : int32[2**n]
+        Updated.
+    keys : int64[count + num_rows or more, width]
+        The known keys; new ones are added.
+    count : int
+        The number of known keys.
+    out : int32[num_rows]
+        Set to the numbers of the keys.
+
+    Returns
+    -------
+    int
+        The number of known keys now.
+    """
+    mask = np.uint64(slots.size - 1)
+    width = words.shape[1]
+    for row in range(words.shape[0]):
+        value = np.uint64(0)
+        for part in range(width):
+            value = mix(value ^ np.uint64(words[row, part]))
+        slot = value & mask
+        number = slots[slot]
+        while number >= 0:
+            part = 0
+            while part < width and keys[number, part] == words[row, part]:
+                part += 1
+            if part == width:
+                break
+            slot = (slot + np.uint64(1)) & mask
+            number = slots[slot]
+        if number < 0:
+            number = np.int32(count)
+            slots[slot] = number
+            for part in range(width):
+                keys[count, part] = words[row, part]
+            count += 1
+        out[row] = number
+    return count
+
+
+@kernel
+def place_keys(keys: I64, count: int, slots: I32) -> int:
+    """Fill an empty hash table with known keys.
+
+    Parameters
+    ----------
+    keys : int64[count or more, width]
+    count : int
+    slots : int32[2**n]
+        All -1. Set to the numbers of the keys.
+
+    Returns
+    -------
+    int
+        `count`.
+    """
+    mask = np.uint64(slots.size - 1)
+    for number in range(count):
+        value = np.uint64(0)
+        for part in range(keys.shape[1]):
+            value = mix(value ^ np.uint64(keys[number, part]))
+        slot = value & mask
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = number
+    return count
+
+
+@kernel
+def number_texts(
+    data: U8, offsets: I64, valid: Bool, slots: I32, hashes: U64, ends: I64, arena: U8, count: int, out: I64
+) -> int:
+    """Number byte strings, and add new ones to the table.
+
+    Parameters
+    ----------
+    data : uint8[offsets[-1] + SLACK], read-only
+    offsets : int64[num_values + 1], read-only
+    valid : bool[num_values], read-only
+        Empty if there is no null.
+    slots : int32[2**n]
+        Updated.
+    hashes : uint64[count + num_values or more]
+        The hashes of the known byte strings; those of new ones are added.
+    ends : int64[count + num_values + 1 or more]
+        The end of each known byte string in `arena`, after a 0; those of new ones are added.
+    arena : uint8[…]
+        The known byte strings; new ones are added. It has room for all values, and the slack.
+    count : int
+        The number of known byte strings.
+    out : int64[num_values]
+        Set to the numbers of the byte strings; 0 for nulls.
+
+    Returns
+    -------
+    int
+        The number of known byte strings now.
+    """
+    mask = np.uint64(slots.size - 1)
+    for row in range(offsets.size - 1):
+        if valid.size > 0 and not valid[row]:
+            out[row] = 0
+            continue
+        start = np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - start
+        value = hash_bytes(data, start, size)
+        slot = value & mask
+        number = slots[slot]
+        while number >= 0:
+            begin = ends[number]
+            alike = hashes[number] == value and ends[number + 1] - begin == size
+            if alike and equal_bytes(data, start, arena, begin, size):
+                break
+            slot = (slot + np.uint64(1)) & mask
+            number = slots[slot]
+        if number < 0:
+            number = np.int32(count)
+            slots[slot] = number
+            hashes[count] = value
+            begin = ends[count]
+            position = 0
+            while position < size:
+                store_word(arena, begin + position, load_word(data, start + position))
+                position += 8
+            count += 1
+            ends[count] = begin + size
+        out[row] = number
+    return count
+
+
+@kernel
+def place_hashes(hashes: U64, count: int, slots: I32) -> int:
+    """Fill an empty hash table with known byte strings.
+
+    Parameters
+    ----------
+    hashes : uint64[count or more]
+    count : int
+    slots : int32[2**n]
+        All -1. Set to the numbers of the byte strings.
+
+    Returns
+    -------
+    int
+        `count`.
+    """
+    mask = np.uint64(slots.size - 1)
+    for number in range(count):
+        slot = hashes[number] & mask
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = number
+    return count
+
+
+@kernel
+def add_integers(values: I64, valid: Bool, groups: I32, low: U64, high: I64, counts: I64) -> int:
+    """Add integers to the sums of their groups, which have 128 bits.
+
+    Parameters
+    ----------
+    values : int64[num_rows], read-only
+    valid : bool[num_rows], read-only
+        Empty if there is no null.
+    groups : int32[num_rows]
+    low : uint64[num_groups]
+        The lower halves of the sums.
+    high : int64[num_groups]
+        The upper halves of the sums.
+    counts : int64[num_groups]
+        The numbers of added values.
+
+    Returns
+    -------
+    int
+        The number of rows.
+    """
+    all_valid = valid.size == 0
+    for row in range(values.size):
+        if all_valid or valid[row]:
+            group = groups[row]
+            value = np.int64(values[row])
+            before = low[group]
+            after = before + np.uint64(value)
+            low[group] = after
+            high[group] += (value >> np.int64(63)) + np.int64(after < before)
+            counts[group] += 1
+    return values.size
+
+
+@kernel
+def add_floats(values: F64, valid: Bool, groups: I32, sums: F64, counts: I64) -> int:
+    """Add floating-point numbers to the sums of their groups.
+
+    Parameters
+    ----------
+    values : float64[num_rows], read-only
+    valid, groups, counts
+        See `add_integers`.
+    sums : float64[num_groups]
+
+    Returns
+    -------
+    int
+        The number of rows.
+    """
+    all_valid = valid.size == 0
+    for row in range(values.size):
+        if all_valid or valid[row]:
+            group = groups[row]
+            sums[group] += values[row]
+            counts[group] += 1
+    return values.size
+
+
+@kernel
+def keep_extremes(values: Numbers, valid: Bool, groups: I32, kept: Numbers, counts: I64, greatest: bool) -> int:
+    """Keep the least or the greatest number of each group; NaN exceeds all others.
+
+    Parameters
+    ----------
+    values : int64[num_rows] or float64[num_rows], read-only
+    valid, groups, counts
+        See `add_integers`.
+    kept : array of the same dtype [num_groups]
+        Set where `counts` is not 0.
+    greatest : bool
+
+    Returns
+    -------
+    int
+        The number of rows.
+    """
+    all_valid = valid.size == 0
+    for row in range(values.size):
+        if all_valid or valid[row]:
+            group = groups[row]
+            value, best = values[row], kept[group]
+            if counts[group] == 0:
+                kept[group] = value
+            elif greatest:
+                if value > best or value != value:
+                    kept[group] = value
+            elif value < best or best != best:
+                kept[group] = value
+            counts[group] += 1
+    return values.size
