@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-_HOP_HEADERS = frozenset({"connection", "transfer-encoding", "keep-alive", "date", "server"})
+_HOP_HEADERS = frozenset({"connection", "transfer-encoding", "keep-alive"})
 
 
 @dataclass
@@ -31,6 +31,8 @@ class Request:
         Names in lower case.
     num_sent, num_received : int
         Bytes of the bodies.
+    arrived : float
+        The time of a clock that only goes forward, in seconds.
     """
 
     method: str
@@ -39,6 +41,7 @@ class Request:
     headers: dict[str, str] = field(repr=False)
     num_sent: int = 0
     num_received: int = 0
+    arrived: float = field(default_factory=time.monotonic)
 
     @property
     def kind(self) -> str:
@@ -198,7 +201,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _reply(self, status: int, headers: list[tuple[str, str]], content: bytes, size: int | None = None) -> None:
         self.send_response_only(status)
         for name, value in headers:
-            if name.lower() not in _HOP_HEADERS and (name.lower() != "content-length" or self.command == "HEAD"):
+            if name.lower() not in {*_HOP_HEADERS, "date", "server"} and (
+                name.lower() != "content-length" or self.command == "HEAD"
+            ):
                 self.send_header(name, value)
         if self.command != "HEAD":
             self.send_header("Content-Length", str(len(content) if size is None else size))

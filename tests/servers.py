@@ -155,7 +155,7 @@ def _create_container(endpoint: str, name: str) -> None:
 def gcs_server(s3_server: ObjectServer) -> Iterator[ObjectServer]:
     create_bucket(s3_server.endpoint, "google-tables")
     proxy = Proxy(s3_server.endpoint)
-    proxy.translate = _to_s3
+    proxy.translate = to_s3
     with proxy.running():
         account = {"gcs_base_url": proxy.endpoint, "disable_oauth": True, "client_email": ""}
         key = json.dumps({**account, "private_key": "", "private_key_id": ""})
@@ -163,7 +163,7 @@ def gcs_server(s3_server: ObjectServer) -> Iterator[ObjectServer]:
         yield ObjectServer(proxy.endpoint, "gs://google-tables", options)
 
 
-def _to_s3(path: str, headers: dict[str, str]) -> str:
+def to_s3(path: str, headers: dict[str, str]) -> str:
     """Translate the condition that an object is absent, slashes that are encoded, and the credentials."""
     if headers.pop("x-goog-if-generation-match", None) == "0":
         headers["if-none-match"] = "*"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-import urllib.error
-import urllib.request
 from typing import Any
 
 from lance_format.errors import InvalidInputError, NotSupportedError, StorageError
@@ -18,11 +16,19 @@ from lance_format.object_store.cloud_credentials import aws_profile, load_provid
 from lance_format.object_store.cloud_errors import Redaction
 from lance_format.object_store.cloud_options import CloudOptions
 from lance_format.object_store.cloud_places import CloudPlace
+from lance_format.object_store.first_contact import FirstContact
 
 _STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 _DEFAULT_CLIENT = {"timeout": "120 s", "connect_timeout": "10 s"}
 _REGION_HEADER = "x-amz-bucket-region"
 _REGION_SECONDS = 5
+_LACKING = {
+    "Missing SecretAccessKey": "aws_access_key_id is given without aws_secret_access_key",
+    "Missing AccessKeyId": "aws_secret_access_key is given without aws_access_key_id",
+    "Account must be specified": "azure_storage_account_name is missing; give it, or a path that reads"
+    " abfss://container@account.dfs.core.windows.net/table",
+}
+"""What obstore says of options that are missing, and what to do."""
 _EXPRESS_SUFFIX = "--x-s3"
 
 
@@ -62,8 +68,8 @@ def load_obstore(name: str = "obstore") -> Any:
         raise NotSupportedError(f"object stores need the package obstore: pip install obstore ({error})") from error
 
 
-def make_client(place: CloudPlace, options: CloudOptions) -> Any:
-    """Return an obstore client of a bucket.
+def make_client(place: CloudPlace, options: CloudOptions) -> tuple[Any, FirstContact]:
+    """Return an obstore client of a bucket, and what to check before its first request.
 
     Parameters
     ----------
@@ -88,18 +94,21 @@ def make_client(place: CloudPlace, options: CloudOptions) -> Any:
     if place.provider == "s3" and "region" not in config and not _has_region(options):
         config["region"] = _find_region(place.bucket)
     given = {} if provider is None else {"credential_provider": provider}
+    contact = FirstContact.of(place, options, config, provider is not None)
     try:
-        return getattr(stores, _STORES[place.provider])(
+        client = getattr(stores, _STORES[place.provider])(
             place.bucket,
             config=config,
             client_options={**_DEFAULT_CLIENT, **_client_of_environment(place), **options.client},
             retry_config=options.retry,
             **given,
         )
+        return client, contact
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
             values = [*options.secrets, *options.config.values(), *map(str, options.client.values())]
             text = Redaction(values).apply(str(error)).partition("\n\nDebug source")[0]
+            text = next((remedy for mark, remedy in _LACKING.items() if mark in text), text)
             raise InvalidInputError(f"the storage options of {place.prefix} are not valid: {text}") from None
         raise
 
@@ -136,6 +145,9 @@ _regions_lock = threading.Lock()
 
 def _find_region(bucket: str, address: str = "https://{}.s3.amazonaws.com") -> str:
     """Ask AWS for the region of a bucket, which every reply to a request without credentials names."""
+    import urllib.error  # Other storages do without them.
+    import urllib.request
+
     with _regions_lock:
         if bucket not in _regions:
             request = urllib.request.Request(address.format(bucket), method="HEAD")

@@ -25,8 +25,8 @@ _CHAIN_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
 _KEPT = datetime.timedelta(minutes=6)
-"""How long keys of a profile are said to live. The library asks again five minutes before the end: every minute. boto3
-gives keys that live for ten minutes at least."""
+"""Life time of the keys of a profile, as obstore is told. It asks again five minutes before the end: every minute. Keys
+of boto3 live for ten minutes at least."""
 _CHAIN_OPTIONS = frozenset(
     {
         "access_key_id",

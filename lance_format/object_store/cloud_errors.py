@@ -42,9 +42,27 @@ _RIGHTS = {
         "delete": "Storage Blob Data Contributor",
     },
 }
+_FOUND_NOWHERE = (
+    "no credentials were found in the storage options, the environment{}, or a service of this machine; give "
+)
+NO_CREDENTIALS = {
+    "s3": _FOUND_NOWHERE.format(", a profile of ~/.aws")
+    + "aws_access_key_id and aws_secret_access_key, or aws_skip_signature=true for a public bucket",
+    "gs": _FOUND_NOWHERE.format(", the file of gcloud")
+    + "google_service_account, log in by gcloud auth application-default login, or give google_skip_signature=true for"
+    " a public bucket",
+    "az": _FOUND_NOWHERE.format("")
+    + "azure_storage_account_key or azure_storage_sas_token, azure_use_azure_cli=true after az login, or"
+    " azure_skip_signature=true for a public container",
+}
+"""What to do if the chain of a cloud ends without credentials."""
+_METADATA = re.compile(r"/latest/(?:api/token|meta-data/)|/computeMetadata/v1/|/metadata/identity/oauth2/")
 _CAUSES = (
     ("InvalidAccessKeyId", "the store does not know the access key; check the credentials"),
     ("SignatureDoesNotMatch", "the secret key does not fit the access key; check the credentials"),
+    ("AuthenticationFailed", "the store does not accept the credentials; check the account, its key or the SAS token"),
+    ("InvalidResourceName", "the name of the container is not valid: it has lower-case letters, digits and hyphens"),
+    ("InvalidBucketName", "the name of the bucket is not valid: it has lower-case letters, digits, hyphens and dots"),
     ("ExpiredToken", "the credentials have expired; give a credential_provider, or use those of the environment"),
     ("RequestTimeTooSkewed", "the clock of this machine is wrong by more than the store allows; set it"),
     ("RequestExpired", "the clock of this machine is wrong by more than the store allows; set it"),
@@ -52,7 +70,13 @@ _CAUSES = (
     ("redirect without LOCATION", "the bucket is in another region; set the option aws_region"),
     ("AuthorizationHeaderMalformed", "the bucket is in another region; set the option aws_region"),
     ("does not support default_credentials", "no credentials were found; see storage_options"),
+    (
+        "URL scheme is not allowed",
+        "the address is not encrypted; set the storage option allow_http to true, or use https",
+    ),
 )
+_BUSY = re.compile(r"status code: (?:429|503) |SlowDown|ServerBusy")
+_RETRIES = re.compile(r"after (\d+) retries")
 _PROVIDER = re.compile(r"credential provider: (?:\w+Error: )?([^\n]*)")
 _BROKEN = (
     "response body",
@@ -60,6 +84,7 @@ _BROKEN = (
     "end of file before message length",
     "connection closed before message",
 )
+_NO_ANSWER = "HTTP error: error sending request"
 _DENIED = ("PermissionDenied", "Unauthenticated", " 401 ", " 403 ")
 
 
@@ -143,15 +168,29 @@ class CloudErrors:
         provider = _PROVIDER.search(text)
         if provider is not None:
             return StorageError(f"{failed}: there are no credentials: {self._summarize(provider[1])}")
+        if _METADATA.search(text):
+            return StorageError(f"{failed}: {NO_CREDENTIALS[self._provider]}")
         for code, remedy in _CAUSES:
             if code in text:
                 return StorageError(f"{failed}: {remedy}")
         if any(mark in kind or mark in text for mark in _DENIED):
             right = _RIGHTS[self._provider][self._action]
             return StorageError(f"{failed}: access denied; grant these credentials {right} on it, or use others")
+        if _BUSY.search(text):
+            retries = _RETRIES.search(text)
+            return StorageError(
+                f"{failed}: the store refuses requests for now, also after {retries[1] if retries else 0} retries;"
+                " wait, run fewer tasks at once, or raise client_max_retries and client_retry_timeout"
+                f" ({self._summarize(text)})"
+            )
         is_broken = any(mark in text for mark in _BROKEN)
+        if not is_broken and _NO_ANSWER in text:
+            return StorageError(
+                f"{failed}: the store does not answer; check its address, the network and proxies"
+                f" ({self._summarize(text)})"
+            )
         return (BrokenReplyError if is_broken else StorageError)(f"{failed}: {self._summarize(text)}")
 
     def _summarize(self, text: str) -> str:
-        brief = " ".join(self._redaction.apply(text).partition("\n\nDebug source")[0].split())
+        brief = " ".join(self._redaction.apply(text.partition("\n\nDebug source")[0]).split())
         return brief if len(brief) <= _MAX_TEXT else f"{brief[:_MAX_TEXT]} …"

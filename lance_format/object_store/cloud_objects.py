@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_format.byte_io import Buffer, ByteRange, RequestShape
 from lance_format.errors import CorruptFileError, StorageError
+from lance_format.memory import empty
 from lance_format.object_store.cloud_errors import CloudErrors
 from lance_format.object_store.store import check_ranges
 
@@ -23,6 +26,8 @@ so that the 20 MiB that a scan reads ahead come by five connections.
 """
 
 PARALLEL_REQUESTS = 16
+CHUNK_BYTES = 256 * 1024
+"""Bodies of more bytes are copied into their place in pieces of about this size."""
 _MAX_KEPT_TAIL_BYTES = 256 * 1024
 """Small files are whole in what is read of their end."""
 
@@ -36,6 +41,18 @@ class Bucket(Protocol):
 
     def fetch(self, path: str, wanted: Any) -> tuple[Buffer, int]:
         """Read a range of an object, as obstore describes it; return its bytes and the size of the object."""
+
+    def fetch_into(self, path: str, wanted: Any, out: npt.NDArray[np.uint8]) -> tuple[int, int]:
+        """Read a range of an object into an array; return the number of its bytes and the size of the object.
+
+        Parameters
+        ----------
+        path : str
+        wanted : object
+            The range, as obstore describes it.
+        out : uint8[…]
+            What does not fit is counted only.
+        """
 
     def size(self, path: str) -> int:
         """Return the size of an object in bytes."""
@@ -88,18 +105,30 @@ class CloudReader:
         """See `StreamingReader`; ranges are read in parallel, and large ones in parts. Nothing is copied but parts."""
         check_ranges(self, ranges)
         divided = [_divide(wanted) for wanted in ranges]
-        parts = list(itertools.chain.from_iterable(divided))
-        if len(parts) == 1:
-            yield self._read(parts[0])
+        if sum(map(len, divided)) <= 1:
+            yield from map(self._read, ranges)
             return
-        running = [fetch_pool().submit(self._read, part) for part in parts]
+        running = deque(self._begin(parts) for parts in divided)
         try:
-            arriving = iter(running)
-            for wanted, pieces in zip(ranges, divided, strict=True):
-                yield _join(wanted.size, [next(arriving) for _ in pieces])
+            while running:
+                yield _take_first(running)  # Nothing here keeps what has been handed out.
         finally:
-            for request in running:
-                request.cancel()
+            for futures in running:
+                for future in futures:
+                    future.cancel()
+
+    def _begin(self, parts: Sequence[ByteRange]) -> list[Future[Buffer]]:
+        """Start to read a range in parts."""
+        if len(parts) == 1:
+            return [fetch_pool().submit(self._read, parts[0])]
+        whole = empty(parts[-1].end - parts[0].offset, np.uint8)
+
+        def read_part(part: ByteRange) -> Buffer:
+            start = part.offset - parts[0].offset
+            self._read_into(part, whole[start : start + part.size])
+            return whole
+
+        return [fetch_pool().submit(read_part, part) for part in parts]
 
     def close(self) -> None:
         """See `RangeReader`."""
@@ -108,6 +137,10 @@ class CloudReader:
     def _read(self, wanted: ByteRange) -> Buffer:
         if not wanted.size:
             return b""
+        if wanted.size > CHUNK_BYTES:
+            out = empty(wanted.size, np.uint8)
+            self._read_into(wanted, out)
+            return out
         tail = self._tail
         tail_start = self._size_bytes - len(tail)
         if wanted.offset >= tail_start:
@@ -117,11 +150,21 @@ class CloudReader:
             data, size = self._store.fetch(self._path, (wanted.offset, wanted.end))
         except NoSuchRangeError:
             data, size = b"", self._store.size(self._path)
-        if size != self._size_bytes or len(data) != wanted.size:
-            raise CorruptFileError(f"the object has {size} bytes instead of {self._size_bytes}", path=self._path)
+        self._check(wanted, len(data), size)
         if wanted.end == size and len(tail) < wanted.size <= _MAX_KEPT_TAIL_BYTES:
             self._tail = bytes(data)
         return data
+
+    def _read_into(self, wanted: ByteRange, out: npt.NDArray[np.uint8]) -> None:
+        try:
+            num_bytes, size = self._store.fetch_into(self._path, (wanted.offset, wanted.end), out)
+        except NoSuchRangeError:
+            num_bytes, size = 0, self._store.size(self._path)
+        self._check(wanted, num_bytes, size)
+
+    def _check(self, wanted: ByteRange, num_bytes: int, size: int) -> None:
+        if size != self._size_bytes or num_bytes != wanted.size:
+            raise CorruptFileError(f"the object has {size} bytes instead of {self._size_bytes}", path=self._path)
 
 
 class CloudWriter:
@@ -180,21 +223,17 @@ class CloudWriter:
 
 
 def _divide(wanted: ByteRange) -> list[ByteRange]:
-    if wanted.size <= REQUEST_SHAPE.max_bytes:
-        return [wanted]
-    starts = range(wanted.offset, wanted.end, REQUEST_SHAPE.max_bytes)
-    return [ByteRange(start, min(REQUEST_SHAPE.max_bytes, wanted.end - start)) for start in starts]
+    """Divide a range into equal parts of about the maximum size."""
+    num_parts = max(1, round(wanted.size / REQUEST_SHAPE.max_bytes))
+    bounds = [wanted.offset + wanted.size * number // num_parts for number in range(num_parts + 1)]
+    return [ByteRange(start, stop - start) for start, stop in itertools.pairwise(bounds)]
 
 
-def _join(size: int, pieces: Sequence[Future[Buffer]]) -> Buffer:
-    if len(pieces) == 1:
-        return pieces[0].result()
-    joined, end = np.empty(size, np.uint8), 0
-    for piece in pieces:
-        found = np.frombuffer(piece.result(), np.uint8)
-        start, end = end, end + found.size
-        joined[start:end] = found
-    return joined
+def _take_first(running: deque[list[Future[Buffer]]]) -> Buffer:
+    """Wait for the parts of the first range, and return it."""
+    for future in running[0]:
+        future.result()
+    return running.popleft()[-1].result()
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

@@ -10,11 +10,13 @@ from __future__ import annotations
 import datetime
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 
 PREFIXES = {"s3": ("aws_",), "gs": ("google_", "gcs_"), "az": ("azure_storage_", "azure_")}
 CREDENTIAL_PROVIDER = "credential_provider"
@@ -71,6 +73,18 @@ _SECRET_MARKS = ("key", "secret", "token", "sas", "password", "credential", "cus
 _NOT_SECRET = ("sse_kms_key_id", "sse_bucket_key_enabled", "token_file", "credential_type", CREDENTIAL_PROVIDER)
 _DEFAULT_RETRIES = 10
 _DEFAULT_RETRY_SECONDS = 180
+_BACKOFF = {
+    "init_backoff": datetime.timedelta(milliseconds=200),
+    "base": 8.0,
+    "max_backoff": datetime.timedelta(seconds=5),
+}
+"""Pauses between the attempts of a request. The first is the initial one; each of the others is a random time between
+the initial one and the last one times the base, up to the maximum. Ten of them take 36 s on average, and less than 13 s
+once in a thousand requests: longer than servers usually ask for by `Retry-After`, which the library does not read. Its
+own defaults (100 ms, 2, 15 s) take 3 s on average.
+"""
+_ADDRESSES = ("endpoint", "base_url", "metadata_endpoint")
+_URL = re.compile(r"(?i)https?://[^/\s]+")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 
@@ -138,8 +152,9 @@ class CloudOptions:
                 raise InvalidInputError(_unknown(provider, lower))
         if headers:
             client["default_headers"] = headers
-        _check(config, client)
-        return cls(config, client, _retry(retries), _provider_of(options), _secrets(options))
+        found = cls(config, client, _retry(retries), _provider_of(options), _secrets(options))
+        _check(provider, config, client, found.endpoint if provider == "s3" else None)
+        return found
 
     @property
     def endpoint(self) -> str | None:
@@ -172,18 +187,28 @@ def _unknown(provider: str, name: str) -> str:
     return f"unknown storage option {name!r}: {hint}"
 
 
-def _check(config: Mapping[str, str], client: Mapping[str, Any]) -> None:
+def _check(provider: str, config: Mapping[str, str], client: Mapping[str, Any], endpoint: str | None) -> None:
     if config.get("conditional_put", "").strip().lower() == "disabled":
         raise NotSupportedError(
             "aws_conditional_put is disabled, but commits need it: two writers would replace each other's versions;"
             " leave the option out, or use a store that supports If-None-Match"
         )
-    endpoint = config.get("endpoint") or ""
-    if endpoint.lower().startswith("http://") and not flag(client.get("allow_http")):
-        raise InvalidInputError(
-            f"the endpoint {endpoint.partition('?')[0]} is not encrypted; set the storage option allow_http to true to"
-            " permit that, or use https://"
-        )
+    permits_http = flag(client.get("allow_http") or os.environ.get("AWS_ALLOW_HTTP"))
+    addresses = {name: config[name] for name in _ADDRESSES if name in config} | (
+        {"endpoint": endpoint} if endpoint else {}
+    )
+    for name, address in addresses.items():
+        shown = address.partition("?")[0].rpartition("@")[2]
+        if not _URL.match(address):
+            raise InvalidInputError(
+                f"the storage option {PREFIXES[provider][0]}{name} is {shown!r}; it must begin with https://, or with"
+                " http:// if allow_http is true"
+            )
+        if name != "metadata_endpoint" and address.lower().startswith("http://") and not permits_http:
+            raise InvalidInputError(
+                f"the endpoint {shown} is not encrypted; set the storage option allow_http to true to permit that, or"
+                " use https://"
+            )
 
 
 def _retry(given: Mapping[str, str]) -> dict[str, Any]:
@@ -197,6 +222,7 @@ def _retry(given: Mapping[str, str]) -> dict[str, Any]:
         return found
 
     return {
+        "backoff": _BACKOFF,
         "max_retries": number("client_max_retries", _DEFAULT_RETRIES, int),
         "retry_timeout": datetime.timedelta(seconds=number("client_retry_timeout", _DEFAULT_RETRY_SECONDS, int)),
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from dataclasses import dataclass
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 PROVIDERS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 """The provider of each scheme."""

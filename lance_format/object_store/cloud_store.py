@@ -16,11 +16,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from lance_format.byte_io import Buffer
 from lance_format.errors import CorruptFileError, StorageError
 from lance_format.object_store.cloud_client import is_ordered, load_obstore, make_client
 from lance_format.object_store.cloud_errors import BrokenReplyError, CloudErrors, Redaction
 from lance_format.object_store.cloud_objects import (
+    CHUNK_BYTES,
     PARALLEL_REQUESTS,
     CloudReader,
     CloudWriter,
@@ -63,7 +67,8 @@ class CloudStore:
     def __init__(self, place: CloudPlace, options: Mapping[str, str]) -> None:
         parsed = CloudOptions.parse(place.provider, options)
         self._obstore = load_obstore()
-        self._client = make_client(place, parsed)
+        self._made_client, self._contact = make_client(place, parsed)
+        self._is_in_contact = False
         self._provider = place.provider
         self._prefix = place.prefix
         self._has_ordered_listings = is_ordered(place)
@@ -74,6 +79,13 @@ class CloudStore:
 
     def __repr__(self) -> str:
         return f"CloudStore({self._prefix!r})"
+
+    @property
+    def _client(self) -> Any:
+        if not self._is_in_contact:
+            self._contact.check()
+            self._is_in_contact = True
+        return self._made_client
 
     @property
     def atomic_put_if_absent(self) -> bool:
@@ -139,16 +151,37 @@ class CloudStore:
             If the object ends before the range, or the storage fails.
         """
 
-        def request() -> tuple[Buffer, int]:
-            found = self._obstore.get(self._client, self.key(path), options={"range": wanted})
-            return memoryview(found.bytes()), found.meta["size"]
+        return self._get(path, wanted, lambda found: memoryview(found.bytes()))
 
-        try:
-            return self._repeat("read", path, request)
-        except StorageError as error:
-            if " 416 " in str(error) or "Range" in str(error):
-                raise NoSuchRangeError(str(error)) from None
-            raise
+    def fetch_into(self, path: str, wanted: Any, out: npt.NDArray[np.uint8]) -> tuple[int, int]:
+        """Read a range of an object into an array; return the number of its bytes and the size of the object.
+
+        obstore would collect the body in memory that the C library keeps for the thread.
+
+        Parameters
+        ----------
+        path : str
+        wanted : object
+            The range, as obstore describes it.
+        out : uint8[…]
+            What does not fit is counted only.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageError
+            See `fetch`.
+        """
+
+        def receive(found: Any) -> int:
+            num_bytes = 0
+            for chunk in found.stream(min_chunk_size=CHUNK_BYTES):
+                piece = np.frombuffer(chunk, np.uint8)
+                if num_bytes + piece.size <= out.size:
+                    out[num_bytes : num_bytes + piece.size] = piece
+                num_bytes += piece.size
+            return num_bytes
+
+        return self._get(path, wanted, receive)
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """See `ObjectStore`; acknowledged writes are durable."""
@@ -279,6 +312,20 @@ class CloudStore:
         return self._obstore.open_writer(
             self._client, self.key(path), buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
         )
+
+    def _get(self, path: str, wanted: Any, receive: Callable[[Any], _T]) -> tuple[_T, int]:
+        """Request a range of an object; return what becomes of the reply, and the size of the object."""
+
+        def request() -> tuple[_T, int]:
+            found = self._obstore.get(self._client, self.key(path), options={"range": wanted})
+            return receive(found), found.meta["size"]
+
+        try:
+            return self._repeat("read", path, request)
+        except StorageError as error:
+            if " 416 " in str(error) or "Range" in str(error):
+                raise NoSuchRangeError(str(error)) from None
+            raise
 
     def _list_level(self, prefix: str) -> Any:
         """Return the objects and the common prefixes directly below a prefix."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 
 from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store.store import ReadableStore
 
 

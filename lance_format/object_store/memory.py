@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store.store import (
     FirstNames,
     ObjectExistsError,

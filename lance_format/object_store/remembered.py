@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from lance_format.lazy_dataclasses import dataclass
 
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_OBJECT_BYTES = 4 * 1024 * 1024

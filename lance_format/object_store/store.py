@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
 from lance_format.errors import CorruptFileError, StorageError
+from lance_format.lazy_dataclasses import dataclass
 
 
 class ObjectNotFoundError(StorageError, FileNotFoundError):
@@ -92,7 +93,7 @@ class ObjectStore(ReadableStore, Protocol):
 
     @property
     def parallel_requests(self) -> int:
-        """How many requests at once gain time; see `run_together`."""
+        """Maximum number of concurrent requests that gain time; see `run_together`."""
 
     @property
     def needs_hint(self) -> bool:

@@ -2,10 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 
 from lance_format import CorruptFileError, StorageError
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import ByteRange, stream_ranges
 from lance_format.object_store import ObjectNotFoundError, ObjectStore, resolve
 from lance_format.object_store.cloud_places import parse_place
 from lance_format.object_store.cloud_store import _PART_BYTES, CloudStore
@@ -50,10 +51,22 @@ class CloudStoreBehaviour(ObjectStoreBehaviour):
         assert reader.size_bytes == writer.position > 2 * _PART_BYTES
         everything = reader.read_ranges([ByteRange(0, reader.size_bytes)])[0]
         assert everything == piece * (writer.position // len(piece))
+        for wrong_bytes in (writer.position - 1, writer.position + 7):
+            with pytest.raises(CorruptFileError, match=f"has {writer.position} bytes instead of {wrong_bytes}"):
+                store.open_reader(f"{root}/a", wrong_bytes).read_ranges([ByteRange(wrong_bytes - 2**20, 2**20)])
         assert store.open_reader(f"{root}/a", writer.position).read_ranges([ByteRange(7, 2), ByteRange(0, 1)]) == [
             bytes([7, 8]),
             bytes([0]),
         ]
+
+    def test_large_ranges_are_received_into_memory_of_arrow(self, store: ObjectStore, root: str) -> None:
+        """The C library would keep memory for each thread that receives one."""
+        store.put(f"{root}/a", bytes(3 * 2**20))
+        ranges = [ByteRange(0, 2**20), ByteRange(2**20, 2 * 2**20)]
+        allocated = pa.total_allocated_bytes()
+        found = list(stream_ranges(store.open_reader(f"{root}/a", 3 * 2**20), ranges))
+        assert [len(data) for data in found] == [wanted.size for wanted in ranges]
+        assert pa.total_allocated_bytes() - allocated >= 3 * 2**20
 
     def test_an_aborted_upload_leaves_nothing(self, store: ObjectStore, root: str) -> None:
         writer = store.open_writer(f"{root}/a")

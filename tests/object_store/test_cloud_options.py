@@ -106,6 +106,8 @@ def test_options_have_the_names_of_pylance() -> None:
         ({"aws_region": "a", "region": "b"}, "given twice"),
         ({"client_max_retries": SECRET}, "whole number"),
         ({"aws_endpoint": "http://example.com"}, "allow_http"),
+        ({"aws_endpoint": f"{SECRET}@example.com:9000"}, "'example.com:9000'; it must begin with https://"),
+        ({"aws_access_key_id": SECRET}, "aws_access_key_id is given without aws_secret_access_key"),
         ({"allow_http": SECRET}, "not valid"),
         ({"credential_provider": "nowhere"}, "module:function"),
         ({"credential_provider": "nowhere.at:all"}, "cannot be imported"),
@@ -167,6 +169,63 @@ def test_secrets_are_taken_out_of_errors(text: str) -> None:
     assert "s3://b/k" in str(failed.value)
 
 
+def test_a_store_that_stops_answering_is_one_error(s3_server: ObjectServer) -> None:
+    proxy = Proxy(s3_server.endpoint)
+    options = {**s3_server.options, "aws_endpoint": proxy.endpoint, "client_max_retries": "1"}
+
+    def use() -> None:
+        for uri in (s3_server.new_root(), f"{s3_server.new_root()}/again"):
+            with pytest.raises(StorageError, match=f"cannot list {uri}/_versions: the store does not answer") as failed:
+                lance_format.dataset(uri, storage_options=options)
+            text = str(failed.value)
+            assert "check its address" in text
+            assert "after 1 retries" in text
+            assert "\n" not in text
+
+    with proxy.running(), proxy.failing(always(Fault())):
+        use()
+    use()
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "message"),
+    [
+        (
+            "s3://bucket/t",
+            {"aws_endpoint": "http://127.0.0.1:1", "allow_http": "true", "aws_access_key_id": "a"},
+            r"s3://bucket: the store does not answer at 127\.0\.0\.1:1 \(connection refused\); .* option aws_endpoint",
+        ),
+        (
+            "gs://bucket/t",
+            {"google_base_url": "https://user:pass@nowhere.invalid", "google_skip_signature": "true"},
+            r"does not answer at nowhere\.invalid \(no such host\); .* option google_base_url",
+        ),
+        (
+            "az://container/t",
+            {"azure_endpoint": "http://127.0.0.1:1", "allow_http": "true", "azure_storage_account_name": "account"},
+            r"does not answer at 127\.0\.0\.1:1 .* option azure_storage_endpoint",
+        ),
+    ],
+)
+def test_a_store_that_nobody_serves_is_found_out_before_the_retries(
+    uri: str, options: dict[str, str], message: str
+) -> None:
+    """The default is ten retries, which take half a minute."""
+    if "aws_access_key_id" in options:
+        options = {**options, "aws_secret_access_key": "hidden", "aws_region": "eu-central-1"}
+    for _ in range(2):
+        with pytest.raises(StorageError, match=f"^cannot reach .*{message}") as failed:
+            lance_format.dataset(uri, storage_options=options)
+        assert "retries" not in str(failed.value)
+
+
+def test_a_short_secret_does_not_lengthen_a_message() -> None:
+    """Its occurrences in the part that is left out must not hide where that begins."""
+    with pytest.raises(StorageError) as failed, CloudErrors("read", "s3://b/k", "s3", Redaction(["e", "b"])):
+        raise ValueError("the reply is bad\n\nDebug source: { … }")
+    assert str(failed.value).endswith("is *********ad")
+
+
 class PanicException(BaseException):
     """As obstore raises it."""
 
@@ -195,6 +254,8 @@ def test_a_panic_is_an_error_and_an_interrupt_is_none() -> None:
             "in another region; set the option aws_region",
         ),
         (400, "<Error><Code>ExpiredToken</Code></Error>", "credentials have expired"),
+        (400, "<Error><Code>InvalidBucketName</Code></Error>", "name of the bucket is not valid"),
+        (403, "<Error><Code>AuthenticationFailed</Code></Error>", "does not accept the credentials"),
         (404, "<Error><Code>NoSuchBucket</Code></Error>", "the bucket or container does not exist"),
     ],
 )
