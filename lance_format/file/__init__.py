@@ -7,20 +7,25 @@ from lance_format.file.columns.field_paths import project, prune
 from lance_format.file.columns.indices import column_indices, is_packed
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.footer import MAX_TAIL_BYTES
+from lance_format.file.container.held_source import HeldSource
 from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
 from lance_format.file.reading.column_reader import PageSizes
+from lance_format.file.reading.file_end import Verification
 from lance_format.file.reading.reader import FileReader
-from lance_format.file.standalone.lance_file import (
+from lance_format.file.standalone.file_metadata import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
     LanceFileMetadata,
+    LancePageMetadata,
+)
+from lance_format.file.standalone.lance_file import (
     LanceFileReader,
     LanceFileWriter,
-    LancePageMetadata,
     ReaderResults,
     stable_version,
 )
+from lance_format.file.standalone.page_description import PageDescription, describe_encoding
 from lance_format.file.standalone.session import LanceFileSession, ListResult
 from lance_format.file.writing.encoding_requests import check_requests
 from lance_format.file.writing.legacy_writer import LegacyFileWriter
@@ -33,6 +38,7 @@ __all__ = [
     "DEFAULT_CACHE_BYTES",
     "ROWS_PER_ZONE",
     "MAX_TAIL_BYTES",
+    "HeldSource",
     "ColumnProjection",
     "FileReader",
     "FileSummary",
@@ -47,12 +53,15 @@ __all__ = [
     "LegacyFileWriter",
     "ListResult",
     "ReaderResults",
+    "PageDescription",
     "PageSizes",
     "SearchCache",
     "Seed",
     "StoredBlobs",
+    "Verification",
     "as_given",
     "check_requests",
+    "describe_encoding",
     "check_zone_index",
     "column_indices",
     "is_packed",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
-from lance_format.file import ColumnProjection, FileReader, SearchCache, column_indices
-from lance_format.object_store.local import LocalReader
+from lance_format.file import ColumnProjection, FileReader, SearchCache, Verification, column_indices
+from lance_format.object_store.local_files import LocalReader
 
 
 class CountingReader(LocalReader):
@@ -19,20 +19,24 @@ class CountingReader(LocalReader):
         super().__init__(str(path))
         self.requests: list[ByteRange] = []
 
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+    def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[bytes, None, None]:
         self.requests += ranges
-        return super().read_ranges(ranges)
+        return super().stream_ranges(ranges)
+
+    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
+        self.requests += map(ByteRange, offsets, sizes)
+        super().read_into(offsets, sizes, out)
 
 
 class CountedFile:
-    """An open file, and the cost of its reads.
+    """An open file, and the cost of its reads, without that of checksums.
 
     Each method returns the rows read, the number of requests and their bytes.
     """
 
     def __init__(self, path: Path, cache: SearchCache | None = None) -> None:
         self.source = CountingReader(path)
-        self.reader = FileReader(self.source, cache)
+        self.reader = FileReader(self.source, cache, verification=Verification(is_wanted=False))
         self.opened = self._cost()
         self.ranges: list[ByteRange] = []
 

@@ -6,7 +6,6 @@ No I/O happens here; `blobs.py` moves the payloads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from lance_format.data_block import Counts, Offsets
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.columns.leaves import as_stored, bitmap, offsets_of, validity_of
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.rep_def import Validity
 
 INLINE, PACKED, DEDICATED, EXTERNAL = 0, 1, 2, 3

@@ -9,7 +9,6 @@ separate or shared files, which are numbered and lie in a directory with the dat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -31,7 +30,9 @@ from lance_format.file.blobs.arrays import (
 )
 from lance_format.file.columns.leaves import bitmap, validity_of, values_of
 from lance_format.file.container.locating import locate
+from lance_format.file.container.verified_reader import VerifiedReader
 from lance_format.kernels import mini_block as kernels
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
 from lance_format.structural.blob import ByteCounts
 
@@ -88,6 +89,29 @@ class StoredBlobs:
             return self.store.open_reader(path)
         except ObjectNotFoundError as error:
             raise CorruptFileError("a blob is said to be in this file, which does not exist", path=path) from error
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedBlobs:
+    """The `BlobSource` of a sealed data file; files besides it have no checksums.
+
+    Parameters
+    ----------
+    files : BlobSource
+    source : VerifiedReader
+        The data file, open.
+    """
+
+    files: BlobSource
+    source: VerifiedReader
+
+    def open_data_file(self) -> RangeReader:
+        """See `BlobSource`."""
+        return self.source.over(self.files.open_data_file())
+
+    def open_sidecar(self, blob_id: int) -> RangeReader:
+        """See `BlobSource`."""
+        return self.files.open_sidecar(blob_id)
 
 
 @dataclass(frozen=True, slots=True)

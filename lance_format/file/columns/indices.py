@@ -49,3 +49,20 @@ def column_indices(schema: Schema, version: FileVersion) -> dict[int, int]:
     for field in schema.fields:
         assign(field)
     return indices
+
+
+def stored_fields(schema: Schema, version: FileVersion) -> dict[int, tuple[Field, ...]]:
+    """Return the field of each column of a file, with the fields above it, in the order of the schema."""
+    columns = column_indices(schema, version)
+    found: dict[int, tuple[Field, ...]] = {}
+
+    def visit(path: tuple[Field, ...]) -> None:
+        column = columns.get(path[-1].id)
+        if column is not None:
+            found[column] = path
+        for child in path[-1].children:
+            visit((*path, child))
+
+    for field in schema.fields:
+        visit((field,))
+    return found

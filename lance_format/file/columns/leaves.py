@@ -28,6 +28,7 @@ from lance_format.file.columns import dictionaries
 from lance_format.file.columns.value_checks import check_read, check_written, is_utf8
 from lance_format.kernels import variable as kernels
 from lance_format.logical_types import stored_leaf_type
+from lance_format.memory import empty
 from lance_format.structural.rep_def import Validity
 
 _MAX_INT32 = 2**31 - 1
@@ -300,7 +301,7 @@ def validity_of(array: pa.Array) -> Validity | None:
         return None
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.bool_)
-    return _bits(array.buffers()[0], array.offset, len(array))
+    return bits_of(array.buffers()[0], array.offset, len(array))
 
 
 def offsets_of(array: pa.Array) -> Offsets:
@@ -330,10 +331,7 @@ def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
         assert isinstance(items, FixedWidthBlock | VariableWidthBlock)
         return dictionaries.block_of(_fixed_width_of(array.indices, valid), items, valid)
     if pa.types.is_boolean(array.type):
-        bits = _bits(array.buffers()[1], array.offset, len(array))
-        if valid is not None:
-            bits &= valid
-        return FixedWidthBlock(np.packbits(bits, bitorder="little"), 1, len(array))
+        return _booleans_of(array, valid)
     if array.type in _SHAPES:
         return _strings_of(array, valid)
     if pa.types.is_fixed_size_list(array.type):
@@ -341,6 +339,16 @@ def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:
     if pa.types.is_struct(array.type):
         return _structs_of(array, valid)
     return _fixed_width_of(array, valid)
+
+
+def _booleans_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
+    first, past = array.offset, array.offset + len(array)
+    if valid is None and first % 8 == past % 8 == 0:
+        return FixedWidthBlock(_bytes(array.buffers()[1])[first // 8 : past // 8], 1, len(array))
+    bits = bits_of(array.buffers()[1], array.offset, len(array))
+    if valid is not None:
+        bits &= valid
+    return FixedWidthBlock(np.packbits(bits, bitorder="little"), 1, len(array))
 
 
 def _structs_of(array: pa.Array, valid: Validity | None) -> PackedStructBlock:
@@ -393,7 +401,9 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
     data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
     if valid is not None and width:
         if width in (1, 2, 4, 8):
-            data = np.multiply(data.view(f"<u{width}"), valid).view(np.uint8)  # Faster than a copy with a mask.
+            words = data.view(f"<u{width}")
+            zeroed = np.multiply(words, valid, out=empty(words.size, words.dtype))  # Faster than a copy with a mask.
+            data = zeroed.view(np.uint8)
         else:
             data = data.copy()
             data.reshape(-1, width)[~valid] = 0
@@ -406,8 +416,8 @@ def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
     offsets = offsets_of(array)
     data = _bytes(array.buffers()[2])
     if valid is not None and (np.diff(offsets)[~valid] != 0).any():
-        out = np.empty(int(offsets[-1] - offsets[0]), np.uint8)
-        out_offsets = np.empty_like(offsets)
+        out = empty(int(offsets[-1] - offsets[0]), np.uint8)
+        out_offsets = empty(offsets.size, offsets.dtype)
         written = kernels.drop_null_bytes(data, offsets, valid, out, out_offsets)
         block = VariableWidthBlock(out[:written], out_offsets)
     else:
@@ -416,7 +426,15 @@ def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
     return block
 
 
-def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> Validity:
+def bits_of(buffer: pa.Buffer | None, offset: int, count: int) -> Validity:
+    """Return bits of a buffer as an array of their own.
+
+    Parameters
+    ----------
+    buffer : pa.Buffer or None
+    offset, count : int
+        The first bit, and their number.
+    """
     first = offset // 8
     packed = _bytes(buffer)[first : (offset + count + 7) // 8]
     bits = np.unpackbits(packed, count=offset - first * 8 + count, bitorder="little")

@@ -9,11 +9,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_format.data_block import DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import Bytes, DataBlock, FixedWidthBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.kernels.decimals import are_within
 
 _FIRST_NOT_ASCII = 0x80
 _KIND_OF_BYTE, _CONTINUATION_BYTE = 0xC0, 0x80
+_MOST_DIGITS = 18
+"""Numbers of so many digits fit 64 bits."""
 _UTF8 = (pa.string(), pa.large_string())
 _CURES = {True: "store it as binary", False: "cast it to a decimal of more digits"}
 
@@ -25,6 +28,8 @@ def check_read(array: pa.Array) -> None:
     ------
     CorruptFileError
     """
+    if _has_few_digits(array.type, array.buffers()[1], len(array)):
+        return
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -44,6 +49,8 @@ def check_written(block: DataBlock, arrow_type: pa.DataType) -> None:
         buffers = [pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
     elif pa.types.is_decimal(arrow_type):
         assert isinstance(block, FixedWidthBlock)
+        if _has_few_digits(arrow_type, block.data, block.num_values):
+            return
         buffers = [pa.py_buffer(block.data)]
     else:
         return
@@ -52,6 +59,13 @@ def check_written(block: DataBlock, arrow_type: pa.DataType) -> None:
     except pa.ArrowInvalid as error:
         what = f"a value is not of type {arrow_type}, and could not be read back: {error}"
         raise InvalidInputError(f"{what}; {_CURES[arrow_type in _UTF8]}") from error
+
+
+def _has_few_digits(arrow_type: pa.DataType, data: pa.Buffer | Bytes, num_values: int) -> bool:
+    """Return whether values are known to have few enough digits: those of 64 bits are looked at sooner."""
+    if not pa.types.is_decimal128(arrow_type) or arrow_type.precision > _MOST_DIGITS:
+        return False
+    return are_within(np.frombuffer(data, "<i8", 2 * num_values), 10**arrow_type.precision - 1)
 
 
 def is_utf8(block: VariableWidthBlock) -> bool:

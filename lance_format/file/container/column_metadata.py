@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from google.protobuf import any_pb2
@@ -18,6 +17,7 @@ from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.footer import MAX_ROWS
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2, encodings_pb2, file_pb2
 from lance_format.version import FileVersion
 

@@ -19,7 +19,6 @@ import functools
 import itertools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
@@ -28,7 +27,8 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import UNASSIGNED, Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.scheduler import fetch
-from lance_format.file.container.zone_entries import names_zones, without_zones
+from lance_format.file.container.zone_entries import CHECKSUMS_KEY, names_zones, without_zones
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import file_pb2
 from lance_format.version import FileVersion
 
@@ -36,6 +36,9 @@ ALIGNMENT = 64
 """Alignment of data and global buffers."""
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
+FOOTER_BYTES = _FOOTER.size
+"""Size of the footer."""
+
 _VERSION = struct.Struct("<HH4s")
 _ENTRY = struct.Struct("<QQ")
 _MAGIC = b"LANC"
@@ -218,7 +221,7 @@ def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
     schema = parse_schema(_without_parts_of_blobs(descriptor.schema.fields), descriptor.schema.metadata)
     if descriptor.length > MAX_ROWS or (descriptor.length and not schema.fields):
         raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
-    zones = {key: value for key, value in schema.metadata.items() if names_zones(key)}
+    zones = {key: value for key, value in schema.metadata.items() if names_zones(key) and key != CHECKSUMS_KEY}
     return Schema(schema.fields, without_zones(schema.metadata)), descriptor.length, zones
 
 
@@ -264,8 +267,8 @@ def serialize_descriptor(schema: Schema, num_rows: int) -> bytes:
 
 def serialize_end(
     columns: Sequence[bytes], global_buffers: Sequence[ByteRange], position: int, version: FileVersion
-) -> bytes:
-    """Return everything after the global buffers.
+) -> tuple[bytes, bytes]:
+    """Return everything between the global buffers and the footer, and the footer.
 
     Parameters
     ----------
@@ -286,7 +289,7 @@ def serialize_end(
     tables = b"".join(_ENTRY.pack(entry.offset, entry.size) for entry in (*column_ranges, *global_buffers))
     major, minor = version.footer_numbers
     footer = _FOOTER.pack(position, columns_at, globals_at, len(global_buffers), len(columns), major, minor, _MAGIC)
-    return b"".join((*columns, tables, footer))
+    return b"".join((*columns, tables)), footer
 
 
 def complete_end(source: RangeReader, schema: Schema, num_rows: int) -> tuple[int, bytes] | None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns.leaf_columns import Kind, kind_of
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.container.footer import FileMetadata, RangeTable, TailReader
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2, file_pb2, table_pb2
 from lance_format.version import FileVersion
 

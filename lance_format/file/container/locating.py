@@ -16,7 +16,7 @@ def locate(error: CorruptFileError | NotSupportedError, path: str, column: str |
     """
     within = "" if column is None else f"column {column!r}: "
     if isinstance(error, CorruptFileError):
-        return error if error.path else CorruptFileError(f"{within}{error.what}", path=path, offset=error.offset)
+        return error if error.path else error.retold(f"{within}{error.what}", path=path)
     return NotSupportedError(f"{path}: {within}{error}")
 
 

@@ -14,7 +14,6 @@ import itertools
 import operator
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestS
 from lance_format.data_block import Bytes, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.locating import locate
+from lance_format.lazy_dataclasses import dataclass
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
@@ -35,13 +35,16 @@ T = TypeVar("T")
 def coalesce(ranges: Sequence[ByteRange], shape: RequestShape = FILE_REQUESTS) -> list[ByteRange]:
     """Merge ranges that overlap, touch or nearly touch; the result is sorted.
 
-    A merged range grows to the limit of the shape, but a single one is never cut.
+    A merged range grows to the limit of the shape, but a single one is never cut. A range that is no larger than a gap
+    is merged beyond the limit, too.
     """
     merged: list[ByteRange] = []
     start, end = -1, -1
     for wanted in sorted(ranges, key=_OFFSET):
         offset, stop = wanted.offset, wanted.offset + wanted.size
-        if start >= 0 and offset <= end + shape.gap_bytes and (stop <= end or stop - start <= shape.max_bytes):
+        smaller = min(wanted.size, end - start)
+        fits = stop <= end or stop - start <= shape.max_bytes or smaller <= shape.gap_bytes
+        if start >= 0 and offset <= end + shape.gap_bytes and fits:
             end = max(end, stop)
             continue
         if start >= 0:
@@ -160,7 +163,12 @@ class _Run(Generic[T]):
             self.results = (stop.value,)
 
 
-def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], threads: Callable[[], int] = lambda: 1) -> list[T]:
+def run_plans(
+    source: RangeReader,
+    plans: Sequence[NamedPlan[T]],
+    threads: Callable[[], int] = lambda: 1,
+    after_round: Callable[[], None] = lambda: None,
+) -> list[T]:
     """Run plans to their end.
 
     Parameters
@@ -169,6 +177,8 @@ def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], threads: Calla
     plans : sequence of NamedPlan
     threads : callable
         Returns the number of plans that may proceed concurrently; called only if there is enough work.
+    after_round : callable
+        Called each time that all plans have proceeded.
 
     Returns
     -------
@@ -192,6 +202,7 @@ def run_plans(source: RangeReader, plans: Sequence[NamedPlan[T]], threads: Calla
         proceed(run, None)
     while waiting := [run for run in runs if not run.results]:
         _run_round(source, waiting, proceed, threads)
+        after_round()
     return [result for run in runs for result in run.results]
 
 

@@ -12,10 +12,10 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 DEFAULT_CACHE_BYTES = 64 * 1024 * 1024
 """Default size of a cache: it holds the chunk tables of some 8 GB of plain numbers."""

@@ -1,12 +1,12 @@
-"""Entries in the schema metadata of a file that say where its zones are. They hold for that file alone."""
+"""Entries in the schema metadata of a file that locate its zones and checksums. They hold for that file alone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.version import FileVersion
 
 STATISTICS_KEY = b"lance.statistics"
@@ -14,6 +14,9 @@ STATISTICS_KEY = b"lance.statistics"
 
 SEED_PREFIX = b"lance.seed."
 """Prefix of the keys of seeds; the name of a column follows. See `zone_seeds`."""
+
+CHECKSUMS_KEY = b"lance.checksums"
+"""The key of the entry that names the global buffer of checksums: `<global buffer>:<bytes per block>`; see `seal`."""
 
 IN_COLUMNS = "column"
 """Option of a writer to store zones in the encodings of columns too; these have no key. See `zone_index`."""
@@ -60,12 +63,12 @@ class ZonesEntry:
 
 
 def names_zones(key: bytes) -> bool:
-    """Return whether a key of a schema's metadata locates the zones of a particular file."""
-    return key == STATISTICS_KEY or key.startswith(SEED_PREFIX)
+    """Return whether a key of a schema's metadata locates the zones or the checksums of a particular file."""
+    return key in (STATISTICS_KEY, CHECKSUMS_KEY) or key.startswith(SEED_PREFIX)
 
 
 def without_zones(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return the metadata of a schema without the locations of zones of a file."""
+    """Return the metadata of a schema without the locations of zones and checksums of a file."""
     return {key: value for key, value in metadata.items() if not names_zones(key)}
 
 

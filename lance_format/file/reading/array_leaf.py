@@ -7,7 +7,6 @@ column below. Page boundaries of the columns are independent. Structs have an em
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
@@ -34,6 +33,7 @@ from lance_format.file.columns.limits import MAX_OFFSET
 from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2
 from lance_format.structural.page import RowSelection, rows_within_answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from lance_format.file.columns.dictionaries import concat, size_bytes
 from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.limits import rows_that_fit
 from lance_format.file.container.scheduler import NamedPlan
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.page import RowSelection, rows_within_answer
 
 _MAX_WINDOW_ROWS = 1024 * 1024
@@ -126,12 +126,22 @@ class ColumnReader:
         """Sizes of the pages."""
         return PageSizes(self.first_rows, self._pages.size_bytes)
 
+    def extents(self) -> list[ByteRange] | None:
+        """Return the ranges that have the pages; None if there are no such ranges."""
+        extents = [self._pages.extent(index) for index in range(self.first_rows.size - 1)]
+        return None if None in extents else [extent for extent in extents if extent is not None]
+
     def _rows_at_once(self, index: int) -> int:
         """Return how many rows of a page one answer may hold."""
         return max(1, min(self._most_rows, self._pages.rows_at_once(index)))
 
     def _plan(self, index: int, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
         return NamedPlan(self.leaf.name, self._pages.plan(index, rows), self._pages.extent(index))
+
+    def page_bounds(self, row: int) -> tuple[int, int]:
+        """Return the first row of the page that holds a row, and the row after the page."""
+        index = int(self.first_rows.searchsorted(row, "right"))
+        return int(self.first_rows[index - 1]), int(self.first_rows[index])
 
     def plan_window(
         self, row: int, stop: int, share: int = 1, row_bytes: float = 0

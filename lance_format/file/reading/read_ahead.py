@@ -1,10 +1,11 @@
-"""Reading of the next rows of columns while the preceding ones are used."""
+"""Reading of the next rows of columns while the preceding ones are used, several parts at once."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import field
 from threading import Event, Thread
 
 import pyarrow as pa
@@ -14,6 +15,10 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.scheduler import NamedPlan, run_plans
 from lance_format.file.reading.column_reader import Cursor
 from lance_format.file.reading.cpu_threads import cpu_threads
+from lance_format.lazy_dataclasses import dataclass
+
+_MAX_PARTS = 16
+"""Number of threads of a scan that read; each decodes, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,27 @@ class Window:
     plan: NamedPlan[list[pa.Array]]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Windows that are read together, each of one or several columns.
+
+    Parameters
+    ----------
+    windows : list of Window
+        Those of a column follow each other.
+    after : sequence of Event
+        Events to wait for before the first request.
+    """
+
+    windows: list[Window]
+    after: Sequence[Event]
+    indexed: Event = field(default_factory=Event)
+    """Set once the first requests are answered: tables of chunks that they bring are cached."""
+    results: Future[list[list[pa.Array]]] = field(default_factory=Future)
+
+
 class ReadAhead:
-    """Reads rows on a separate thread while the preceding ones are used.
+    """Reads rows on separate threads while the preceding ones are used.
 
     Parameters
     ----------
@@ -45,29 +69,41 @@ class ReadAhead:
         self.is_wanted = source.request_shape.reads_ahead
         self.has_failed = False
         self._source = source
-        self._planned: list[Window] = []
-        self._results: Future[list[list[pa.Array]]] | None = None
+        self._parts: deque[Part] = deque()
         self._abandoned = Event()
 
     @property
     def is_idle(self) -> bool:
         """True if nothing is being read, or waits to be finished."""
-        return self._results is None
+        return not self._parts
+
+    @property
+    def is_full(self) -> bool:
+        """True if no further part can be started."""
+        return len(self._parts) >= _MAX_PARTS
 
     @property
     def is_ready(self) -> bool:
-        """True if rows have been read, and no error occurred."""
-        return self._results is not None and self._results.done() and self._results.exception() is None
+        """True if the first part has been read, and no error occurred."""
+        results = self._parts[0].results if self._parts else None
+        return results is not None and results.done() and results.exception() is None
 
-    def start(self, planned: list[Window]) -> None:
-        """Start to read windows; no others are being read ahead."""
-        if planned:
-            self._planned = planned
-            self._results = Future()
-            Thread(target=self._run, args=(planned, self._results), name="lance-ahead", daemon=True).start()
+    def start(self, windows: list[Window], after: Sequence[Event]) -> Event:
+        """Start to read windows, which follow those of the parts before; return when their tables of chunks are known.
+
+        Parameters
+        ----------
+        windows : list of Window
+        after : sequence of Event
+            See `Part`.
+        """
+        part = Part(windows, after)
+        self._parts.append(part)
+        Thread(target=self._run, args=(part,), name="lance-ahead", daemon=True).start()
+        return part.indexed
 
     def finish(self) -> tuple[list[Window], list[list[pa.Array]]]:
-        """Wait for what was begun, and return it.
+        """Wait for the first part, and return it.
 
         Nothing is returned if a page is malformed: the rows that are needed may lie before it. From then on nothing is
         read ahead, so that the error is raised where the page is needed.
@@ -77,27 +113,30 @@ class ReadAhead:
         StorageError
             If the storage fails.
         """
-        planned, results = self._planned, self._results
-        self._planned, self._results = [], None
-        if results is None:
-            return [], []
+        part = self._parts.popleft()
         try:
-            return planned, results.result()
+            return part.windows, part.results.result()
         except (CorruptFileError, NotSupportedError):
             self.is_wanted, self.has_failed = False, True
+            self.abandon()
             return [], []
 
     def abandon(self) -> None:
-        """End what was begun. The thread ends when the requests under way do, without a wait for it."""
+        """End what was begun. The threads end when the requests under way do, without a wait for them."""
         self._abandoned.set()
-        self._planned, self._results = [], None
+        self._parts.clear()
 
-    def _run(self, planned: list[Window], results: Future[list[list[pa.Array]]]) -> None:
+    def _run(self, part: Part) -> None:
         try:
+            for event in part.after:
+                event.wait()
             source = _AbandonableSource(self._source, self._abandoned)
-            results.set_result(run_plans(source, [window.plan for window in planned], cpu_threads))
+            plans = [window.plan for window in part.windows]
+            part.results.set_result(run_plans(source, plans, cpu_threads, part.indexed.set))
         except BaseException as error:
-            results.set_exception(error)
+            part.results.set_exception(error)
+        finally:
+            part.indexed.set()
 
 
 class _AbandonedError(Exception):

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.byte_io import RangeReader
+from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import Schema
-from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.errors import ChecksumError, CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.expressions.nodes import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.file.blobs.payloads import BlobLocation, BlobReader, BlobSource
+from lance_format.file.blobs.payloads import BlobLocation, BlobReader, BlobSource, VerifiedBlobs
 from lance_format.file.columns.assembly import merge
 from lance_format.file.columns.dictionaries import concat
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
-from lance_format.file.container.footer import MAX_TAIL_BYTES, FileMetadata, TailReader, read_metadata, read_version
-from lance_format.file.container.legacy_metadata import LegacyMetadata, read_legacy_metadata
+from lance_format.file.container.footer import MAX_TAIL_BYTES, FileMetadata, TailReader
+from lance_format.file.container.legacy_metadata import LegacyMetadata
 from lance_format.file.container.locating import Locating, locate
+from lance_format.file.container.seal import Seal
 from lance_format.file.container.search_cache import Key, SearchCache
+from lance_format.file.container.verified_reader import VerifiedReader
 from lance_format.file.reading.batches import BatchBuilder, to_batch
 from lance_format.file.reading.column_reader import PageSizes
+from lance_format.file.reading.contents import describe_bytes
+from lance_format.file.reading.file_end import VERIFIED, FileEnd, Verification, read_end
 from lance_format.file.reading.row_range import RangeScan
 from lance_format.file.reading.single_rows import take_arrays, take_batches
 from lance_format.file.reading.stored_columns import StoredColumns
@@ -33,14 +37,6 @@ from lance_format.file.zones.legacy import LegacyZoneReader
 from lance_format.file.zones.reading import ZoneReader, ZoneRequest
 from lance_format.file.zones.seeds import Seed
 from lance_format.version import FileVersion
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The last bytes of a file, parsed."""
-
-    tail: bytes
-    metadata: FileMetadata
 
 
 class FileReader:
@@ -58,6 +54,8 @@ class FileReader:
         Size of the end of the file that is read first. Metadata before it takes further requests.
     metadata : FileMetadata, optional
         Overrides the metadata at the end of the file; used for the statistics of files of format 0.1.
+    verification : Verification, optional
+        By default, the checksums of a file that has them are compared.
 
     Attributes
     ----------
@@ -66,9 +64,13 @@ class FileReader:
     version : FileVersion
     num_rows : int
     num_columns : int
+    seal : Seal or None
+        The checksums with which reads are verified.
 
     Raises
     ------
+    ChecksumError
+        If the end of the file is not what was written, or that of another file. Reads raise it as well.
     CorruptFileError
         If this is no Lance file, or its end contradicts itself.
     NotSupportedError
@@ -82,20 +84,31 @@ class FileReader:
         blobs: BlobSource | None = None,
         tail_bytes: int = MAX_TAIL_BYTES,
         metadata: FileMetadata | None = None,
+        verification: Verification = VERIFIED,
     ) -> None:
-        self._source = source
-        self._blobs = BlobReader(source, blobs)
         self._cache = SearchCache() if cache is None else cache
-        self._file: Key = (source.path, source.size_bytes)
+        self._file: Key = (source.path, source.size_bytes, *(() if verification.is_wanted else ("unverified",)))
         try:
-            tail, self.metadata = self._read_end(tail_bytes, metadata)
+            if metadata is None:
+                end = read_end(source, self._cache, self._file, tail_bytes, verification)
+            else:
+                end = FileEnd(TailReader(source, b""), metadata, None)
         except (CorruptFileError, NotSupportedError) as error:
             raise locate(error, source.path) from error
+        tail, self.metadata = end.tail, end.metadata
+        self.seal: Seal | None = end.seal
+        self._source = end.source
+        if blobs is not None and isinstance(self._source, VerifiedReader):
+            blobs = VerifiedBlobs(blobs, self._source)
+        self._blobs = BlobReader(self._source, blobs)
         self.schema: Schema = self.metadata.schema
         self.version: FileVersion = self.metadata.version
         self.num_rows: int = self.metadata.num_rows
         self.num_columns: int = self.metadata.num_columns
-        self._columns = StoredColumns(source, self.metadata, tail, self._cache, self._file)
+        self._columns = StoredColumns(self._source, self.metadata, tail, self._cache, self._file)
+        for reader in (tail.source, self._source):
+            if isinstance(reader, VerifiedReader):
+                reader.describe = partial(describe_bytes, self._columns, self.metadata)
         self._zones = self._open_zones(tail)
 
     @property
@@ -107,19 +120,6 @@ class FileReader:
         if isinstance(self.metadata, LegacyMetadata):
             return LegacyZoneReader(self.metadata, lambda metadata: FileReader(self._source, metadata=metadata))
         return ZoneReader(self.metadata, tail, self._cache, self._file, FileReader, self._columns.load)
-
-    def _read_end(self, tail_bytes: int, metadata: FileMetadata | None) -> tuple[TailReader, FileMetadata]:
-        if metadata is not None:
-            return TailReader(self._source, b""), metadata
-        known = self._cache.get((*self._file, "end"))
-        if isinstance(known, _End):
-            return TailReader(self._source, known.tail), known.metadata
-        tail = TailReader(self._source, None, tail_bytes)
-        version = read_version(tail)
-        read = read_legacy_metadata if version.has_page_table else read_metadata
-        metadata = read(tail, version)
-        self._cache.put((*self._file, "end"), _End(tail.tail, metadata), len(tail.tail) + metadata.memory_bytes)
-        return tail, metadata
 
     def read(
         self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
@@ -289,6 +289,11 @@ class FileReader:
                     requests.append(ZoneRequest(path, number, leaf.arrow_type))
         return requests
 
+    def find_damage(self) -> Iterator[ChecksumError]:
+        """Read the whole file, and yield an error per block that is not what was written; none without checksums."""
+        if isinstance(self._source, VerifiedReader):
+            yield from self._source.find_damage()
+
     def read_global_buffer(self, index: int) -> bytes:
         """Return a global buffer; 0 is the file descriptor.
 
@@ -318,6 +323,21 @@ class FileReader:
             With the file and the column that it is about.
         """
         return [leaf.page_sizes for leaves in self._columns.open(columns) for leaf in leaves]
+
+    def extents(self, columns: Sequence[ColumnProjection]) -> list[ByteRange]:
+        """Return the ranges of the file that have the pages of some columns, and little else, in whole blocks.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        found = [leaf.extents() for leaves in self._columns.open(columns) for leaf in leaves]
+        if None in found:  # Pages refer to buffers anywhere in the file.
+            return [ByteRange(0, self._source.size_bytes)]
+        wanted = [extent for extents in found if extents is not None for extent in extents]
+        verified = self._source if isinstance(self._source, VerifiedReader) else None
+        return wanted if verified is None else [verified.blocks_of(extent) for extent in wanted]
 
     def close(self) -> None:
         """Close the source."""

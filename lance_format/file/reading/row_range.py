@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Event
 
 import pyarrow as pa
 
 from lance_format.byte_io import RangeReader
 from lance_format.file.container.locating import Locating
-from lance_format.file.container.scheduler import run_plans
+from lance_format.file.container.scheduler import NamedPlan, run_plans
 from lance_format.file.reading.batches import BatchBuilder
 from lance_format.file.reading.column_reader import Cursor
 from lance_format.file.reading.cpu_threads import cpu_threads
@@ -19,8 +20,14 @@ from lance_format.structural.page import rows_within_answer
 _ANSWERS_AT_ONCE = 2
 """Number of answers of whole size that are held at once. Those of more columns are smaller, which bounds memory."""
 
-_UNITS_AHEAD = 3
+_PARTS_OF_MEMORY = 3
 """Parts of that memory where rows are read ahead: the rows in use, the rows ahead, and their bytes as they arrive."""
+
+_LEAST_SHARE_AHEAD = 6
+"""Number of windows that share that memory at least where rows are read ahead, so that several are read at once."""
+
+_HELD_BYTES = 32 * 1024 * 1024
+"""While the rows in use and those ahead have fewer bytes, further ones are read."""
 
 _MAX_WINDOWS = 4
 _MAX_WINDOWS_AHEAD = 16
@@ -45,10 +52,13 @@ class RangeScan:
         self._stop = stop
         self._ahead = ReadAhead(source)
         num_columns = len(batches.cursors)
-        units = _UNITS_AHEAD if self._ahead.is_wanted else 1
-        self._share = -(-num_columns * units // _ANSWERS_AT_ONCE)
-        self._unit_rows = dict.fromkeys(batches.cursors, start)
-        """The row of each column where the rows that were planned last begin."""
+        self._share = -(-num_columns // _ANSWERS_AT_ONCE)
+        if self._ahead.is_wanted:
+            self._share = max(-(-num_columns * _PARTS_OF_MEMORY // _ANSWERS_AT_ONCE), _LEAST_SHARE_AHEAD)
+        self._planned = dict.fromkeys(batches.cursors, start)
+        """The row of each column up to which rows are decoded or being read."""
+        self._indexed: dict[Cursor, Event] = {}
+        """Set once the table of chunks of the last page of each column is known."""
 
     def read(self, batch_size: int) -> Iterator[pa.RecordBatch]:
         """Yield the batches.
@@ -75,31 +85,86 @@ class RangeScan:
             self._ahead.abandon()
 
     def _fill(self, num_rows: int) -> None:
-        """Decode until every cursor has that many rows; pages of different columns are read together.
-
-        Reading ahead begins with the use of the rows that were decoded last.
-        """
-        cursors, ahead = self._batches.cursors, self._ahead
-        if ahead.is_ready or any(cursor.available < num_rows for cursor in cursors):
+        """Decode until every cursor has that many rows; pages of different columns are read together."""
+        ahead = self._ahead
+        while ahead.is_ready:
             self._push(*ahead.finish())
-        while lacking := [cursor for cursor in cursors if cursor.available < num_rows]:
+        while lacking := [cursor for cursor in self._batches.cursors if cursor.available < num_rows]:
+            if not ahead.is_idle:
+                self._push(*ahead.finish())
+                continue
+            for cursor in lacking:  # What was read ahead in vain is read again.
+                self._planned[cursor] = cursor.next_row
             planned = self._plan_windows(lacking)
             self._push(planned, run_plans(self._source, [window.plan for window in planned], cpu_threads))
-        if ahead.is_wanted and ahead.is_idle:
-            used = [cursor for cursor in cursors if cursor.next_row - cursor.available >= self._unit_rows[cursor]]
-            ahead.start(self._plan_windows([cursor for cursor in used if cursor.next_row < self._stop]))
+        self._read_ahead()
+
+    def _read_ahead(self) -> None:
+        """Start to read the next rows, as far as memory permits: always those of the columns that are behind."""
+        ahead, planned = self._ahead, self._planned
+        while ahead.is_wanted and not ahead.is_full and self._held_bytes() < _HELD_BYTES:
+            left = [cursor for cursor in self._batches.cursors if planned[cursor] < self._stop]
+            if not left:
+                return
+            last = min(left, key=planned.__getitem__)
+            begins = {cursor: planned[cursor] for cursor in left}
+            windows = self._plan_column(last, 1, self._stop)
+            for cursor in left:
+                if planned[cursor] < windows[-1].end and cursor is not last:
+                    windows += self._plan_column(cursor, 1, windows[-1].end)
+            self._begin(windows, begins)
+
+    def _begin(self, windows: list[Window], begins: Mapping[Cursor, int]) -> None:
+        """Start to read windows. Those that continue a page wait for its table of chunks, which is read once."""
+        cursors = dict.fromkeys(window.cursor for window in windows)
+        known = [self._indexed[cursor] for cursor in cursors if cursor in self._indexed]
+        after = [event for event in known if not event.is_set()]
+        indexed = self._ahead.start(windows, after)
+        for cursor in cursors:
+            row = self._planned[cursor]
+            first, end = cursor.column.page_bounds(row - 1)
+            if begins[cursor] <= first and row < end:
+                self._indexed[cursor] = indexed
+
+    def _held_bytes(self) -> float:
+        """Return the approximate size of the rows that are decoded or being read, and not handed out."""
+        return sum(
+            (row - cursor.next_row + cursor.available) * cursor.row_bytes for cursor, row in self._planned.items()
+        )
 
     def _plan_windows(self, cursors: Sequence[Cursor]) -> list[Window]:
+        return [window for cursor in cursors for window in self._plan_column(cursor, len(cursors), self._stop)]
+
+    def _plan_column(self, cursor: Cursor, num_columns: int, enough: int) -> list[Window]:
+        """Plan the next windows of a column.
+
+        Parameters
+        ----------
+        cursor : Cursor
+        num_columns : int
+            Number of columns that are read together.
+        enough : int
+            The row at which they may end.
+        """
         planned = []
-        for cursor in cursors:
-            row = self._unit_rows[cursor] = cursor.next_row
-            with Locating(self._source.path, cursor.column.leaf.name):
-                for window in itertools.count(1):
-                    row, plan = cursor.column.plan_window(row, self._stop, self._share, cursor.row_bytes)
-                    planned.append(Window(cursor, row, plan))
-                    if row == self._stop or self._is_enough(cursor, row, window, len(cursors)):
-                        break
+        row = self._planned[cursor]
+        with Locating(self._source.path, cursor.column.leaf.name):
+            for window in itertools.count(1):
+                row, plan = self._plan_window(cursor, row)
+                planned.append(Window(cursor, row, plan))
+                if row >= enough or self._is_enough(cursor, row, window, num_columns):
+                    break
+        self._planned[cursor] = row
         return planned
+
+    def _plan_window(self, cursor: Cursor, row: int) -> tuple[int, NamedPlan[list[pa.Array]]]:
+        """Plan the next window. It takes the rest of a page that is not much larger, to save the table of chunks."""
+        column = cursor.column
+        if self._ahead.is_wanted:
+            end, plan = column.plan_window(row, self._stop, self._share // 2, cursor.row_bytes)
+            if end == column.page_bounds(row)[1]:
+                return end, plan
+        return column.plan_window(row, self._stop, self._share, cursor.row_bytes)
 
     def _is_enough(self, cursor: Cursor, row: int, num_windows: int, num_columns: int) -> bool:
         """Return whether a column needs no further window: all threads, or the connections, have work.
@@ -113,11 +178,11 @@ class RangeScan:
         num_columns : int
             Number of columns that are read together.
         """
-        if self._ahead.has_failed:
+        if row == self._stop or self._ahead.has_failed:
             return True
         if not self._ahead.is_wanted or not cursor.row_bytes:
             return num_windows == min(-(-cpu_threads() // num_columns), _MAX_WINDOWS)
-        with_another = (row - cursor.next_row) * (num_windows + 1) / num_windows
+        with_another = (row - self._planned[cursor]) * (num_windows + 1) / num_windows
         most = rows_within_answer(cursor.row_bytes * self._share)
         return num_windows == _MAX_WINDOWS_AHEAD or with_another > most
 

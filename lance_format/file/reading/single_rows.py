@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.byte_io import RangeReader
-from lance_format.file.columns.dictionaries import size_bytes
 from lance_format.file.container.locating import Locating
 from lance_format.file.container.scheduler import run_plans
 from lance_format.file.reading.batches import BatchBuilder
@@ -87,7 +86,7 @@ def take_batches(
         for cursor, arrays in zip(batches.cursors, taken, strict=True):
             cursor.push(arrays, last)
         # The expected size is an average; a filter may select just the large rows.
-        excess = sum(size_bytes(array) for arrays in taken for array in arrays) / budget
+        excess = sum(cursor.row_bytes for cursor in batches.cursors) * (last - first) / budget
         budget = int(_TAKE_BYTES / max(excess, 1))
         while first < last:
             num_rows, built = batches.pop(min(batch_size, last - first))

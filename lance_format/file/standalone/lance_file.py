@@ -5,29 +5,32 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from google.protobuf import text_format
 
 from lance_format.arguments import checked_methods
-from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.blob_fields import as_bytes
-from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.file.blobs.payloads import StoredBlobs
 from lance_format.file.columns.field_paths import project
 from lance_format.file.columns.indices import column_indices
 from lance_format.file.columns.projection import ColumnProjection
-from lance_format.file.container.column_metadata import PageEncoding
 from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.container.zone_entries import check_zone_index
+from lance_format.file.reading.file_end import Verification
 from lance_format.file.reading.reader import FileReader
+from lance_format.file.standalone.file_metadata import (
+    LanceFileMetadata,
+    LanceFileStatistics,
+    describe_file,
+    measure_columns,
+)
+from lance_format.file.standalone.page_description import PageDescription, describe_pages
 from lance_format.file.writing.encoding_requests import check_requests
 from lance_format.file.writing.writer import FileWriter
 from lance_format.object_store import resolve
@@ -39,61 +42,6 @@ _DEFAULT_BATCH_SIZE = 1024
 def stable_version() -> str:
     """Return the file format version that is written by default."""
     return str(STABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class LanceBufferDescriptor:
-    """Byte range of a buffer."""
-
-    position: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class LancePageMetadata:
-    """A page: its buffers and, as text, its encoding."""
-
-    buffers: list[LanceBufferDescriptor]
-    encoding: str
-    num_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class LanceColumnMetadata:
-    """A column: its own buffers and its pages."""
-
-    column_buffers: list[LanceBufferDescriptor]
-    pages: list[LancePageMetadata]
-
-
-@dataclass(frozen=True, slots=True)
-class LanceColumnStatistics:
-    """Size of a column: its pages, and the bytes of their buffers."""
-
-    num_pages: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class LanceFileStatistics:
-    """Sizes of the columns of a file."""
-
-    columns: list[LanceColumnStatistics]
-
-
-@dataclass(frozen=True, slots=True)
-class LanceFileMetadata:
-    """Metadata of a file."""
-
-    schema: pa.Schema
-    num_rows: int
-    num_data_bytes: int
-    num_column_metadata_bytes: int
-    num_global_buffer_bytes: int
-    global_buffers: list[LanceBufferDescriptor]
-    columns: list[LanceColumnMetadata]
-    major_version: int
-    minor_version: int
 
 
 @checked_methods
@@ -126,9 +74,13 @@ class LanceFileReader:
         struct without its other fields; see `lance_format/file/columns/field_paths.py`.
     metadata_cache_size_bytes : int, optional
         Size of the cache that finds rows sooner. 64 MiB by default, 0 for no cache.
+    verify_checksums : bool
+        Whether reads compare the checksums of the file, if it has them.
 
     Raises
     ------
+    ChecksumError
+        If the file is not what was written. Reads raise it as well.
     CorruptFileError
         If the file is not a Lance file, or is truncated.
     NotSupportedError
@@ -146,10 +98,12 @@ class LanceFileReader:
         columns: Sequence[str] | None = None,
         *,
         metadata_cache_size_bytes: int = DEFAULT_CACHE_BYTES,
+        verify_checksums: bool = True,
     ) -> None:
         cache = SearchCache(metadata_cache_size_bytes)
         store, location = resolve(path, storage_options)
-        self._reader = FileReader(store.open_reader(location), cache, StoredBlobs(store, location))
+        source, blobs = store.open_reader(location), StoredBlobs(store, location)
+        self._reader = FileReader(source, cache, blobs, verification=Verification(verify_checksums))
         stored = self._reader.schema
         schema = Schema(tuple(as_bytes(field) for field in stored.fields), stored.metadata)
         self._schema = schema if columns is None else project(schema, columns)
@@ -214,31 +168,30 @@ class LanceFileReader:
 
     def metadata(self) -> LanceFileMetadata:
         """Return the metadata of the file."""
-        reader = self._reader
-        columns = [_describe_column(reader, index) for index in range(reader.num_columns)]
-        data = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
-        major, minor = reader.version.footer_numbers
-        return LanceFileMetadata(
-            schema=reader.schema.to_arrow(),
-            num_rows=reader.num_rows,
-            num_data_bytes=data,
-            num_column_metadata_bytes=sum(column.size for column in reader.metadata.columns),
-            num_global_buffer_bytes=sum(buffer.size for buffer in reader.metadata.global_buffers),
-            global_buffers=[_describe_buffer(buffer) for buffer in reader.metadata.global_buffers],
-            columns=columns,
-            major_version=major,
-            minor_version=minor,
-        )
+        return describe_file(self._reader)
 
     def file_statistics(self) -> LanceFileStatistics:
         """Return the numbers of pages and bytes of each column."""
-        pages = [column.pages for column in self.metadata().columns]
-        return LanceFileStatistics(
-            [
-                LanceColumnStatistics(len(found), sum(buffer.size for page in found for buffer in page.buffers))
-                for found in pages
-            ]
-        )
+        return measure_columns(self.metadata())
+
+    def describe_pages(
+        self, columns: Sequence[str] | None = None, *, read_values: bool = True
+    ) -> list[PageDescription]:
+        """Describe the pages: layout, compression, bytes, and the bytes of the plain values.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns, or dotted paths of fields below them. By default all.
+        read_values : bool
+            Whether to read the values, to learn their plain size.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file lacks a column.
+        """
+        return describe_pages(self._reader, columns, read_values=read_values)
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return a global buffer; 0 is the file descriptor."""
@@ -266,27 +219,6 @@ def _row_numbers(indices: Sequence[int]) -> npt.NDArray[np.int64]:
         raise InvalidInputError(f"the indices are no whole numbers: {error}") from error
 
 
-def _describe_buffer(buffer: ByteRange) -> LanceBufferDescriptor:
-    return LanceBufferDescriptor(buffer.offset, buffer.size)
-
-
-def _describe_layout(layout: PageEncoding | LegacyPage) -> str:
-    return str(layout) if isinstance(layout, LegacyPage) else text_format.MessageToString(layout, as_one_line=True)
-
-
-def _describe_column(reader: FileReader, index: int) -> LanceColumnMetadata:
-    column = reader.column(index)
-    pages = [
-        LancePageMetadata(
-            [_describe_buffer(buffer) for buffer in page.buffers],
-            _describe_layout(page.layout),
-            page.num_rows,
-        )
-        for page in column.pages
-    ]
-    return LanceColumnMetadata([_describe_buffer(buffer) for buffer in column.buffers], pages)
-
-
 @checked_methods
 class LanceFileWriter:
     """Writer of a data file. As a context manager it closes the file, or leaves none after an exception.
@@ -311,6 +243,8 @@ class LanceFileWriter:
         Compression options; see `FileWriter`.
     zone_index : {"column", "unportable_column"}, optional
         Whether the encodings of columns include zone statistics; see `FileWriter`.
+    checksums : bool
+        Whether the file gets checksums of all its bytes, which readers of this library compare.
 
     Attributes
     ----------
@@ -330,6 +264,7 @@ class LanceFileWriter:
         encoding: Mapping[str, Any] | None = None,
         column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
         zone_index: str | None = None,
+        checksums: bool = True,
     ) -> None:
         check_zone_index(zone_index)
         self._store, self._location = resolve(path, storage_options)
@@ -340,6 +275,7 @@ class LanceFileWriter:
         self._encoding = encoding
         self._column_encoding = column_encoding
         self._zone_index = zone_index
+        self._checksums = checksums
         self._writer: FileWriter | None = None
         self._lock = threading.Lock()
         self.closed = False
@@ -361,6 +297,7 @@ class LanceFileWriter:
                 encoding=self._encoding,
                 column_encoding=self._column_encoding,
                 zone_index=self._zone_index,
+                checksums=self._checksums,
             )
         except BaseException:
             sink.abort()

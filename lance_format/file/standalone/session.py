@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from lance_format.arguments import checked_methods
 from lance_format.byte_io import ByteRange
 from lance_format.errors import InvalidInputError, LanceError, StorageError
 from lance_format.file.standalone.lance_file import LanceFileReader, LanceFileWriter
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import CHUNK_BYTES, ObjectNotFoundError, read_chunks, resolve, write_chunks
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of, leaves_o
 from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct, offsets_of, validity_of
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import options_of
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 

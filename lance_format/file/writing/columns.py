@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
 from lance_format.file.container.column_metadata import PageEncoding, PageMetadata, ZoneIndexEntry, serialize_column
+from lance_format.lazy_dataclasses import dataclass
 
 WriteBuffer: TypeAlias = Callable[[memoryview], ByteRange]
 """Writes a buffer where one may start, and returns where it is."""

@@ -28,6 +28,8 @@ def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
     InvalidInputError
         If an option of the caller is invalid.
     """
+    if _asks_for_nothing(leaf, defaults):
+        return CompressionOptions()
     path = [part.name for part in leaf.path]
     merged = defaults.of(path)
     CompressionOptions.parse(merged, leaf.name)
@@ -54,10 +56,21 @@ def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
 
 def asks_for_general(leaf: Leaf, defaults: EncodingDefaults) -> bool:
     """Return whether zstd or LZ4 is requested for a leaf or a parent by name, not only for all columns."""
+    if _asks_for_nothing(leaf, defaults):
+        return False
     asked = defaults.named([part.name for part in leaf.path])
     for part in leaf.path:
         overlay(asked, understood(part.metadata, leaf.name)[0])
     return CompressionOptions.parse(asked, leaf.name).general_scheme is not None
+
+
+def _asks_for_nothing(leaf: Leaf, defaults: EncodingDefaults) -> bool:
+    """Return whether neither the caller nor metadata says anything of a leaf, which is looked up sooner."""
+    return not (defaults.everywhere or defaults.columns or _has_metadata(leaf))
+
+
+def _has_metadata(leaf: Leaf) -> bool:
+    return any(part.metadata for part in leaf.path)
 
 
 def check_requests(fields: Iterable[Field]) -> None:
@@ -68,7 +81,7 @@ def check_requests(fields: Iterable[Field]) -> None:
     InvalidInputError
         Naming the first column and option.
     """
-    for leaf in (leaf for field in fields for leaf in leaves_of(describe(field))):
+    for leaf in filter(_has_metadata, (leaf for field in fields for leaf in leaves_of(describe(field)))):
         merged: dict[bytes, bytes] = {}
         for depth, part in enumerate(leaf.path, 1):
             followed, wrong = _followed(part, ".".join(above.name for above in leaf.path[:depth]), leaf.name)

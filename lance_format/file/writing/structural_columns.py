@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from lance_format.file.columns.leaf_columns import Leaf, leaves_of
 from lance_format.file.columns.shredding import shred
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import asks_for_general, options_of
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.mini_block_writer import TooManyLevelsError
 from lance_format.structural.page import EncodedPage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,13 +17,22 @@ from lance_format.file.blobs.payloads import store_payloads
 from lance_format.file.columns.dictionaries import concat, size_bytes
 from lance_format.file.columns.storable import check_order, check_writable
 from lance_format.file.container.footer import ALIGNMENT, serialize_descriptor, serialize_end
-from lance_format.file.container.zone_entries import ZonesEntry, check_zone_index, names_zones, without_zones
+from lance_format.file.container.seal import BLOCK_BYTES, SUM_TYPE, serialize_seal
+from lance_format.file.container.summed_sink import SummedSink
+from lance_format.file.container.zone_entries import (
+    CHECKSUMS_KEY,
+    ZonesEntry,
+    check_zone_index,
+    names_zones,
+    without_zones,
+)
 from lance_format.file.writing.array_columns import ArrayWriting
 from lance_format.file.writing.columns import ColumnWriting
 from lance_format.file.writing.given_columns import stored_columns
 from lance_format.file.writing.structural_columns import StructuralWriting
 from lance_format.file.zones.collector import ROWS_PER_ZONE, ColumnZones
 from lance_format.file.zones.storing import stored_zone_indices, stored_zones
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.version import STABLE, FileVersion
 
 _DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
@@ -116,6 +124,10 @@ class FileWriter:
     zone_index : {"column", "unportable_column"}, optional
         Whether the encodings of columns include the statistics too (`lance_format/file/zones/index.py`). Pylance does
         not use these, and cannot read files of format 2.0 that have them, which only "unportable_column" allows.
+    checksums : bool
+        Whether to write checksums of all bytes (`lance_format/file/container/seal.py`).
+    name : str
+        Name of the file that the checksums include, so that readers who know it find another file in its place.
 
     Raises
     ------
@@ -137,17 +149,21 @@ class FileWriter:
         column_encoding: Mapping[str, Mapping[str, Any]] | None = None,
         rows_per_zone: int | None = ROWS_PER_ZONE,
         zone_index: str | None = None,
+        checksums: bool = True,
+        name: str = "",
     ) -> None:
         version.require_writable()
         check_zone_index(zone_index, version, rows_per_zone)
-        for name, value in (
+        for option, value in (
             ("data_cache_bytes", data_cache_bytes),
             ("max_page_bytes", max_page_bytes),
             ("rows_per_zone", rows_per_zone),
         ):
             if value is not None and value < 1:
-                raise InvalidInputError(f"{name} is {value}; it must be at least 1")
-        self._sink = sink
+                raise InvalidInputError(f"{option} is {value}; it must be at least 1")
+        self._sums = SummedSink(sink) if checksums else None
+        self._sink: RangeWriter = self._sums or sink
+        self._name = name
         self._schema = schema
         self._version = version
         for top in schema.fields:
@@ -225,8 +241,11 @@ class FileWriter:
             if column.zones is not None:
                 column.zones.append(array)
 
-    def _write_aligned(self, data: bytes | memoryview) -> ByteRange:
+    def _align(self) -> None:
         self._sink.write(_PADDING[: -self._sink.position % ALIGNMENT])
+
+    def _write_aligned(self, data: bytes | memoryview) -> ByteRange:
+        self._align()
         position = self._sink.position
         self._sink.write(data)
         return ByteRange(position, len(data))
@@ -240,7 +259,9 @@ class FileWriter:
             If the key locates the statistics of a file.
         """
         if names_zones(key.encode()):
-            raise InvalidInputError(f"the metadata {key!r} says where statistics of the file are, and cannot be set")
+            raise InvalidInputError(
+                f"the metadata {key!r} says where statistics or checksums of the file are, and cannot be set"
+            )
         self._metadata[key.encode()] = value.encode()
 
     def add_global_buffer(self, data: bytes) -> int:
@@ -263,12 +284,21 @@ class FileWriter:
             if column.arrays:
                 self._write_pages(column)
         self._store_zones()
-        schema = Schema(tuple(in_file(top) for top in self._schema.fields), self._metadata)
         added = [self._write_aligned(data) for data in self._global_buffers]
+        self._align()
+        tail_start = self._sink.position
+        if self._sums is not None:
+            self._metadata[CHECKSUMS_KEY] = b"%d:%d" % (len(added) + 1, BLOCK_BYTES)
+            added.append(self._write_aligned(self._sums.end_region().astype(SUM_TYPE).tobytes()))
+        schema = Schema(tuple(in_file(top) for top in self._schema.fields), self._metadata)
         descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
         written = [part for column in self._columns for part in column.pages.columns]
         columns = [part.serialize() for part in written]
-        self._sink.write(serialize_end(columns, [descriptor, *added], self._sink.position, self._version))
+        metadata, footer = serialize_end(columns, [descriptor, *added], self._sink.position, self._version)
+        self._sink.write(metadata)
+        if self._sums is not None:
+            self._sink.write(serialize_seal(tail_start, BLOCK_BYTES, self._sums.end_region(), self._name, footer))
+        self._sink.write(footer)
         size = self._sink.position
         self._sink.close()
         ids = tuple(part.field_id for part in written)
@@ -296,7 +326,7 @@ class FileWriter:
 def _embed(batch: pa.RecordBatch, version: FileVersion) -> bytes:
     """Return a batch as a file without statistics."""
     sink = _Buffer()
-    writer = FileWriter(sink, Schema.from_arrow(batch.schema), version=version, rows_per_zone=None)
+    writer = FileWriter(sink, Schema.from_arrow(batch.schema), version=version, rows_per_zone=None, checksums=False)
     writer.write_batch(batch)
     writer.finish()
     return sink.getvalue()

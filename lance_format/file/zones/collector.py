@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -21,8 +21,9 @@ from lance_format.data_block import Counts, aligned
 from lance_format.datatypes import Field
 from lance_format.file.columns.indices import is_packed
 from lance_format.file.columns.leaf_columns import Leaf, leaves_of
-from lance_format.file.columns.leaves import offsets_of, validity_of
+from lance_format.file.columns.leaves import bits_of, offsets_of, validity_of
 from lance_format.kernels import zones as kernels
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
 
 ROWS_PER_ZONE = 8192
@@ -214,7 +215,10 @@ def _measure_integers(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
 
 
 def _measure_booleans(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
-    return _measure_integers(array.cast(pa.int8()), valid, starts)
+    bits = bits_of(array.buffers()[1], array.offset, len(array))
+    lower, upper = _limits(_SIGNED[8], len(starts) - 1)
+    kernels.bound_integers(bits.view(np.int8), valid, starts, 0, lower, upper)
+    return *_keys(lower, upper), [0] * len(lower)
 
 
 def _measure_floats(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:

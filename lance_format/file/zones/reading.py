@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -22,11 +21,11 @@ import pyarrow.compute as pc
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Counts
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import ChecksumError, CorruptFileError, NotSupportedError
 from lance_format.expressions.nodes import FieldPath
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.file.columns.indices import column_indices
+from lance_format.file.columns.indices import column_indices, stored_fields
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.column_metadata import ColumnMetadata, ZoneIndexEntry
 from lance_format.file.container.column_pages import ColumnPages
@@ -36,6 +35,7 @@ from lance_format.file.container.zone_entries import SEED_PREFIX, STATISTICS_KEY
 from lance_format.file.zones.index import to_statistics, with_descriptor, zone_index_schema
 from lance_format.file.zones.seeds import Seed, nan_of, parse_seed
 from lance_format.file.zones.statistics_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.version import FileVersion
 
 _MOST_ZONES = 2**24
@@ -137,14 +137,14 @@ class ZoneReader:
         CorruptFileError
             If it is malformed, or contradicts itself or the file.
         """
-        field = _stored_fields(self._metadata).get(request.column)
+        field = stored_fields(self._metadata.schema, self._metadata.version).get(request.column)
         found = None if field is None else self._find_seed(field)
         if found is None or found[0].rows_per_zone != rows_per_zone:
             return None
         return self._parse_seed(self._tail.read([found[1]])[0], request)
 
     def _read(self, requests: Sequence[ZoneRequest]) -> dict[ZoneRequest, ZoneStatistics]:
-        fields = _stored_fields(self._metadata)
+        fields = stored_fields(self._metadata.schema, self._metadata.version)
         requests = [request for request in requests if request.column in fields]
         found = self._read_seeds(requests, fields)
         others = {request: fields[request.column][-1] for request in requests if request not in found}
@@ -277,25 +277,10 @@ def _naming(what: str) -> Iterator[None]:
     """Add the name of the statistics to errors."""
     try:
         yield
+    except ChecksumError:
+        raise
     except CorruptFileError as error:
         raise CorruptFileError(f"{what} cannot be read: {error}") from error
-
-
-def _stored_fields(metadata: FileMetadata) -> dict[int, tuple[Field, ...]]:
-    """Return the field of each column of a file, with the fields above it."""
-    columns = column_indices(metadata.schema, metadata.version)
-    found: dict[int, tuple[Field, ...]] = {}
-
-    def visit(path: tuple[Field, ...]) -> None:
-        column = columns.get(path[-1].id)
-        if column is not None:
-            found[column] = path
-        for child in path[-1].children:
-            visit((*path, child))
-
-    for field in metadata.schema.fields:
-        visit((field,))
-    return found
 
 
 def check_statistics(found: ZoneStatistics, num_rows: int) -> ZoneStatistics:

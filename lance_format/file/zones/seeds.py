@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from lance_format.arrow_ipc import read_file
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.zones.collector import LONGEST_BOUND, LeafZones, is_text, to_arrow
+from lance_format.lazy_dataclasses import dataclass
 
 _NULL_ROWS = b"seed_null_bitmap"
 _MAX_EXPANSION = 64

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from lance_format.byte_io import ByteRange, RequestShape
 from lance_format.errors import CorruptFileError
 from lance_format.file import ColumnProjection, FileReader, LanceFileWriter, column_indices
+from lance_format.file.reading import row_range
 from lance_format.object_store import resolve
 from lance_format.object_store.memory import MemoryReader
+from lance_format.structural import page
 
 
 class _Distant(MemoryReader):
@@ -53,7 +55,7 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def data(table: pa.Table) -> bytes:
-    with LanceFileWriter("memory://near", data_cache_bytes=300_000) as writer:
+    with LanceFileWriter("memory://near", data_cache_bytes=300_000, checksums=False) as writer:
         for batch in table.to_batches(max_chunksize=500):
             writer.write_batch(batch)
     return resolve("memory://near")[0].read("memory://near", 1 << 30)
@@ -101,12 +103,34 @@ def test_no_request_begins_after_a_scan_was_given_up(data: bytes) -> None:
     next(batches)
     assert source.arrived.wait(60)  # The thread is within a request.
     batches.close()  # type: ignore[attr-defined]
-    (ahead,) = [thread for thread in threading.enumerate() if thread.name == "lance-ahead"]
+    ahead = [thread for thread in threading.enumerate() if thread.name == "lance-ahead"]
+    assert ahead
     number = len(source.requests)
     source.release()
-    ahead.join(60)
-    assert not ahead.is_alive()
+    for thread in ahead:
+        thread.join(60)
+        assert not thread.is_alive()
     assert len(source.requests) == number
+
+
+def test_several_parts_are_read_at_once(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as memory permits. The table of chunks of a page that is read in pieces is read once."""
+    monkeypatch.setattr(page, "_ANSWER_BYTES", 64 * 1024)
+    monkeypatch.setattr(row_range, "_HELD_BYTES", 256 * 1024)
+    source = _Held(data)
+    reader, columns = _open(source)
+    source.requests.clear()
+    batches = reader.read(columns, 0, NUM_ROWS, batch_size=100)
+    source.hold()
+    first = next(batches)
+    waiting = [thread for thread in threading.enumerate() if thread.name == "lance-ahead"]
+    assert 2 <= len(waiting) <= 16
+    source.release()
+    found = pa.Table.from_batches([first, *batches])
+    assert found.num_rows == NUM_ROWS
+    for known in itertools.chain.from_iterable(map(reader.pages, range(3))):
+        table = min(known.buffers, key=lambda buffer: buffer.size).offset
+        assert sum(request.offset <= table < request.end for request in source.requests) == 1
 
 
 class _Held(_Distant):
@@ -156,14 +180,14 @@ def test_a_scan_of_any_range_may_be_given_up_anywhere(
 
 @pytest.mark.parametrize("damaged", range(3))
 @pytest.mark.parametrize("batch_size", [700, 4096])
-@pytest.mark.parametrize("page", [1, -1])
+@pytest.mark.parametrize("position", [1, -1])
 def test_rows_before_a_malformed_page_are_read_and_its_own_are_refused(
-    table: pa.Table, data: bytes, damaged: int, batch_size: int, page: int
+    table: pa.Table, data: bytes, damaged: int, batch_size: int, position: int
 ) -> None:
     pages = _open(_Distant(data))[0].pages(damaged)
-    index, content = pages[page].buffers[0], bytearray(data)
+    index, content = pages[position].buffers[0], bytearray(data)
     content[index.offset : index.end] = bytes([255]) * index.size
-    sound = sum(known.num_rows for known in pages[:page])
+    sound = sum(known.num_rows for known in pages[:position])
     reader, columns = _open(_Distant(bytes(content)))
     found = [table.slice(0, 0)]
     with pytest.raises(CorruptFileError, match=table.column_names[damaged]):

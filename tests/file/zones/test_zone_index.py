@@ -36,7 +36,9 @@ def write(path: Path, table: pa.Table, rows_per_zone: int = 10, version: FileVer
     sink = LocalStore().open_writer(str(path))
     schema = Schema.from_arrow(table.schema)
     zone_index = "unportable_column" if version is FileVersion.V2_0 else "column"
-    writer = FileWriter(sink, schema, version=version, rows_per_zone=rows_per_zone, zone_index=zone_index)
+    writer = FileWriter(
+        sink, schema, version=version, rows_per_zone=rows_per_zone, zone_index=zone_index, checksums=False
+    )
     for batch in table.to_batches():
         writer.write_batch(batch)
     writer.finish()
@@ -160,7 +162,7 @@ def _with_zone_index(
 
 def _file_of(path: Path, columns: Mapping[str, pa.Array], version: str = "2.0") -> bytes:
     table = pa.table(dict(columns))
-    with LanceFileWriter(path, table.schema, version=version) as writer:
+    with LanceFileWriter(path, table.schema, version=version, checksums=False) as writer:
         writer.write_batch(table)
     return path.read_bytes()
 

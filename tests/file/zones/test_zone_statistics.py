@@ -216,7 +216,7 @@ def test_what_has_no_statistics(tmp_path: Path) -> None:
     file = CountedFile(write(tmp_path / "a.lance", table))
     assert file.reader.metadata.zones == {}
     assert file.reader.zone_statistics(file.columns()) == {}
-    assert len(file.reader.metadata.global_buffers) == 1
+    assert len(file.reader.metadata.global_buffers) == 2  # the second has checksums
 
 
 def test_blobs_have_no_statistics(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_where_statistics_are_holds_for_one_file_only(tmp_path: Path) -> None:
     plain = write(tmp_path / "b.lance", table, None)
     assert not LanceFileReader(plain)._reader.metadata.zones
     with LanceFileWriter(tmp_path / "c.lance", table.schema) as writer:
-        for key in ("lance.seed.x", "lance.statistics"):
+        for key in ("lance.seed.x", "lance.statistics", "lance.checksums"):
             with pytest.raises(InvalidInputError, match="cannot be set"):
                 writer.add_schema_metadata(key, "1:8192")
         assert writer.add_global_buffer(b"mine") == 1
