@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 import lance_format
+from lance_format.checksums import checksum64
 from lance_format.datatypes import Schema
 from lance_format.object_store import ObjectStore, resolve
 from lance_format.proto import table_pb2
@@ -57,7 +58,14 @@ def changed_manifest(data: bytes, change: Callable[[table_pb2.Manifest], object]
     message = table_pb2.Manifest.FromString(data[position + 4 : -16])
     change(message)
     body = message.SerializeToString()
-    return data[:position] + len(body).to_bytes(4, "little") + body + data[-16:]
+    return with_checksum(data[:position] + len(body).to_bytes(4, "little") + body + data[-16:])
+
+
+def with_checksum(data: bytes) -> bytes:
+    """Return the content of a manifest's file with the right checksum if it has any."""
+    if data[4:12] != b"LANCESUM":
+        return data
+    return data[:12] + checksum64(data[20:]).to_bytes(8, "little") + data[20:]
 
 
 def data_files(path: object) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 import lance_format
 from lance_format import DatasetNotFoundError, LanceDataset
-from tests.proxies import Proxy
+from tests.proxies import Proxy, Request
 from tests.servers import ObjectServer, s3_options
 
 DOCUMENT = Path(__file__).parents[2] / "docs/object_stores.md"
@@ -91,6 +92,45 @@ def test_small_files_take_a_request_each(divided: str, proxy: Proxy) -> None:
     proxy.requests.clear()
     assert table.to_table(filter="a > 17")["a"].to_pylist() == [18, 19]
     assert proxy.counts() == {"GET": 20}
+
+
+@pytest.mark.parametrize("read", [{}, {"filter": "a >= 0"}])
+def test_the_next_fragments_are_read_while_rows_are_used(
+    s3_server: ObjectServer, proxy: Proxy, read: dict[str, str]
+) -> None:
+    """The rows of the others are asked for though those of the first are still in use, and none twice."""
+    uri, num_files = s3_server.new_root(), 5
+    data = pa.table({"a": np.random.default_rng(0).integers(0, 2**62, num_files * ROWS_PER_FILE)})
+    lance_format.write_dataset(data, uri, max_rows_per_file=ROWS_PER_FILE, storage_options=s3_server.options)
+    proxy.requests.clear()
+    batches = lance_format.dataset(uri, storage_options=s3_options(proxy.endpoint)).to_batches(**read)
+    found, sizes, all_read = [], dict[str, int](), threading.Event()
+
+    def rule(request: Request) -> None:
+        first, last = map(int, request.headers["range"].removeprefix("bytes=").split("-"))
+        sizes[request.key] = sizes.get(request.key, 0) + last - first
+        if sum(size > 7 * ROWS_PER_FILE for size in sizes.values()) == num_files:
+            all_read.set()
+
+    with proxy.failing(rule):
+        found.append(next(batches))
+        assert all_read.wait(60)
+        found += batches
+    assert pa.Table.from_batches(found) == data
+    assert proxy.counts()["GET"] == 1 + 2 * num_files
+    assert max(sizes.values()) < 8 * ROWS_PER_FILE + 256 * 1024
+
+
+def test_a_scan_that_is_given_up_keeps_no_rows(divided: str, s3_server: ObjectServer) -> None:
+    table = lance_format.dataset(divided, storage_options=s3_server.options)
+    batches = table.to_batches()
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    for thread in [one for one in threading.enumerate() if one.name.startswith("lance-open")]:
+        thread.join(60)
+    scans = [table._table.scan(fragment.metadata, table.lance_schema) for fragment in table.get_fragments()]
+    assert not [scan for scan in scans if "files" in scan.memory]
+    assert table.to_table()["a"].to_pylist() == list(range(20))
 
 
 def test_a_limit_opens_few_files(divided: str, proxy: Proxy) -> None:

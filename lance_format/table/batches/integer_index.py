@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.kernels.integer_hashes import find_numbers, number_distinct
+from lance_format.lazy_dataclasses import dataclass
 
 Int64Array = npt.NDArray[np.int64]
 

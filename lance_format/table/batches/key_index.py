@@ -11,7 +11,6 @@ Nulls are values like others here. The caller decides whether they match: see `n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
 from lance_format.extension_types import is_list
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.integer_index import Int64Array, IntegerIndex, is_integral
 
 _ABSENT = -1

@@ -6,12 +6,13 @@ import bisect
 import dataclasses
 import datetime
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import VersionNotFoundError
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.dataset.row_changes import RowChange, compared_fields, find_row_changes
+from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.operations import (
     Append,
@@ -25,6 +26,7 @@ from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.checkout import as_nanoseconds
 from lance_format.table.versions.history import load_with_transaction
 from lance_format.table.versions.table_version import TableVersion
+from lance_format.table.versions.watch import VersionWatch
 
 _KEEPS_ROWS = (Rewrite, CreateIndex, Project, ReserveFragments, UpdateConfig)
 _CLONE = "clone"
@@ -50,11 +52,44 @@ class ChangeLog:
     def __init__(self, dataset: LanceDataset) -> None:
         self._uri = dataset.uri
         self._table = dataset._table
+        self._watch = VersionWatch(dataset._table.directory)
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
 
     def latest_version(self) -> int:
-        """Look up the latest version: one request, however many versions there are, where listings are in order."""
-        return self._table.history().latest
+        """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
+        return self._watch.look_up()
+
+    @property
+    def evidence(self) -> Hashable:
+        """A value that stays the same as long as `latest_version` cannot have found another table; None before."""
+        return self._watch.evidence
+
+    def is_made_by(self, version: int, uuid: str) -> bool | None:
+        """Return whether the transaction of a uuid made a version of the table that is there now.
+
+        What was read before does not count: the table may have been dropped and created again since. The latest
+        version is read, and the version itself unless the latest remembers it.
+
+        Parameters
+        ----------
+        version : int
+        uuid : str
+
+        Returns
+        -------
+        bool or None
+            None if nothing tells, because a cleanup removed the version, or its transaction cannot be read.
+        """
+        latest = self._watch.latest
+        try:
+            if version < latest:
+                remembered = is_ancestor(self._reload(latest)[0], version, uuid)
+                if remembered is not None:
+                    return remembered
+            transaction = self._reload(version)[1]
+        except VersionNotFoundError:
+            return None
+        return None if transaction is None else transaction.uuid == uuid
 
     def open(self, version: int) -> LanceDataset:
         """Open a version.
@@ -197,6 +232,9 @@ class ChangeLog:
         if version in self._known:
             self._known.move_to_end(version)
             return self._known[version]
+        return self._reload(version)
+
+    def _reload(self, version: int) -> tuple[Manifest, Transaction | None]:
         found = load_with_transaction(self._table.directory, version)
         self._known[version] = found
         while len(self._known) > _REMEMBERED:

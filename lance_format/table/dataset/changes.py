@@ -10,6 +10,8 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
+from lance_format.datatypes import Field
+from lance_format.progress import Report
 from lance_format.table.changes.rows.delete import DeletePlan, DeleteResult, plan_delete
 from lance_format.table.changes.rows.replace_where import replace_where
 from lance_format.table.changes.rows.row_delta import RowDelta, RowDeltaResult, plan_row_delta
@@ -34,7 +36,7 @@ class InsertKeywords(WriteKeywords, total=False):
     """Keyword arguments of `LanceDataset.insert`; see `write_dataset`."""
 
     schema: pa.Schema | None
-    progress: FragmentWriteProgress | None
+    progress: FragmentWriteProgress | Report
 
 
 @checked_methods
@@ -91,6 +93,7 @@ class DatasetChanges(OpenTable):
         *,
         uuid: str | None = None,
         found: RowDeltaChanges | None = None,
+        new_fields: Sequence[Field] = (),
     ) -> RowDeltaResult:
         """Delete the rows for which a predicate is true, and add fragments, in one version.
 
@@ -106,6 +109,8 @@ class DatasetChanges(OpenTable):
         found : RowDeltaChanges, optional
             The rows for which the predicate is true, if tasks have found them: `RowDeltaChanges.of_deleted` of the
             results of `plan_delete` of this version.
+        new_fields : sequence of Field
+            Columns of the fragments that the table lacks: `TableWrite.new_fields` of that write.
 
         Returns
         -------
@@ -120,10 +125,15 @@ class DatasetChanges(OpenTable):
         """
         table = self._table
         check_data_files(table.directory, fragments)
-        return replace_where(self, predicate, fragments, uuid, found)
+        return replace_where(self, predicate, fragments, uuid, found, new_fields)
 
     def plan_row_delta(
-        self, columns: Sequence[str] | None = None, *, description: str = "", uuid: str | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        description: str = "",
+        uuid: str | None = None,
+        new_columns: pa.Schema | None = None,
     ) -> RowDelta:
         """Plan to delete, replace and insert single rows; see `lance_format.table.changes.rows.row_delta`.
 
@@ -135,6 +145,9 @@ class DatasetChanges(OpenTable):
             Of what is deleted, for the transaction.
         uuid : str, optional
             Identifies the delta where several processes plan the same one. By default a new one.
+        new_columns : pyarrow.Schema, optional
+            Columns, and structs with fields, of which the commit adds those that the table lacks. They are null in all
+            other rows.
 
         Returns
         -------
@@ -146,7 +159,7 @@ class DatasetChanges(OpenTable):
         InvalidInputError
             If the table has no such column.
         """
-        return plan_row_delta(self._table, columns, description, uuid)
+        return plan_row_delta(self._table, columns, description, uuid, new_columns)
 
     def update(
         self,

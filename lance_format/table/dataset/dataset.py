@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ import pyroaring
 from lance_format.arguments import checked, checked_methods
 from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
 from lance_format.object_store import absolute_uri
+from lance_format.progress import Report, Work, reported
+from lance_format.table.changes.rows.row_delta import with_new_columns
 from lance_format.table.changes.write.adopt_file import describe_file
 from lance_format.table.changes.write.settings import (
     OpeningTuning,
@@ -26,16 +29,15 @@ from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.changes import DatasetChanges
 from lance_format.table.dataset.columns import DatasetColumns
 from lance_format.table.dataset.fragment import LanceFragment
-from lance_format.table.dataset.history import DatasetHistory
 from lance_format.table.dataset.indexing import DatasetIndices
 from lance_format.table.dataset.lance_operation import commit_operation, join_appends
 from lance_format.table.dataset.metadata import DatasetMetadata
-from lance_format.table.dataset.reads import DatasetReads
+from lance_format.table.dataset.reporting import DatasetReports
 from lance_format.table.dataset.schema import LanceSchema
 from lance_format.table.dataset.stats import LanceStats
 from lance_format.table.dataset.tags import Tags
 from lance_format.table.format.file_entries import DataFile
-from lance_format.table.format.table_directory import TableDirectory
+from lance_format.table.format.table_directory import TableDirectory, wants_verification
 from lance_format.table.maintenance.deep_clone import deep_clone
 from lance_format.table.maintenance.drop_table import drop_table
 from lance_format.table.transaction.operations import Operation
@@ -53,6 +55,7 @@ class OpeningKeywords(OpeningTuning, total=False):
     asof: datetime.datetime | str | None
     metadata_cache_size_bytes: int | None
     default_scan_options: Mapping[str, Any] | None
+    verify_checksums: bool | None
 
 
 class CommitKeywords(WriteTuning, total=False):
@@ -75,6 +78,7 @@ def dataset(
     storage_options: Mapping[str, str] | None = None,
     metadata_cache_size_bytes: int | None = None,
     default_scan_options: Mapping[str, Any] | None = None,
+    verify_checksums: bool | None = None,
     **tuning: Unpack[OpeningTuning],
 ) -> LanceDataset:
     """Open a table.
@@ -95,6 +99,9 @@ def dataset(
         default, 0 for no cache.
     default_scan_options : mapping, optional
         Defaults for the arguments of `LanceDataset.scanner`. Scans of single fragments ignore them.
+    verify_checksums : bool, optional
+        Whether reads compare the checksums of the table's files, which files of other writers lack. By default, the
+        entry `lance.verify_checksums` in the configuration of the table decides; without it they are compared.
     **tuning
         Tuning arguments of pylance (`block_size`, `index_cache_size_bytes`, `read_params`, `session` …): accepted and
         ignored.
@@ -107,14 +114,18 @@ def dataset(
         If it has no such version.
     NotSupportedError
         If the table needs a feature that is not supported.
+    ChecksumError
+        If its manifest is not what was written. Reads raise it for other files.
     CorruptFileError
         If its manifest is malformed.
     """
     check_opening(tuning)
     cache = SearchCache(DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes)
-    directory = TableDirectory.at(uri, storage_options)
+    directory = TableDirectory.at(uri, storage_options, verifies=verify_checksums is not False)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
     manifest = load_latest(directory) if number is None else load_version(directory, number)
+    if verify_checksums is None:
+        directory = dataclasses.replace(directory, verifies=wants_verification(manifest.config))
     table = TableVersion(absolute_uri(os.fspath(uri)), directory, manifest, dict(storage_options or {}), cache)
     if number is None:
         table = table.moved(manifest)
@@ -125,7 +136,7 @@ def dataset(
 
 
 @checked_methods
-class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata, DatasetIndices, DatasetHistory):
+class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetadata, DatasetIndices):
     """A version of a table. `dataset` and `write_dataset` make it; it can be pickled.
 
     It shows the version that was opened, even if other writers commit later ones. A method that changes the table moves
@@ -148,7 +159,8 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata
     def __reduce__(self) -> tuple[object, ...]:
         table = self._table
         options = self._default_scan_options
-        return _reopen, (table.uri, self.version, table.storage_options, table.cache.capacity_bytes, options)
+        opened = (table.uri, self.version, table.storage_options, table.cache.capacity_bytes, options)
+        return _reopen, (*opened, table.directory.verifies)
 
     @property
     def schema(self) -> pa.Schema:
@@ -180,6 +192,23 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata
         uri = self._uri if table.root == self._table.root else table.uri
         return LanceDataset(uri, table, self._default_scan_options)
 
+    def with_new_columns(self, columns: pa.Schema) -> LanceDataset:
+        """Return this version as it would be with further columns, null in all rows. Nothing is committed.
+
+        A row delta with the same `new_columns` can be computed from it, and adds them.
+
+        Parameters
+        ----------
+        columns : pyarrow.Schema
+            Columns, and structs with fields. Those that the table has are ignored.
+
+        Raises
+        ------
+        SchemaMismatchError, NotSupportedError
+            If the table cannot have them.
+        """
+        return LanceDataset(self._uri, with_new_columns(self._table, columns), self._default_scan_options)
+
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""
         self._table = self._table.latest()
@@ -210,6 +239,8 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata
         target_path: str | os.PathLike[str],
         reference: Reference,
         storage_options: Mapping[str, str] | None = None,
+        *,
+        progress: Report = None,
         **options: Unpack[OpeningKeywords],
     ) -> LanceDataset:
         """Copy a version with all of its files to another directory, and return the copy.
@@ -222,6 +253,8 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata
             The version to copy; see `checkout_version`. The copy has no earlier versions.
         storage_options : mapping of str to str, optional
             Options of the copy's storage. By default those of this table.
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
         **options
             See `dataset`.
 
@@ -234,7 +267,8 @@ class LanceDataset(DatasetReads, DatasetChanges, DatasetColumns, DatasetMetadata
         """
         if storage_options is None:
             storage_options = self._table.storage_options
-        deep_clone(self._table, target_path, reference, storage_options)
+        with reported(progress, "clone", Work.COPYING):
+            deep_clone(self._table, target_path, reference, storage_options)
         return dataset(target_path, storage_options=storage_options, **options)
 
     @property
@@ -406,6 +440,7 @@ def _reopen(
     storage_options: Mapping[str, str],
     cache_bytes: int,
     default_scan_options: Mapping[str, Any],
+    verifies: bool,
 ) -> LanceDataset:
     return dataset(
         uri,
@@ -413,4 +448,5 @@ def _reopen(
         storage_options=storage_options,
         metadata_cache_size_bytes=cache_bytes,
         default_scan_options=default_scan_options,
+        verify_checksums=verifies,
     )

@@ -11,20 +11,64 @@ import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.progress import Report, Work, reported
+from lance_format.table.format.lineage import remember
 from lance_format.table.maintenance.file_inventory import Progress, list_all_files, list_tracked_files
 from lance_format.table.maintenance.migration import migrate_manifest_names
 from lance_format.table.maintenance.validation import validate
+from lance_format.table.maintenance.verification import VerificationPlan, VerificationReport, plan_verification
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.cleanup import clean_up, explain_cleanup
 from lance_format.table.versions.cleanup_plan import FILES_PER_TASK, CleanupPlan, plan_cleanup
 from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupKeywords, CleanupPolicy, CleanupStats
 from lance_format.table.versions.history import summarize
 from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import run_tasks
 
 
 @checked_methods
 class DatasetHistory(OpenTable):
     """Methods about versions and files. Part of `LanceDataset`."""
+
+    def verify(self, *, repair: bool = False, progress: Report = None) -> VerificationReport:
+        """Read every byte of this version, compare it with its checksums, and check that its files agree.
+
+        Of the other versions, manifests and transactions are verified, and files must be there. Files that no version
+        needs are listed as `orphaned` from an age of a week on; a cleanup deletes them. Files of other writers have no
+        checksums, which the report says; `optimize.compact_files` adds them. Damage does not raise an error: the report
+        has each.
+
+        Parameters
+        ----------
+        repair : bool
+            Whether to drop damaged indices, which can be created again. Nothing else is changed: rows that are lost are
+            listed.
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
+
+        Raises
+        ------
+        ChecksumError
+            If the manifest of the version is damaged.
+        """
+        plan = self.plan_verification(repair=repair)
+        with reported(progress, "verify", Work.CHECKING):
+            return plan.commit(self, run_tasks(self._table, plan))
+
+    def plan_verification(
+        self, *, repair: bool = False, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES
+    ) -> VerificationPlan:
+        """Plan a verification whose tasks run anywhere; see `lance_format.table.versions.planned_change`.
+
+        Parameters
+        ----------
+        repair : bool
+            See `verify`.
+        split_size_bytes : int
+            Approximate number of bytes that a task reads. Fragments are not divided.
+        """
+        return plan_verification(self._table, repair=repair, split_size_bytes=split_size_bytes)
 
     @property
     def version(self) -> int:
@@ -77,6 +121,17 @@ class DatasetHistory(OpenTable):
         """Describe the version that this object shows; see `versions`."""
         return summarize(self._table.manifest)
 
+    def trace(self) -> bytes:
+        """Return digests of the transactions that made this version and the versions before it.
+
+        Returns
+        -------
+        bytes
+            8 bytes per version, the latest first; zeros where the transaction is not known. The digests end where no
+            version remembers more, after 128 versions at the latest.
+        """
+        return remember(self._table.manifest)
+
     def read_transaction(self, version: int) -> Transaction:
         """Return the transaction that made a version of this branch.
 
@@ -112,6 +167,7 @@ class DatasetHistory(OpenTable):
         retain_versions: int | None = None,
         *,
         delete_concurrency: int | None = None,
+        progress: Report = None,
         **conditions: Unpack[CleanupKeywords],
     ) -> CleanupStats:
         """Remove old versions of this branch, and the files that no other version needs.
@@ -133,6 +189,8 @@ class DatasetHistory(OpenTable):
             Maximum number of files to delete per second.
         delete_concurrency : int, optional
             Ignored. Files are deleted one at a time.
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
         versions : iterable of int, optional
             The versions to consider, by default all.
 
@@ -144,7 +202,8 @@ class DatasetHistory(OpenTable):
         del delete_concurrency
         policy = CleanupPolicy.choose(older_than, retain_versions, **conditions)
         table = self._table
-        return clean_up(table.directory, table.manifest.branch, table.manifest.version, policy)
+        with reported(progress, "clean up", Work.DELETING):
+            return clean_up(table.directory, table.manifest.branch, table.manifest.version, policy)
 
     def begin_cleanup(
         self,
@@ -245,8 +304,13 @@ class DatasetHistory(OpenTable):
         """
         migrate_manifest_names(self._table.directory)
 
-    def validate(self) -> None:
+    def validate(self, progress: Report = None) -> None:
         """Check that the files of this version exist and agree with its manifest. Values are not read.
+
+        Parameters
+        ----------
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
 
         Raises
         ------
@@ -255,4 +319,5 @@ class DatasetHistory(OpenTable):
         DatasetNotFoundError
             If a file is missing.
         """
-        validate(self._table)
+        with reported(progress, "verify", Work.CHECKING):
+            validate(self._table)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lance_format.arguments import checked_methods
+from lance_format.progress import Report, Work, reported
 from lance_format.table.indices.building import IndexPlan, create_scalar_index, plan_scalar_index
 from lance_format.table.indices.catalog import describe_index, drop_index
 from lance_format.table.indices.index_config import IndexConfig
@@ -30,6 +31,7 @@ class DatasetIndices(OpenTable):
         *,
         replace: bool = True,
         train: bool = True,
+        progress: Report = None,
     ) -> None:
         """Create an index of a column; scans use it to skip rows that cannot match a filter.
 
@@ -46,13 +48,16 @@ class DatasetIndices(OpenTable):
         train : bool
             Whether the index covers the existing fragments. Otherwise it covers none before
             `optimize.optimize_indices()`.
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
 
         Raises
         ------
         NotSupportedError
             If the index type is another one, or the column holds blobs or has the null type.
         """
-        self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
+        with reported(progress, "index", Work.INDEXING):
+            self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
 
     def plan_scalar_index(
         self,

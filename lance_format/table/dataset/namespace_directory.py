@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import DirectoryStore, ObjectStore, resolve
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.drop_table import drop_table

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from lance_format.arguments import checked_methods
+from lance_format.progress import Report, Work, reported
 from lance_format.table.changes.columns.metadata import update_config
 from lance_format.table.changes.write.settings import AUTO_CLEANUP_KEYS, auto_cleanup_entries
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE
@@ -20,6 +21,8 @@ from lance_format.table.maintenance.compaction import (
 )
 from lance_format.table.maintenance.compaction_options import CompactionKeywords, CompactionOptions
 from lance_format.table.maintenance.row_rewrite import RowRewrite, plan_row_rewrite
+from lance_format.table.maintenance.row_sort import sort_rows
+from lance_format.table.scan.options import OrderBy
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
 
@@ -69,13 +72,15 @@ class DatasetOptimizer:
     def __init__(self, dataset: OpenTable) -> None:
         self._dataset = dataset
 
-    def compact_files(self, **options: Unpack[CompactionKeywords]) -> CompactionMetrics:
+    def compact_files(self, *, progress: Report = None, **options: Unpack[CompactionKeywords]) -> CompactionMetrics:
         """Combine small fragments, and remove deleted rows and dropped columns from the files.
 
         Indices without stable row ids cover the new fragments only after `optimize_indices`.
 
         Parameters
         ----------
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
         **options
             See `CompactionOptions`. The default of an option `o` is the entry `lance.compaction.o` of the table's
             configuration. Tuning options of pylance (`num_threads`, `io_buffer_size` …) are accepted and ignored.
@@ -85,7 +90,28 @@ class DatasetOptimizer:
         CompactionMetrics
             Zeros if no fragment is worth rewriting; there is no new version then.
         """
-        return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, options)))
+        with reported(progress, "compact", Work.WRITING):
+            return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, options)))
+
+    def sort_rows(self, order_by: OrderBy, *, progress: Report = None) -> CompactionMetrics:
+        """Rewrite all fragments with their rows sorted, so that filters on these columns skip most of them.
+
+        The sort columns of all rows are in memory. `plan_row_rewrite` takes rows that another program sorts.
+
+        Parameters
+        ----------
+        order_by : sequence of ColumnOrdering or str
+            The sort columns.
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such column, or none to sort by.
+        """
+        with reported(progress, "sort", Work.WRITING):
+            return self._dataset._change(lambda table: sort_rows(table, order_by))
 
     def plan_row_rewrite(
         self,
@@ -118,6 +144,7 @@ class DatasetOptimizer:
         index_names: Collection[str] | None = None,
         num_indices_to_merge: int | None = None,
         retrain: bool = False,
+        progress: Report = None,
     ) -> None:
         """Update ZONEMAP indices to cover fragments added or rewritten since. Indices of other kinds are left alone.
 
@@ -130,12 +157,15 @@ class DatasetOptimizer:
             part.
         retrain : bool
             Whether to rebuild the indices for all fragments, as one part each.
+        progress : callable or bool, optional
+            A function that is called with a `Progress`, or True for a bar.
         """
-        self._dataset._move(
-            lambda table: optimize_indices(
-                table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
+        with reported(progress, "index", Work.INDEXING):
+            self._dataset._move(
+                lambda table: optimize_indices(
+                    table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
+                )
             )
-        )
 
     def plan_optimize_indices(
         self,

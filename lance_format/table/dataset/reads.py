@@ -137,12 +137,22 @@ class DatasetReads(OpenTable, ScanMethods):
         """Return True: a table without rows is a table."""
         return True
 
-    def column_bounds(self, columns: Sequence[str]) -> dict[str, ColumnBounds]:
+    def column_bounds(
+        self, columns: Sequence[str], fragment_ids: Sequence[int] | None = None
+    ) -> dict[str, ColumnBounds]:
         """Return minimum, maximum and number of nulls of columns, if they are known without reading values.
 
-        Inexact bounds, and those of tables with deleted rows, are omitted; see `lance_format.table.scan.column_bounds`.
+        Inexact bounds, and those of fragments with deleted rows, are omitted; see
+        `lance_format.table.scan.column_bounds`.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names of top-level columns.
+        fragment_ids : sequence of int, optional
+            The fragments; by default all.
         """
-        return column_bounds(self._table, columns)
+        return column_bounds(self._table, columns, fragment_ids)
 
     def delta(
         self,

@@ -13,7 +13,7 @@ need a bitmap per fragment.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyroaring
 
 from lance_format.datatypes import Schema
 from lance_format.errors import NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct, to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -89,7 +90,7 @@ class _Rows:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is known that there are no rows."""
+        """True if it is known that there are no rows."""
         return self.offsets is not None and not self.offsets.size
 
     def known(self) -> RowOffsets:

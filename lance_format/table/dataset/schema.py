@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.datatypes import Field, Schema
 from lance_format.file.columns.json_columns import with_text
+from lance_format.lazy_dataclasses import dataclass
 
 
 @checked_methods

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from lance_format.arguments import checked_methods
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.coverage import index_stats
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import TableVersion

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_format.arguments import checked
 from lance_format.object_store import absolute_uri
+from lance_format.progress import Report
 from lance_format.table.changes.write.options import WriteOptions
 from lance_format.table.changes.write.run import write_data
 from lance_format.table.changes.write.settings import WriteTuning
@@ -40,7 +41,7 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     auto_cleanup_options: Mapping[str, int] | None = None,
-    progress: FragmentWriteProgress | None = None,
+    progress: FragmentWriteProgress | Report = None,
     **tuning: Unpack[WriteTuning],
 ) -> LanceDataset:
     """Write data to a table, as one version.
@@ -57,8 +58,9 @@ lists or list of dicts
 allow_unportable_names, storage_options, encoding, column_encoding, zone_index, commit_message, \
 transaction_properties, auto_cleanup_options, **tuning
         See `WriteOptions`. Tuning arguments of pylance (`max_rows_per_group` …) are ignored.
-    progress : FragmentWriteProgress, optional
-        Notified of each fragment that is begun and completed.
+    progress : FragmentWriteProgress, callable or bool, optional
+        A function is called with a `Progress` after each part of a batch, whose totals are known unless the data is a
+        stream. True shows a bar. A `FragmentWriteProgress` is notified of each fragment that is begun and completed.
 
     Returns
     -------

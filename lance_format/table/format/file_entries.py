@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.layout import DATA_DIRECTORY, DELETIONS_DIRECTORY
 
 TOMBSTONE = -2

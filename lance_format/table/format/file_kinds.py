@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.layout import (
     DATA_DIRECTORY,
     DELETIONS_DIRECTORY,

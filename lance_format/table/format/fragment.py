@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from google.protobuf.json_format import ParseError
@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.file_entries import DataFile, DeletionFile, DeletionFileType, ExternalFile
 from lance_format.table.format.fragment_json import fragment_from_json, fragment_to_json
@@ -71,6 +72,11 @@ class FragmentMetadata:
         if self.physical_rows == 0 or (self.deletion_file is not None and deleted == 0):
             return None
         return self.physical_rows - deleted
+
+    @property
+    def known_bytes(self) -> int:
+        """Size of the data files, without those whose size the table does not record."""
+        return sum(file.file_size_bytes or 0 for file in self.files)
 
     def stored_files(self) -> Sequence[DataFile]:
         """Return the data files, and those without columns that the table still names."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.file_entries import TOMBSTONE
 from lance_format.table.format.fragment import MAX_FRAGMENT_ID, MAX_ROWS, FragmentMetadata, load_fragment

@@ -10,7 +10,7 @@ import dataclasses
 import uuid as uuids
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyroaring
 from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 
 FRAGMENT_REUSE_INDEX = "__lance_frag_reuse"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import re
 import secrets
+import uuid as uuids
 
 from lance_format.errors import CorruptFileError
 
@@ -26,7 +27,10 @@ VERSION_HINT = f"{VERSIONS_DIRECTORY}/latest_version_hint.json"
 
 _MAX_VERSION = 2**64 - 1
 _DETACHED = 2**63
-_OWN_DATA_FILE = re.compile(r"(?:\.tmp_)?[01]{24}([0-9a-f]{13})[0-9a-f]{13}\.lance")
+_SEALED = "-sealed"
+_OWN_DATA_FILE = re.compile(rf"(?:\.tmp_)?[01]{{24}}([0-9a-f]{{13}})[0-9a-f]{{13}}(?:{_SEALED})?\.lance")
+_SEALED_DATA_FILE = re.compile(rf"[01]{{24}}[0-9a-f]{{26}}{_SEALED}\.lance")
+_INDEX_MARK = b"LSUM"
 _DETACHED_MANIFEST = re.compile(r"d([0-9]{19,20})\.manifest")
 _MANIFEST = re.compile(r"([0-9]{1,20})\.manifest")
 _TRANSACTION_FILE = re.compile(r"[0-9]+-(.+)\.txn")
@@ -98,14 +102,45 @@ def parse_transaction_name(name: str) -> str | None:
     return match[1] if match else None
 
 
-def new_data_file_name(job: str) -> str:
+def new_data_file_name(job: str, *, sealed: bool = False) -> str:
     """Return a unique name that identifies its write.
 
     Its first 24 random bits are spelled as digits, which spreads files over the shards of an object store. Of the 26
     hexadecimal digits that follow, the first 13 are those of the write's uuid.
+
+    Parameters
+    ----------
+    job : str
+        The uuid of the write.
+    sealed : bool
+        Whether the file will have checksums. Its name says so, because manifests keep names: damage that hides the
+        checksums of the file is found.
     """
     random = secrets.token_bytes(10)
-    return f"{int.from_bytes(random[:3], 'big'):024b}{_job_digits(job)}{random[3:].hex()[:13]}.lance"
+    shard, rest = f"{int.from_bytes(random[:3], 'big'):024b}", random[3:].hex()[:13]
+    return f"{shard}{_job_digits(job)}{rest}{_SEALED if sealed else ''}.lance"
+
+
+def promises_checksums(name: str) -> bool:
+    """Return whether the name of a data file says that the file has checksums."""
+    return _SEALED_DATA_FILE.fullmatch(name) is not None
+
+
+def new_index_uuid() -> uuids.UUID:
+    """Return a random identity for an index whose files have checksums, which it says: it is of version 8."""
+    random = int.from_bytes(_INDEX_MARK + secrets.token_bytes(12), "big")
+    return uuids.UUID(int=random & ~(0xF << 76) & ~(0x3 << 62) | 8 << 76 | 2 << 62)
+
+
+def index_file_name(uuid: str, name: str) -> str:
+    """Return the name that a file of an index has in its checksums, where the names of files are all alike."""
+    return f"{uuid}/{name}"
+
+
+def index_promises_checksums(uuid: str) -> bool:
+    """Return whether the identity of an index says that its files have checksums."""
+    found = uuids.UUID(uuid)
+    return found.bytes.startswith(_INDEX_MARK) and found.bytes[6] >> 4 == 8
 
 
 def is_data_file_of(name: str, job: str) -> bool:

@@ -1,11 +1,13 @@
 """The file of a manifest, one per version.
 
+    u32 16 | "LANCESUM" | u64 checksum of all that follows
     [u32 size | IndexSection] [u32 size | Transaction] [u32 size | VersionAuxData] u32 size | Manifest
     | i64 position of the Manifest | u16 major 0 | u16 minor 2 | "LANC"
 
-All integers are little-endian. The manifest has the positions of the sections before it. Old and new readers find the
-position of the transaction in different fields; both are written. Fields of newer writers that this library does not
-know survive in the manifests of later versions.
+All integers are little-endian. The manifest has the positions of the sections before it, except the checksum. Other
+writers do not write that, and other readers do not see it; the build metadata of the writer's version promises it. Old
+and new readers find the position of the transaction in different fields; both are written. Fields of newer writers that
+this library does not know survive in the manifests of later versions.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
+from lance_format.checksums import checksum32, checksum64
 from lance_format.datatypes import parse_schema
-from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.errors import ChecksumError, CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table.format import feature_flags
 from lance_format.table.format.base_paths import check_known_bases, parse_base_paths
@@ -35,12 +38,18 @@ MAX_MANIFEST_BYTES = 1 << 30
 _FOOTER = struct.Struct("<qHH4s")
 _SIZE = struct.Struct("<I")
 _MAGIC = b"LANC"
+_CHECKSUM = struct.Struct("<I8sQ")
+_CHECKSUM_HEAD = (16, b"LANCESUM")
+_REMEDY = (
+    "the storage, or what copied it, has damaged it: restore it from a copy, or open another version;"
+    " verify_checksums=False reads what is there"
+)
 _FORMAT_NUMBERS = (0, 2)
 _SECONDS = range(-62_135_510_400, 253_402_214_400)  # the years 1 to 9999 in every time zone
 _MAX_REMEMBERED_BYTES = 64 << 20
 
 
-def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
+def parse_manifest(data: bytes, *, path: str, version: int, verifies: bool = True) -> Manifest:
     """Build a manifest from the content of its file.
 
     Parameters
@@ -50,9 +59,13 @@ def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
         Of the file in the store: a directory of the table's directory, and the name.
     version : int
         What its name says.
+    verifies : bool
+        Whether its checksum is compared, if it has one.
 
     Raises
     ------
+    ChecksumError
+        If it is not what was written.
     CorruptFileError
         If it is malformed, or contradicts itself or its name.
     NotSupportedError
@@ -60,15 +73,15 @@ def parse_manifest(data: bytes, *, path: str, version: int) -> Manifest:
     """
     parse = _parse if len(data) > _MAX_REMEMBERED_BYTES else _parse_once
     with _naming(path):
-        return parse(data, path, version)
+        return parse(data, path, version, verifies)
 
 
-def parse_transaction_of(data: bytes, *, path: str, version: int) -> tuple[str, bytes | None]:
+def parse_transaction_of(data: bytes, *, path: str, version: int, verifies: bool = True) -> tuple[str, bytes | None]:
     """Read the transaction of a manifest's file without parsing the rest.
 
     Parameters
     ----------
-    data, path, version
+    data, path, version, verifies
         See `parse_manifest`.
 
     Returns
@@ -83,7 +96,7 @@ def parse_transaction_of(data: bytes, *, path: str, version: int) -> tuple[str, 
         See `parse_manifest`.
     """
     with _naming(path):
-        message, _, position = _parse_message(data, path, version)
+        message, _, position = _parse_message(data, path, version, verifies)
         return message.transaction_file, _inline_transaction(message, data, position)
 
 
@@ -97,7 +110,7 @@ def _naming(path: str) -> Iterator[None]:
     except CorruptFileError as error:
         if error.path is not None:
             raise
-        raise CorruptFileError(error.what, path=path, offset=error.offset) from error
+        raise error.retold(error.what, path=path) from error
 
 
 def serialize_manifest(manifest: Manifest) -> bytes:
@@ -110,7 +123,8 @@ def serialize_manifest(manifest: Manifest) -> bytes:
     """
     message = table_pb2.Manifest()
     message.CopyFrom(manifest.message)
-    content = bytearray()
+    message.writer_version.build_metadata = _promise(message)
+    content = bytearray(_CHECKSUM.size)
     if manifest.indices:
         indices = serialize_index_section(manifest.indices)
         message.index_section = len(content)
@@ -120,12 +134,12 @@ def serialize_manifest(manifest: Manifest) -> bytes:
         message.transaction_section = message.transaction_section_deprecated = len(content)
         content += _SIZE.pack(len(transaction)) + transaction
     if manifest.auxiliary_section is not None:
-        content = content or bytearray(_SIZE.pack(0))  # Position 0 means that there is none.
         message.version_aux_data = len(content)
         content += _SIZE.pack(len(manifest.auxiliary_section)) + manifest.auxiliary_section
     position = len(content)
     body = _serialize_message(message, manifest.fragments)
     content += _SIZE.pack(len(body)) + body + _FOOTER.pack(position, *_FORMAT_NUMBERS, _MAGIC)
+    _CHECKSUM.pack_into(content, 0, *_CHECKSUM_HEAD, checksum64(memoryview(content)[_CHECKSUM.size :]))
     if len(content) > MAX_MANIFEST_BYTES:
         raise NotSupportedError(
             f"the manifest would have {len(content)} bytes, more than the {MAX_MANIFEST_BYTES} that are read;"
@@ -142,8 +156,11 @@ def _serialize_message(message: table_pb2.Manifest, fragments: FragmentList) -> 
     return b"".join([part.SerializeToString(deterministic=True) for part in (schema, stored, message)])
 
 
-def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Manifest, Sequence[bytes], int]:
+def _parse_message(
+    data: bytes, path: str, version: int, verifies: bool
+) -> tuple[table_pb2.Manifest, Sequence[bytes], int]:
     """Return the protobuf of a manifest without fragments, that of the fragments only, and its offset."""
+    is_summed = verifies and _check_sum(data)
     if len(data) < _FOOTER.size:
         raise CorruptFileError(f"a manifest has at least {_FOOTER.size} bytes; this one has {len(data)}")
     position, major, minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
@@ -156,13 +173,37 @@ def _parse_message(data: bytes, path: str, version: int) -> tuple[table_pb2.Mani
     fragments = list(stored.fragments)
     stored.ClearField("fragments")
     message = table_pb2.Manifest.FromString(stored.SerializeToString())
+    if verifies and not is_summed and message.writer_version.build_metadata == _promise(message):
+        raise ChecksumError(f"the manifest has lost its checksum; {_REMEDY}")
     if message.version != version:
         raise CorruptFileError(f"the manifest is of version {message.version}, its name says {version}")
     return message, fragments, position
 
 
-def _parse(data: bytes, path: str, version: int) -> Manifest:
-    message, stored, position = _parse_message(data, path, version)
+def _promise(message: table_pb2.Manifest) -> str:
+    """Return the build metadata, of its writer's version, of a manifest that begins with a checksum.
+
+    It names the version and the transaction, because pylance copies the writer's version when it restores or clones.
+    """
+    return f"checksum.{message.version}.{checksum32(message.transaction_file.encode()):08x}"
+
+
+def has_checksum(data: bytes) -> bool:
+    """Return whether the file of a manifest begins with a checksum."""
+    return len(data) >= _CHECKSUM.size and _CHECKSUM.unpack_from(data)[:2] == _CHECKSUM_HEAD
+
+
+def _check_sum(data: bytes) -> bool:
+    """Raise `ChecksumError` if a manifest is not what was written; return whether it has a checksum."""
+    if not has_checksum(data):
+        return False
+    if checksum64(memoryview(data)[_CHECKSUM.size :]) != _CHECKSUM.unpack_from(data)[-1]:
+        raise ChecksumError(f"the {len(data)} bytes of the manifest are not those that were written; {_REMEDY}")
+    return True
+
+
+def _parse(data: bytes, path: str, version: int, verifies: bool) -> Manifest:
+    message, stored, position = _parse_message(data, path, version, verifies)
     check_known_fields(message)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
     bases = parse_base_paths(message, path.rsplit("/", 2)[0])
@@ -191,9 +232,9 @@ def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int)
 
 
 @functools.lru_cache(maxsize=2)
-def _parse_once(data: bytes, path: str, version: int) -> Manifest:
+def _parse_once(data: bytes, path: str, version: int, verifies: bool) -> Manifest:
     """Parse bytes unless they were just parsed: a change is mostly planned and committed on the same version."""
-    return _parse(data, path, version)
+    return _parse(data, path, version, verifies)
 
 
 def _section(data: bytes, position: int, end: int, what: str) -> bytes:

@@ -14,11 +14,12 @@ results are invalid, and it must be parsed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from lance_format.lazy_dataclasses import dataclass
 
 PADDING = bytes(16)
 """Follows the data, so that a varint can be read where they end."""

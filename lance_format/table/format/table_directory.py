@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
+from lance_format.file import Verification
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectStore, resolve
 from lance_format.table.format.file_entries import DataFile, DeletionFile
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -26,8 +27,18 @@ from lance_format.table.format.layout import (
     ManifestNaming,
     branch_location,
     detached_path,
+    index_file_name,
+    index_promises_checksums,
     main_location,
+    promises_checksums,
 )
+
+_VERIFY_CHECKSUMS = "lance.verify_checksums"
+
+
+def wants_verification(config: Mapping[str, str]) -> bool:
+    """Return whether readers of a table with this configuration compare checksums, unless they say otherwise."""
+    return config.get(_VERIFY_CHECKSUMS, "true").lower() != "false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +50,22 @@ class TableDirectory:
     store : ObjectStore
     root : str
         The path of the directory in the store.
+    verifies : bool
+        Whether checksums of files are compared when they are read.
     """
 
     store: ObjectStore
     root: str
+    verifies: bool = True
 
     @classmethod
-    def at(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Self:
+    def at(
+        cls,
+        uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        verifies: bool = True,
+    ) -> Self:
         """Return the directory that a path or URI means; see `lance_format.object_store.resolve`.
 
         Raises
@@ -54,7 +74,7 @@ class TableDirectory:
             If it means none, or none that is supported.
         """
         store, root = resolve(uri, storage_options)
-        return cls(store, root)
+        return cls(store, root, verifies)
 
     def __str__(self) -> str:
         return self.root
@@ -129,6 +149,14 @@ class TableDirectory:
     def branch(self, name: str | None) -> Self:
         """Return the directory of a branch, or of the main one if None; this is that of the main one."""
         return self.moved(branch_location(self.root, name))
+
+    def verification(self, data_file: str) -> Verification:
+        """Return how a data file is verified, given its name."""
+        return Verification(self.verifies, data_file if promises_checksums(data_file) else "")
+
+    def index_verification(self, uuid: str, name: str) -> Verification:
+        """Return how a file of an index is verified."""
+        return Verification(self.verifies, index_file_name(uuid, name) if index_promises_checksums(uuid) else "")
 
     def holding(self, entry: DataFile | DeletionFile | IndexMetadata | None, bases: Mapping[int, str]) -> Self:
         """Return the directory that holds an entry of a manifest: this one, or that of a branch.

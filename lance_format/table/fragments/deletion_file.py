@@ -1,11 +1,13 @@
 """Deletion files, which list the deleted rows of a fragment.
 
 The two kinds are an Arrow IPC file with one uint32 column of row offsets, in any order, and a 32-bit Roaring bitmap in
-its portable serialization.
+its portable serialization. The id in the name of a file has its checksum in the lower 32 bits, if the upper 24 bits say
+so; the others are random.
 """
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Callable
 
@@ -15,8 +17,9 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.arrow_ipc import read_file
-from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.object_store import ObjectNotFoundError
+from lance_format.checksums import checksum32
+from lance_format.errors import ChecksumError, CorruptFileError, DatasetNotFoundError
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError
 from lance_format.row_numbers import from_bitmap, to_bitmap
 from lance_format.table.format.file_entries import DeletionFile, DeletionFileType
 from lance_format.table.format.fragment import FragmentMetadata
@@ -26,6 +29,11 @@ RowOffsets = npt.NDArray[np.int64]
 
 _MAX_ARROW_ROWS = 5_000  # As the reference; a bitmap is smaller from about this number of rows on.
 _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+_RANDOM_BITS = 8
+_MOST_ATTEMPTS = 8
+_MARK_SHIFT = 32 + _RANDOM_BITS
+_MARK = 0x4C5355
+"""Upper bits of the id of a file with a checksum. One of 2^24 random ids of other writers has them by chance."""
 _NO_ROWS: RowOffsets = np.zeros(0, dtype=np.int64)
 
 
@@ -46,6 +54,8 @@ def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, phy
 
     Raises
     ------
+    ChecksumError
+        If the file is not what was written.
     CorruptFileError
         If the file is malformed or contradicts the manifest.
     DatasetNotFoundError
@@ -62,6 +72,8 @@ def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, phy
             f"the deletion file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
             " the table, open the latest"
         ) from error
+    if directory.verifies:
+        _check_sum(deletion, content, path)
     rows = np.sort(_PARSERS[deletion.file_type](content, path, physical_rows))
     if rows.size and (rows[0] < 0 or rows[-1] >= physical_rows or (np.diff(rows) == 0).any()):
         raise CorruptFileError(
@@ -70,6 +82,22 @@ def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, phy
     if deletion.num_deleted_rows not in (0, rows.size):
         raise CorruptFileError(f"{deletion.num_deleted_rows} deleted rows are announced, {rows.size} found", path=path)
     return rows
+
+
+def has_checksum(deletion: DeletionFile) -> bool:
+    """Return whether the id of a deletion file has its checksum."""
+    return deletion.id >> _MARK_SHIFT == _MARK
+
+
+def _check_sum(deletion: DeletionFile, content: bytes, path: str) -> None:
+    """Raise `ChecksumError` if a deletion file is not what was written."""
+    if has_checksum(deletion) and checksum32(content) != deletion.id & 0xFFFFFFFF:
+        raise ChecksumError(
+            f"the {len(content)} bytes of the list of deleted rows are not those that were written; the storage, or"
+            " what copied the file, has damaged it: restore it from a copy, or an earlier version of the table;"
+            " verify_checksums=False reads what is there",
+            path=path,
+        )
 
 
 def _max_bytes(physical_rows: int) -> int:
@@ -126,13 +154,27 @@ def write_deleted_rows(
         The version in which they were found; part of the file's name.
     paths : list of str
         The path of the file is added to it before the write, because a failed write may leave the file.
+
+    Raises
+    ------
+    ObjectExistsError
+        If several names are taken, which does not happen by chance.
     """
     file_type, content = _serialize(rows)
-    deletion = DeletionFile(read_version, secrets.randbits(63), file_type, rows.size)
-    path = directory.path(deletion.path(fragment.id))
-    paths.append(path)
-    directory.store.put_if_absent(path, content)
-    return deletion
+    for attempt in itertools.count(1):
+        identity = _MARK << _MARK_SHIFT | secrets.randbits(_RANDOM_BITS) << 32 | checksum32(content)
+        deletion = DeletionFile(read_version, identity, file_type, rows.size)
+        path = directory.path(deletion.path(fragment.id))
+        paths.append(path)
+        try:
+            directory.store.put_if_absent(path, content)
+        except ObjectExistsError:
+            paths.remove(path)  # It may be of another writer, who deletes the same rows.
+            if attempt == _MOST_ATTEMPTS:
+                raise
+        else:
+            return deletion
+    raise AssertionError
 
 
 def _serialize(rows: RowOffsets) -> tuple[DeletionFileType, bytes]:

@@ -17,7 +17,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.expressions import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, SearchCache, StoredBlobs
+from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, HeldSource, SearchCache, StoredBlobs
 from lance_format.object_store import CountedStore, ObjectNotFoundError, ReadableStore, ReadCounter
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -26,6 +26,7 @@ from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.version import FileVersion
 
 _BYTES_OF_STATISTICS = 2048
+_BYTES_PER_CHECKSUM = 2048
 _Stream = Generator[pa.RecordBatch, None, None]
 
 
@@ -58,11 +59,17 @@ class FragmentFiles:
         self._cache = cache
         self._bases = bases
         self._open: dict[DataFile, FileReader] = {}
+        self._sources: dict[DataFile, HeldSource] = {}
 
     def __enter__(self) -> FragmentFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the data files that are open."""
+        self._sources.clear()
         while self._open:
             self._open.popitem()[1].close()
 
@@ -80,6 +87,21 @@ class FragmentFiles:
         if reader is None:
             reader = self._open[file] = self._open_file(file)
         return reader
+
+    def hold(self, schema: Schema, most_bytes: int) -> None:
+        """Read some columns of each data file into memory, if they have few bytes and a request takes long.
+
+        Parameters
+        ----------
+        schema : Schema
+        most_bytes : int
+            Maximum number of bytes to hold per fragment.
+        """
+        parts = self.parts(schema)
+        for file, held in parts.items():
+            extents = self.reader(file).extents(held)
+            if file in self._sources:
+                self._sources[file].hold(extents, most_bytes // len(parts))
 
     def parts(self, schema: Schema) -> Mapping[DataFile, Sequence[ColumnProjection]]:
         """Return the parts of some columns that each data file holds."""
@@ -200,6 +222,8 @@ class FragmentFiles:
         path = self._directory.holding(file, self._bases).path(file.relative_path)
         try:
             source = self._store.open_reader(path, file.file_size_bytes or None)
+            if self._directory.store.is_remote:
+                source = self._sources[file] = HeldSource(source)
             reader = self._parse_end(source, file)
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(
@@ -218,7 +242,13 @@ class FragmentFiles:
 
     def _parse_end(self, source: RangeReader, file: DataFile) -> FileReader:
         try:
-            return FileReader(source, self._cache, StoredBlobs(self._store, source.path), _tail_bytes(file, source))
+            return FileReader(
+                source,
+                self._cache,
+                StoredBlobs(self._store, source.path),
+                _tail_bytes(file, source),
+                verification=self._directory.verification(file.path),
+            )
         except BaseException:
             source.close()
             raise
@@ -242,14 +272,15 @@ def _tail_bytes(file: DataFile, source: RangeReader) -> int:
     """Return the usual size of the end of a data file with its footer, schema and columns.
 
     A field takes some 200 bytes in the schema and in the metadata of a column, and each further page 100 more. If
-    requests are expensive, more is read, which usually includes the statistics: some 2 KiB per
-    field.
+    requests are expensive, more is read, which usually includes the statistics: some 2 KiB per field. Small files are
+    read whole then. Checksums take 4 bytes per block.
     """
-    wanted = 4096 + 512 * len(file.fields) + source.size_bytes // 65_536
+    wanted = 4096 + 512 * len(file.fields) + source.size_bytes // 65_536 + source.size_bytes // _BYTES_PER_CHECKSUM
     gap = source.request_shape.gap_bytes
     if gap < MAX_TAIL_BYTES:
         return min(MAX_TAIL_BYTES, wanted)
-    return min(2 * gap, max(gap // 2, wanted + _BYTES_OF_STATISTICS * len(file.fields)))
+    wanted = min(2 * gap, max(gap // 2, wanted + _BYTES_OF_STATISTICS * len(file.fields)))
+    return source.size_bytes if source.size_bytes - wanted <= gap else wanted
 
 
 def empty_columns_batch(num_rows: int) -> pa.RecordBatch:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
@@ -87,12 +87,19 @@ class FragmentReader:
         ahead: FragmentFiles | None = self.memory.pop("files", None)
         return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter) if ahead is None else ahead
 
-    def open_ahead(self, schema: Schema, counter: ReadCounter) -> None:
-        """Open the data files that have some columns, for the next call of `open`."""
+    def open_ahead(self, schema: Schema, counter: ReadCounter) -> FragmentFiles:
+        """Open the data files that have some columns, for the next call of `open`; return them."""
         files = FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter)
         for file in files.parts(schema):
             files.reader(file)
         self.memory["files"] = files
+        return files
+
+    def forget_ahead(self) -> None:
+        """Close what was opened ahead, if anything."""
+        ahead: FragmentFiles | None = self.memory.pop("files", None)
+        if ahead is not None:
+            ahead.close()
 
     def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
         """Read a range of live rows, in order.

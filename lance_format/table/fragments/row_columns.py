@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.fragment import RowSequence
 from lance_format.table.fragments.deletion_file import RowOffsets

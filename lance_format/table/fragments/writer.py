@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,8 @@ from lance_format.byte_io import RangeWriter
 from lance_format.datatypes import Schema
 from lance_format.errors import StorageError
 from lance_format.file import FileWriter, LegacyFileWriter
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.progress import Work, advance
 from lance_format.table.batches.fitting import conform
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -57,8 +59,21 @@ class DataFileOptions:
     zone_index: str | None = None
     batch_rows: Sequence[int] = ()
 
-    def open_writer(self, sink: RangeWriter, schema: Schema) -> FileWriter | LegacyFileWriter:
-        """Return a writer of one data file."""
+    @property
+    def has_checksums(self) -> bool:
+        """True if the data files have checksums, as all but those of format 0.1 have."""
+        return not self.version.has_page_table
+
+    def open_writer(self, sink: RangeWriter, schema: Schema, name: str) -> FileWriter | LegacyFileWriter:
+        """Return a writer of one data file.
+
+        Parameters
+        ----------
+        sink : RangeWriter
+        schema : Schema
+        name : str
+            Name of the file.
+        """
         if self.version.has_page_table:
             return LegacyFileWriter(sink, schema, self.batch_rows)
         return FileWriter(
@@ -68,6 +83,7 @@ class DataFileOptions:
             encoding=self.encoding,
             column_encoding=self.column_encoding,
             zone_index=self.zone_index,
+            name=name,
         )
 
 
@@ -120,8 +136,10 @@ class FragmentWriter:
         while row < batch.num_rows:
             _, sink, writer = self._open or self._start_file()
             num_rows = min(piece_rows, self._max_rows - writer.num_rows, batch.num_rows - row)
-            writer.write_batch(batch.slice(row, num_rows))
+            piece = batch.slice(row, num_rows)
+            writer.write_batch(piece)
             row += num_rows
+            advance(Work.WRITING, num_rows, int(piece.nbytes))
             if writer.num_rows >= self._max_rows or sink.position + writer.buffered_bytes >= self._max_bytes:
                 self._finish_file()
 
@@ -159,12 +177,12 @@ class FragmentWriter:
         return max(self._max_bytes // _PIECES_PER_FILE // row_bytes, 1)
 
     def _start_file(self) -> tuple[str, RangeWriter, FileWriter | LegacyFileWriter]:
-        name = new_data_file_name(self._job)
+        name = new_data_file_name(self._job, sealed=self._options.has_checksums)
         path = f"{self._directory.data}/{name}"
         sink = self._directory.store.open_writer(path)
         self._paths.append(path)
         try:
-            writer = self._options.open_writer(sink, self._schema)
+            writer = self._options.open_writer(sink, self._schema, name)
         except BaseException:
             sink.abort()
             raise

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.progress import Work, expect
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.index_metadata import SYSTEM_INDICES, IndexMetadata
 from lance_format.table.indices.catalog import path_of
@@ -152,6 +153,13 @@ class IndexPlan(ChangePlan[TrainedZones, None]):
     uuid: str
     parts: tuple[PlannedIndexPart, ...]
     tasks: tuple[TrainZonesTask, ...]
+
+    def announce(self, table: TableVersion) -> None:
+        """Tell the physical rows and the bytes of the fragments to read, once per index."""
+        columns = table.manifest.fragments.columns
+        positions = [position for task in self.tasks for position in task.positions]
+        num_rows = int(columns.physical_rows[positions].sum())
+        expect(Work.INDEXING, num_rows, int(columns.size_bytes[positions].sum()))
 
     def operation(self, draft: Draft, results: Sequence[TrainedZones]) -> CreateIndex | None:
         """Write the files of the parts."""

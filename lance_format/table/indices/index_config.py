@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_format.arguments import checked_methods
@@ -11,6 +11,7 @@ from lance_format.blob_fields import has_blobs
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file import ROWS_PER_ZONE
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.zone_map_index import ZoneMapDetails
 
 ZONEMAP = "ZONEMAP"

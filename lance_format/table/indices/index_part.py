@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import uuid as uuids
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_format.datatypes import Field
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.indices.zone_map import NullRows, Zones
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, write_zone_map
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones, new_index, open_zone_map
@@ -118,14 +118,15 @@ def write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, p
     details : ZoneMapDetails
     part : IndexPart
     """
-    table, identity = draft.table, uuids.uuid4()
+    table, identity = draft.table, new_index_uuid()
     path = f"{table.directory.index(str(identity))}/{ZONE_MAP_FILE}"
     draft.paths.append(path)
     zones = part.zones
     if part.null_rows is None:
         columns = table.manifest.fragments.columns
         zones = zones.filling(columns.ids, columns.physical_rows)
-    size = write_zone_map(table.store.open_writer(path), zones, part.null_rows, details.rows_per_zone, STABLE)
+    sealed = index_file_name(str(identity), ZONE_MAP_FILE)
+    size = write_zone_map(table.store.open_writer(path), zones, part.null_rows, details.rows_per_zone, STABLE, sealed)
     return new_index(
         name,
         field.id,

@@ -30,7 +30,15 @@ from lance_format.byte_io import ByteRange, RangeReader, RangeWriter, RequestSha
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.order import compare
-from lance_format.file import ROWS_PER_ZONE, ColumnProjection, FileReader, FileWriter, SearchCache, column_indices
+from lance_format.file import (
+    ROWS_PER_ZONE,
+    ColumnProjection,
+    FileReader,
+    FileWriter,
+    SearchCache,
+    Verification,
+    column_indices,
+)
 from lance_format.object_store import ObjectStore
 from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.version import FileVersion
@@ -70,6 +78,8 @@ class ZoneMapFile:
         Size of the file, if known.
     value_type : pa.DataType
         Of the column.
+    verification : Verification, optional
+        See `FileReader`.
 
     Attributes
     ----------
@@ -86,13 +96,20 @@ class ZoneMapFile:
         If there is no such file.
     """
 
-    def __init__(self, store: ObjectStore, path: str, size_bytes: int | None, value_type: pa.DataType) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        path: str,
+        size_bytes: int | None,
+        value_type: pa.DataType,
+        verification: Verification | None = None,
+    ) -> None:
         self._path = path
         self._value_type = value_type
         source = store.open_reader(path, size_bytes)
         try:
             source = _WholeFile(source) if source.size_bytes <= _WHOLE_BYTES else source
-            self._reader = FileReader(source, SearchCache(0))
+            self._reader = FileReader(source, SearchCache(0), verification=verification or Verification())
             self._check_schema()
             metadata = self._reader.schema.metadata
             self.rows_per_zone = self._parse_number(metadata.get(_ROWS_PER_ZONE, b"%d" % ROWS_PER_ZONE))
@@ -197,7 +214,12 @@ class ZoneMapFile:
 
 
 def write_zone_map(
-    sink: RangeWriter, zones: Zones, null_rows: NullRows | None, rows_per_zone: int, version: FileVersion
+    sink: RangeWriter,
+    zones: Zones,
+    null_rows: NullRows | None,
+    rows_per_zone: int,
+    version: FileVersion,
+    name: str = "",
 ) -> int:
     """Write the file of an index.
 
@@ -210,6 +232,8 @@ def write_zone_map(
         None if they are unknown.
     rows_per_zone : int
     version : FileVersion
+    name : str
+        See `FileWriter`.
 
     Returns
     -------
@@ -226,7 +250,7 @@ def write_zone_map(
     arrays = [pa.array(column, kind) for column, kind in zip(numbers, _NUMBERS.values(), strict=True)]
     batch = pa.RecordBatch.from_arrays([zones.lower, zones.upper, *arrays], schema=schema)
     try:
-        writer = FileWriter(sink, Schema.from_arrow(schema), version=version)
+        writer = FileWriter(sink, Schema.from_arrow(schema), version=version, name=name)
         writer.write_batch(batch)
         if null_rows is not None:
             number = writer.add_global_buffer(_serialize_null_rows(null_rows))

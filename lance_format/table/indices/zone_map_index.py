@@ -10,7 +10,6 @@ import logging
 import time
 import uuid as uuids
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
 from lance_format.file import ROWS_PER_ZONE
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
@@ -171,7 +171,8 @@ def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.Data
     path = index_path(table, index)
     size = next((file.size_bytes for file in index.message.files if file.path == ZONE_MAP_FILE), 0)
     try:
-        return ZoneMapFile(table.store, path, size or None, value_type)
+        verification = table.directory.index_verification(index.uuid, ZONE_MAP_FILE)
+        return ZoneMapFile(table.store, path, size or None, value_type, verification)
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
             f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
@@ -211,7 +212,7 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
     except CorruptFileError as error:
-        raise CorruptFileError(f"index {index.name!r}: {error.what}", path=error.path, offset=error.offset) from error
+        raise error.retold(f"index {index.name!r}: {error.what}") from error
     table.cache.put(key, loaded, loaded.zones.size_bytes)
     return loaded
 

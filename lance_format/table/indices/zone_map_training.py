@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,8 @@ from lance_format.datatypes import Field, Schema
 from lance_format.extension_types import storage_of
 from lance_format.file import Seed
 from lance_format.file.columns.dictionaries import concat
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.progress import Work, advance
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
@@ -95,6 +96,7 @@ def train_zones(
         all_known &= found_null is not None
         if found_null:
             null_rows[fragment.id] = found_null.serialize()
+        advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
     return training.finish(), null_rows if all_known else None
 
 

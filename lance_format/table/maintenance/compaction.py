@@ -12,11 +12,12 @@ import dataclasses
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.progress import Work, expect, is_reported
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
 from lance_format.table.maintenance.compaction_candidates import find_candidates
@@ -224,6 +225,13 @@ class CompactionPlan(ChangePlan[RewriteResult, CompactionMetrics]):
     def input_bytes(self, dataset: OpenTable) -> int | None:  # noqa: ARG002
         """Return the size of the data files of the fragments that are rewritten."""
         return bytes_of(fragment for task in self.tasks for fragment in task.fragments)
+
+    def announce(self, table: TableVersion) -> None:
+        """Tell the live rows and the bytes of the fragments that are rewritten."""
+        if is_reported(Work.WRITING):
+            fragments = [fragment for task in self.tasks for fragment in task.fragments]
+            num_rows = int(table.num_rows(fragments).sum())
+            expect(Work.WRITING, num_rows, bytes_of(fragments), bytes_follow_rows=True)
 
     def operation(self, draft: Draft, results: Sequence[RewriteResult]) -> Rewrite | None:
         """Replace the old fragments by the new ones."""

@@ -16,6 +16,7 @@ from lance_format.object_store import (
     read_chunks,
     write_chunks,
 )
+from lance_format.progress import Work, advance, expect, is_reported
 from lance_format.table.format.file_entries import ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
@@ -28,6 +29,7 @@ from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, check_out
 from lance_format.table.versions.first_version import create_first_version
 from lance_format.table.versions.history import load_history
+from lance_format.table.versions.planned_change import bytes_of
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -68,8 +70,11 @@ def deep_clone(
     directory.store.check_writable(directory.root)
     if load_history(directory).names:
         raise DatasetExistsError(f"the table {directory} exists; choose another path for the clone")
+    rows = _rows_by_file(source)
+    expect(Work.COPYING, sum(rows.values()), bytes_of(source.manifest.fragments))
     for root, path in _files(source):
         _copy(source.store, f"{root}/{path}", directory.store, directory.path(path))
+        advance(Work.COPYING, rows.get(path, 0), 0)
     try:
         create_first_version(directory, _first_manifest(source))
     except ObjectExistsError as error:
@@ -86,6 +91,13 @@ def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
                 yield root, info.path[len(root) + 1 :]
 
 
+def _rows_by_file(source: TableVersion) -> dict[str, int]:
+    """Return the physical rows of each fragment by the path of its first data file, if somebody watches."""
+    if not is_reported(Work.COPYING):
+        return {}
+    return {f"data/{each.files[0].path}": each.physical_rows for each in source.manifest.fragments if each.files}
+
+
 def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> None:
     try:
         reader = source.open_reader(path)
@@ -94,9 +106,15 @@ def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> Non
             f"{path} is missing, which the cloned version needs; if a cleanup has removed it, clone another"
         ) from error
     try:
-        write_chunks(target, copy, read_chunks(reader))
+        write_chunks(target, copy, _counted(read_chunks(reader)))
     finally:
         reader.close()
+
+
+def _counted(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+        advance(Work.COPYING, 0, len(chunk))
 
 
 def _first_manifest(source: TableVersion) -> Manifest:

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.rows.claimed_rows import Addresses, ClaimedRows, Lineage
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
 from lance_format.table.format.fragment import FragmentMetadata

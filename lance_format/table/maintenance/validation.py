@@ -9,6 +9,7 @@ import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError
+from lance_format.progress import Work, advance, expect
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import created_at_of, last_updated_at_of, row_ids_of
@@ -39,7 +40,14 @@ def validate(table: TableVersion) -> None:
     ids = [fragment.id for fragment in manifest.fragments]
     if ids != sorted(set(ids)):
         raise CorruptFileError(f"the fragments of {table.root} are {ids}; their ids are not distinct and ascending")
+    announce_checks(table)
     _check_fragments(table, manifest.fragments)
+
+
+def announce_checks(table: TableVersion) -> None:
+    """Tell those who watch the progress how many rows and bytes a check of all fragments has."""
+    columns = table.manifest.fragments.columns
+    expect(Work.CHECKING, int(columns.physical_rows.sum()), sum(columns.size_bytes.tolist()))
 
 
 def validate_fragment(table: TableVersion, fragment: FragmentMetadata) -> None:
@@ -53,6 +61,7 @@ def _check_fragments(table: TableVersion, fragments: Iterable[FragmentMetadata])
         _check_fields(table, scan.fragment)
         _check_sizes(table, scan.fragment)
         scan.take_physical(np.zeros(0, np.int64))  # opens every file that columns are in, and finds these there
+        advance(Work.CHECKING, scan.physical_rows(), scan.fragment.known_bytes)
     if table.manifest.stable_row_ids:
         _check_lineage(table, scans)
     else:

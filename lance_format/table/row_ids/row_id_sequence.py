@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import rowids_pb2
 from lance_format.table.format.layout import check_segment
 from lance_format.table.row_ids.runs import Positions, Runs, U64Array, check_ascending, check_slice

@@ -10,13 +10,13 @@ Source: `RowDatasetVersionSequence` in `rowids.proto` of the specification.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import rowids_pb2
 from lance_format.table.row_ids.runs import Positions, check_ascending, check_slice
 from lance_format.table.row_ids.segment_messages import parse_segment, refuse_unknown_fields

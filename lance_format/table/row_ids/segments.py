@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.row_ids.runs import Positions, Runs, U64Array
 
 _MAX = 2**64 - 1

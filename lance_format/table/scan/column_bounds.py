@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.errors import InvalidInputError
 from lance_format.expressions.constants import as_array, from_ipc, to_ipc
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.projection import plan_projection
 from lance_format.table.versions.table_version import TableVersion
 
@@ -40,7 +42,9 @@ def _unpickle_bounds(num_rows: int, num_nulls: int, *values: bytes | None) -> Co
     return ColumnBounds(num_rows, num_nulls, *(None if value is None else from_ipc(value)[0] for value in values))
 
 
-def column_bounds(table: TableVersion, columns: Sequence[str]) -> dict[str, ColumnBounds]:
+def column_bounds(
+    table: TableVersion, columns: Sequence[str], fragment_ids: Sequence[int] | None = None
+) -> dict[str, ColumnBounds]:
     """Look up bounds in the statistics of the data files, without reading pages.
 
     Parameters
@@ -48,24 +52,25 @@ def column_bounds(table: TableVersion, columns: Sequence[str]) -> dict[str, Colu
     table : TableVersion
     columns : sequence of str
         Names of top-level columns.
+    fragment_ids : sequence of int, optional
+        The fragments; by default all.
 
     Returns
     -------
     dict of str to ColumnBounds
-        Bounds by column, without columns that have unknown ones. All bounds of a table with deleted rows are unknown.
+        Bounds by column, without columns that have unknown ones. All bounds of fragments with deleted rows are unknown.
         So are floating-point bounds that may be NaN or zero, because statistics do not keep the sign of a zero.
 
     Raises
     ------
     InvalidInputError
-        If there is no such column.
+        If there is no such column or fragment.
     CorruptFileError
         If statistics are malformed.
     """
     source = plan_projection(table.manifest.schema, columns).source
-    fragments = table.manifest.fragments
     zones: dict[str, list[ZoneStatistics]] = {name: [] for name in columns}
-    for fragment in fragments:
+    for fragment in _chosen(table, fragment_ids):
         scan = table.scan(fragment, source)
         if scan.num_deletions():
             return {}
@@ -82,6 +87,15 @@ def column_bounds(table: TableVersion, columns: Sequence[str]) -> dict[str, Colu
     stored = source.to_storage()
     united = {name: _unite(parts, stored.field(name).type) for name, parts in zones.items()}
     return {name: bounds for name, bounds in united.items() if bounds is not None}
+
+
+def _chosen(table: TableVersion, fragment_ids: Sequence[int] | None) -> Iterable[FragmentMetadata]:
+    if fragment_ids is None:
+        return table.manifest.fragments
+    found = [table.manifest.fragment(number) if isinstance(number, int) else None for number in fragment_ids]
+    if None in found:
+        raise InvalidInputError(f"version {table.manifest.version} of {table.uri} lacks a fragment of {fragment_ids}")
+    return [fragment for fragment in found if fragment is not None]
 
 
 def _unite(parts: Sequence[ZoneStatistics], arrow_type: pa.DataType) -> ColumnBounds | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from lance_format.datatypes import Field
 from lance_format.expressions import BoundExpression, FieldPath
 from lance_format.expressions.pruning import ZoneVerdicts, classify
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from lance_format.errors import NotSupportedError
 from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
 from lance_format.file.columns.dictionaries import concat
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.fragments.column_parts import combine_parts, remainder
 from lance_format.table.fragments.open_files import empty_columns_batch, in_step
 from lance_format.table.fragments.reader import filter_rows

@@ -1,29 +1,57 @@
-"""Opening of the next fragments of a scan while the rows of one are read, where a request takes long."""
+"""Opening of the next fragments of a scan while the rows of one are read, where a request takes long.
+
+Columns of few bytes are read at the same time, so that many small fragments take about as long as a large one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from lance_format.datatypes import Schema
 from lance_format.errors import LanceError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
+from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.row_ranges import RowRanges
+from lance_format.table.scan.tasks import FragmentRanges
 
-_MOST_AHEAD = 8
+_MOST_AHEAD = 32
 _READ_PER_AHEAD = 4
 """The more fragments a limited scan has read in vain, the more are opened ahead: one per so many."""
+_MOST_AHEAD_IF_LIMITED = 8
+_HELD_BYTES = 16 * 1024 * 1024
+"""Maximum size of the columns of a fragment that are read before it is its turn."""
+_MOST_HELD_BYTES = 32 * 1024 * 1024
+"""While the columns of the next fragments have fewer bytes, further ones are opened."""
 
-_Opening = tuple[FragmentReader, RowRanges, "list[Future[None]]"]
+Selected = Callable[[FragmentFiles, FragmentReader, RowRanges], RowRanges]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """A fragment that is being opened."""
+
+    scan: FragmentReader
+    ranges: RowRanges
+    begun: list[Future[None]]
+    size_bytes: float
+    """Approximate size of what is read before it is its turn."""
 
 
 def opened_ahead(
-    fragments: Iterable[tuple[FragmentReader, RowRanges]], schema: Schema, reads: ReadCounter, *, is_limited: bool
-) -> Iterator[tuple[FragmentReader, RowRanges]]:
+    fragments: Iterable[FragmentRanges],
+    schema: Schema,
+    reads: ReadCounter,
+    *,
+    is_limited: bool,
+    selected: Selected = lambda _files, _scan, ranges: ranges,
+) -> Iterator[FragmentRanges]:
     """Yield fragments in order. On object stores the files of the next ones are opened at the same time.
 
     An error of a fragment is raised by those who read it, and never for a fragment that is not needed.
@@ -36,7 +64,9 @@ def opened_ahead(
     reads : ReadCounter
         Counts what is read.
     is_limited : bool
-        Whether the first fragments may suffice, so that few are opened at first.
+        Whether the first fragments may suffice, so that few are opened at first, and no rows are read ahead.
+    selected : callable
+        Returns which of the rows of an open fragment will be read. If they are most, they are read ahead.
     """
     left = iter(fragments)
     first = next(left, None)
@@ -46,29 +76,54 @@ def opened_ahead(
         yield first
         yield from left
         return
-    pool = ThreadPoolExecutor(2 * _MOST_AHEAD, "lance-open")
+    pool = ThreadPoolExecutor(_MOST_AHEAD, "lance-open")
+    is_over = threading.Event()
+    columns = {node.id for field in schema.fields for node in field.walk()}
 
-    def begin(scan: FragmentReader) -> list[Future[None]]:
-        calls: list[Callable[[], object]] = [functools.partial(scan.open_ahead, schema, reads)]
+    def open_one(scan: FragmentReader, ranges: RowRanges) -> None:
+        files = scan.open_ahead(schema, reads)
+        if not is_limited and 2 * selected(files, scan, ranges).num_rows > scan.physical_rows():
+            files.hold(schema, _HELD_BYTES)
+        if is_over.is_set():
+            scan.forget_ahead()
+
+    def begin(scan: FragmentReader, ranges: RowRanges) -> _Opening:
+        calls: list[Callable[[], object]] = [functools.partial(open_one, scan, ranges)]
         if scan.fragment.deletion_file is not None:
             calls.append(scan.deleted_rows)
-        return [pool.submit(_attempt, call) for call in calls]
+        return _Opening(scan, ranges, [pool.submit(_attempt, call) for call in calls], _estimate(scan, columns))
 
     num_read = 0
-    waiting: deque[_Opening] = deque([(*first, begin(first[0]))])
+    waiting = deque([begin(*first)])
     try:
         while waiting:
-            scan, ranges, begun = waiting.popleft()
-            depth = min(num_read // _READ_PER_AHEAD, _MOST_AHEAD) if is_limited else _MOST_AHEAD
-            while len(waiting) < depth and (following := next(left, None)) is not None:
-                waiting.append((*following, begin(following[0])))
-            wait(begun)
-            yield scan, ranges
+            current = waiting.popleft()
+            depth = min(num_read // _READ_PER_AHEAD, _MOST_AHEAD_IF_LIMITED) if is_limited else _MOST_AHEAD
+            while _has_room(waiting, depth) and (following := next(left, None)) is not None:
+                waiting.append(begin(*following))
+            wait(current.begun)
+            yield current.scan, current.ranges
             num_read += 1
             if not waiting and (following := next(left, None)) is not None:
-                waiting.append((*following, begin(following[0])))
+                waiting.append(begin(*following))
     finally:
+        is_over.set()
         pool.shutdown(wait=False, cancel_futures=True)
+        for opening in waiting:
+            opening.scan.forget_ahead()
+
+
+def _has_room(waiting: deque[_Opening], depth: int) -> bool:
+    return len(waiting) < depth and sum(opening.size_bytes for opening in waiting) < _MOST_HELD_BYTES
+
+
+def _estimate(scan: FragmentReader, columns: set[int]) -> float:
+    """Estimate the bytes of some columns of a fragment that are held, as if all columns had the same size."""
+    size_bytes = 0.0
+    for file in scan.fragment.files:
+        share = len(columns.intersection(file.fields)) / max(len(file.fields), 1)
+        size_bytes += share * (file.file_size_bytes or _HELD_BYTES)
+    return min(size_bytes, _HELD_BYTES)
 
 
 def _attempt(call: Callable[[], object]) -> None:

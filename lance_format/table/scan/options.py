@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.projection import Columns, Filter

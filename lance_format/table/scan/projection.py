@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -22,6 +21,7 @@ from lance_format.expressions.nodes import Column, FieldPath
 from lance_format.extension_types import retype
 from lance_format.file import is_packed, prune
 from lance_format.file.columns.json_columns import to_text, with_text
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.row_columns import ROW_COLUMNS, LiveRows, row_column
 

@@ -8,7 +8,6 @@ rows, so a term that is not recognised costs time, but never a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from lance_format.expressions import BoundExpression, Expression, conjuncts
 from lance_format.expressions.nodes import Column, Comparison, In, Literal
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList

@@ -28,11 +28,12 @@ from lance_format.table.scan.late_materialisation import Pace, Stages, materiali
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.opening import opened_ahead
 from lance_format.table.scan.options import ScanOptions
+from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
 from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip
-from lance_format.table.scan.statistics_pruning import prune, prune_ahead
+from lance_format.table.scan.statistics_pruning import PrunedOnce, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.table_version import TableVersion
 
@@ -124,6 +125,13 @@ class LanceScanner:
         for _ in self.to_batches():
             pass
         return f"{self.explain_plan(verbose=True)}\n  {self._metrics}"
+
+    def plan_reads(self) -> PlannedReads:
+        """Find the fragments, zones and pages that the scan would read, without reading a page.
+
+        A limit and an offset are ignored. The files of all fragments are opened that indices do not exclude.
+        """
+        return plan_reads(self._projection, self._whole(), self._fragments, self._pruned)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in order, as a stream."""
@@ -352,13 +360,16 @@ class LanceScanner:
     ) -> Iterator[ScannedRows]:
         projection, pace = self._projection, meter.pace
         limited = window.left is not None
-        ahead = opened_ahead(fragments, projection.filter_source, meter.reads, is_limited=limited)
+        pruned = PrunedOnce(projection)
+        ahead = opened_ahead(
+            fragments, projection.filter_source, meter.reads, is_limited=limited, selected=pruned.prune_ahead
+        )
         for group in small_together(ahead, pace):
             with contextlib.ExitStack() as stack:
                 opened = []
                 for scan, ranges in group:
                     fragment = self._opened(scan, stack.enter_context(scan.open(meter.reads)))
-                    wanted = prune(projection, fragment.files, ranges, scan.physical_rows())
+                    wanted = pruned.rows(fragment.files, scan, ranges)
                     if len(wanted):
                         opened.append((fragment, wanted))
                 if len(opened) == 1:

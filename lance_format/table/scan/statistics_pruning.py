@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from lance_format.expressions.pruning import classify
 from lance_format.file import ROWS_PER_ZONE
 from lance_format.table.fragments.open_files import FragmentFiles
+from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.tasks import FragmentRanges
@@ -50,6 +51,48 @@ def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_r
     may = verdicts.may_match
     kept = RowRanges(verdicts.boundaries[:-1][may], verdicts.boundaries[1:][may], verdicts.must_match[may])
     return ranges.intersect(kept).with_certainty_of(_CERTAIN_ROWS)
+
+
+class PrunedOnce:
+    """Rows of fragments that their statistics do not exclude, found while the fragments are opened or later.
+
+    Parameters
+    ----------
+    projection : Projection
+        With a filter.
+    """
+
+    def __init__(self, projection: Projection) -> None:
+        self._projection = projection
+        self._found: dict[int, tuple[FragmentReader, RowRanges]] = {}
+        """By identity: what is here is not freed, so that no other object takes its place."""
+
+    def prune_ahead(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> RowRanges:
+        """Find rows before they are asked for.
+
+        Parameters
+        ----------
+        files : FragmentFiles
+            Those of the fragment.
+        scan : FragmentReader
+        ranges : RowRanges
+            The rows to choose from.
+        """
+        found = prune(self._projection, files, ranges, scan.physical_rows())
+        self._found[id(scan)] = scan, found
+        return found
+
+    def rows(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> RowRanges:
+        """Return the rows; called once per fragment. See `prune_ahead`.
+
+        Parameters
+        ----------
+        files : FragmentFiles
+        scan : FragmentReader
+        ranges : RowRanges
+        """
+        _, found = self._found.pop(id(scan), (scan, None))
+        return prune(self._projection, files, ranges, scan.physical_rows()) if found is None else found
 
 
 def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> Sequence[FragmentRanges]:

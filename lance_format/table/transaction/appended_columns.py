@@ -1,4 +1,4 @@
-"""Columns and struct fields of appended rows that the table lacks.
+"""Columns and struct fields of appended and replaced rows that the table lacks.
 
 A new column is a field at the top level, or below an existing field, which its `parent_id` names.
 
@@ -7,6 +7,8 @@ concurrently, even the same ones. The form of an append is therefore decided by 
 
 - a merge, which adds the columns and the rows in one version; existing rows have nulls;
 - an append, if other writers have added the same columns already.
+
+An update with new columns likewise becomes a merge, or stays an update.
 
 The manifest lists the field ids of each data file. Ids that another writer has taken concurrently are replaced in the
 manifest; no file is changed.
@@ -25,7 +27,7 @@ from lance_format.errors import NotSupportedError, RetryableCommitConflictError,
 from lance_format.file import is_packed
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
-from lance_format.table.transaction.operations import Append, Merge
+from lance_format.table.transaction.operations import Append, Merge, Update
 from lance_format.version import FileVersion
 
 
@@ -103,14 +105,14 @@ def _describe_closed(field: Field) -> str:
     return "a packed struct" if is_packed(field) else ""
 
 
-def settle(operation: Append, table: Manifest) -> Append | Merge:
-    """Return the form of an append on top of a version.
+def settle(operation: Append | Update, table: Manifest) -> Append | Update | Merge:
+    """Return the form of an append or update on top of a version.
 
     Parameters
     ----------
-    operation : Append
+    operation : Append or Update
     table : Manifest
-        A version that the append may follow; see `lance_format.table.transaction.conflicts`.
+        A version that the operation may follow; see `lance_format.table.transaction.conflicts`.
 
     Raises
     ------
@@ -125,7 +127,9 @@ def settle(operation: Append, table: Manifest) -> Append | Merge:
         for planned, column in zip(operation.new_fields, columns, strict=True)
         for before, after in zip(planned.walk(), column.walk(), strict=True)
     }
-    fragments = [_renumber(fragment, ids) for fragment in operation.fragments]
+    fragments = [_renumber(fragment, ids) for fragment in operation.added_fragments]
+    if isinstance(operation, Update):
+        return _settle_update(operation, fragments, ids, table, added)
     if not added:
         return Append(tuple(fragments))
     first = table.max_fragment_id + 1
@@ -137,7 +141,19 @@ def settle(operation: Append, table: Manifest) -> Append | Merge:
     )
 
 
-def _settle_columns(operation: Append, table: Manifest) -> tuple[list[Field], list[Field]]:
+def _settle_update(
+    operation: Update, fragments: list[FragmentMetadata], ids: Mapping[int, int], table: Manifest, added: list[Field]
+) -> Update | Merge:
+    rewritten = frozenset(ids.get(number, number) for number in operation.fields_rewritten)
+    update = dataclasses.replace(operation, new_fragments=tuple(fragments), fields_rewritten=rewritten, new_fields=())
+    if not added:
+        return update
+    schema = table.schema.with_fields(added)
+    after = update.apply(dataclasses.replace(table, schema=schema))
+    return Merge(tuple(after.fragments), schema, preserves_nullability=True, update=update)
+
+
+def _settle_columns(operation: Append | Update, table: Manifest) -> tuple[list[Field], list[Field]]:
     """For each new column, return the one that another writer has added, else a field with free ids.
 
     Returns
@@ -179,10 +195,10 @@ def _siblings(planned: Field, schema: Schema) -> Sequence[Field]:
 
 
 def is_settled_as(operation: object, committed: object) -> bool:
-    """Return whether a committed operation is a merge that was made from an append with new columns."""
-    if not isinstance(operation, Append) or not operation.new_fields or not isinstance(committed, Merge):
+    """Return whether a committed operation is a merge that was made from an append or update with new columns."""
+    if not isinstance(operation, Append | Update) or not operation.new_fields or not isinstance(committed, Merge):
         return False
-    return _file_names(operation.fragments) <= _file_names((*committed.fragments, *committed.new_fragments))
+    return _file_names(operation.added_fragments) <= _file_names((*committed.fragments, *committed.new_fragments))
 
 
 def _file_names(fragments: Iterable[FragmentMetadata]) -> set[str]:

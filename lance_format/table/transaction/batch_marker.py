@@ -21,11 +21,12 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
 from lance_format.arguments import checked
 from lance_format.errors import CommitConflictError, InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.manifest import Manifest
 
@@ -67,7 +68,7 @@ class BatchMarker:
     """
 
     prefix: ClassVar[str] = MARKER_PREFIX
-    """What the names of the entries of all applications begin with."""
+    """Prefix of the names of the entries of all applications."""
     application: str
     batch: int
     previous: int | None = None
@@ -97,7 +98,7 @@ class BatchMarker:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the table had this batch, or a later one, when it was planned."""
+        """True if the table had this batch, or a later one, when it was planned."""
         return self.previous is not None and self.previous >= self.batch
 
     @property

@@ -15,7 +15,6 @@ are joined, with a byte 0 after each. The reference tracks no keys of other type
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -24,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.kernels.bloom_filter import hash_values, insert_hashes
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 
 _NUM_BITS = 262_144

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from google.protobuf.message import DecodeError
 
 from lance_format.arguments import checked_methods
+from lance_format.checksums import add_checksum, check_message
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.layout import transaction_name
 from lance_format.table.transaction.operations import OPERATIONS, Operation, OtherOperation
@@ -67,7 +69,7 @@ def serialize_transaction(transaction: Transaction) -> bytes:
     message = table_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid)
     message.transaction_properties.update(transaction.transaction_properties)
     operation.serialize(message)
-    return message.SerializeToString(deterministic=True)
+    return add_checksum(message.SerializeToString(deterministic=True))
 
 
 def serialize_clone(
@@ -101,17 +103,27 @@ def serialize_clone(
         clone.branch_name = branch
     if parent is not None:
         clone.ref_name = parent
-    return message.SerializeToString(deterministic=True)
+    return add_checksum(message.SerializeToString(deterministic=True))
 
 
-def parse_transaction(data: bytes) -> Transaction:
+def parse_transaction(data: bytes, *, verifies: bool = True) -> Transaction:
     """Build a transaction from the content of its file.
+
+    Parameters
+    ----------
+    data : bytes
+    verifies : bool
+        Whether its checksum is compared, if it has one.
 
     Raises
     ------
+    ChecksumError
+        If it is not what was written.
     CorruptFileError
         If it is malformed.
     """
+    if verifies:
+        check_message(data)
     try:
         message = table_pb2.Transaction.FromString(data)
     except DecodeError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,9 +121,10 @@ def check_out_as_of(table: TableVersion, time: datetime.datetime | str) -> Table
         manifest = history.load(version)
         if manifest.timestamp_ns < limit_ns:
             return dataclasses.replace(table, manifest=manifest)
-    first = datetime.datetime.fromtimestamp(manifest.timestamp_ns / 1e9)
+    seconds, nanoseconds = divmod(manifest.timestamp_ns, 10**9)
+    first = datetime.datetime.fromtimestamp(seconds).replace(microsecond=nanoseconds // 1000)
     raise VersionNotFoundError(
-        f"no version of {table.root} is older than {time}: the earliest, version {version}, was committed at {first}"
+        f"no version of {table.root} is as old as the time given: the earliest, {version}, was committed at {first}"
     )
 
 

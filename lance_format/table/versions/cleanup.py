@@ -17,11 +17,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.metadata_values import parse_unsigned
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError
+from lance_format.progress import Work, expect
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
@@ -40,7 +42,9 @@ from lance_format.table.versions.named_files import branch_roots, named_files, o
 from lance_format.table.versions.refs import list_branches, list_tags
 
 _DEFAULT_AUTOMATIC_AGE = "14days"
-_UNVERIFIED_AGE_SECONDS = 7 * 24 * 3600
+UNVERIFIED_AGE_SECONDS = 7 * 24 * 3600
+"""Files that no version names belong to no write in progress from this age on."""
+
 _MAX_VERSIONS_AT_ONCE = 64
 _MAX_BYTES_AT_ONCE = 64 << 20
 
@@ -149,6 +153,7 @@ class _Cleanup:
 
     def run(self) -> CleanupStats:
         garbage = self.remove_versions()
+        expect(Work.DELETING, None, sum(each.info.size_bytes for each in garbage))
         remove_directories(self._store, remove_files(self._directory, garbage, self._counts, self._rate))
         return self.stats
 
@@ -271,7 +276,7 @@ class _Cleanup:
 
     def _garbage(self, roots: frozenset[str]) -> Iterator[GarbageFile]:
         """Yield the files that may be deleted according to the versions read so far."""
-        verified = self._started - _UNVERIFIED_AGE_SECONDS
+        verified = self._started - UNVERIFIED_AGE_SECONDS
         for info in self._store.list_tree(self._directory.root):
             file = classify(self._directory.relative(info.path))
             if (
@@ -307,7 +312,9 @@ class _Cleanup:
             path = history.manifest_path(version)
             if version in named:  # It was named since the lookup: keep or restore it.
                 self._put_back(path, content)
-                self._protect(path, parse_manifest(content, path=path, version=version), self._directory)
+                verifies = self._directory.verifies
+                manifest = parse_manifest(content, path=path, version=version, verifies=verifies)
+                self._protect(path, manifest, self._directory)
             else:
                 self._count_version(len(content))
 

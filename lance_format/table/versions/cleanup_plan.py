@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.cleanup import begin_cleanup
 from lance_format.table.versions.cleanup_policy import CleanupPolicy, CleanupStats

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self, TypedDict, Unpack
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.versions.change_result import ChangeResult
 
 DEFAULT_AGE = datetime.timedelta(days=14)

@@ -26,7 +26,6 @@ import enum
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lance_format.errors import (
@@ -41,6 +40,7 @@ from lance_format.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, run_together
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
@@ -345,7 +345,7 @@ class _Commit:
         if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
             planned_on = self._load(history, read_version)
             operation = rebase(self._directory, operation, planned_on, current, self._rebased_files, self._others)
-        if isinstance(operation, Append) and current is not None:
+        if isinstance(operation, (Append, Update)) and current is not None:
             operation = settle(operation, current)
         landing = dataclasses.replace(self._transaction, operation=operation)
         return make_successor(

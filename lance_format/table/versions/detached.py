@@ -15,7 +15,7 @@ from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.appended_columns import settle
 from lance_format.table.transaction.file_versions import check_file_versions
-from lance_format.table.transaction.operations import Append, Operation, OtherOperation, Restore
+from lance_format.table.transaction.operations import Append, Operation, OtherOperation, Restore, Update
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
 from lance_format.table.versions.first_version import create_version
 from lance_format.table.versions.history import History, load_history
@@ -76,7 +76,7 @@ def _settled(transaction: Transaction, planned_on: Manifest, history: History) -
     operation = transaction.operation
     if isinstance(operation, OtherOperation):
         raise InvalidInputError(f"the operation {operation.name} cannot be committed")
-    if isinstance(operation, Append):
+    if isinstance(operation, Append | Update):
         return settle(operation, planned_on)
     if isinstance(operation, Restore):
         return dataclasses.replace(operation, restored=history.load(operation.version))

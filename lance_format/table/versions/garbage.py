@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectInfo, ObjectStore, remove_if_empty
+from lance_format.progress import Work, advance
 from lance_format.table.format.file_kinds import FileKind, OwnFile
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup_policy import CleanupStats
@@ -77,6 +78,7 @@ def remove_files(
         failed = set(directory.store.delete_all([each.info.path for each in some]))
         counts["failed_deletes"] += len(failed)
         for each in some:
+            advance(Work.DELETING, 0, each.info.size_bytes)
             if each.info.path not in failed:
                 each.count(counts)
                 directories.update(_directories_of(each.info.path, directory))

@@ -6,12 +6,13 @@ import contextlib
 import datetime
 import json
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError, VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
 from lance_format.table.format.layout import (
     ManifestNaming,
@@ -80,7 +81,7 @@ class History:
             If the table does not have the version, or no longer has it.
         """
         content, path = self._read(version)
-        return parse_manifest(content, path=path, version=version)
+        return parse_manifest(content, path=path, version=version, verifies=self.directory.verifies)
 
     def load_transaction(self, version: int) -> Transaction:
         """Load the transaction that made a version.
@@ -93,7 +94,7 @@ class History:
             If the transaction is malformed, or the version has none.
         """
         content, path = self._read(version)
-        file_name, inline = parse_transaction_of(content, path=path, version=version)
+        file_name, inline = parse_transaction_of(content, path=path, version=version, verifies=self.directory.verifies)
         return _load_transaction(self.directory, version, file_name, inline)
 
     def load_both(self, version: int) -> tuple[Manifest, Transaction | None]:
@@ -151,12 +152,13 @@ class History:
                 if remembered:
                     return latest
                 continue
-            file_name, inline = parse_transaction_of(content, path=path, version=version)
+            verifies = self.directory.verifies
+            file_name, inline = parse_transaction_of(content, path=path, version=version, verifies=verifies)
             found = (
                 parse_transaction_name(file_name) or _load_transaction(self.directory, version, file_name, inline).uuid
             )
             if found == uuid and (strays or is_ancestor(self.load(self.latest), version, uuid) is not False):
-                return parse_manifest(content, path=path, version=version)
+                return parse_manifest(content, path=path, version=version, verifies=self.directory.verifies)
         return None
 
 
@@ -181,7 +183,9 @@ def load_version(directory: TableDirectory, version: int) -> Manifest:
     path = directory.manifest(version)
     with contextlib.suppress(ObjectNotFoundError):
         if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
-            return parse_manifest(directory.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version)
+            return parse_manifest(
+                directory.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version, verifies=directory.verifies
+            )
     return load_history(directory).load(version)
 
 
@@ -197,9 +201,9 @@ def load_with_transaction(directory: TableDirectory, version: int) -> tuple[Mani
 def _parse_both(
     directory: TableDirectory, version: int, content: bytes, path: str
 ) -> tuple[Manifest, Transaction | None]:
-    manifest = parse_manifest(content, path=path, version=version)
+    manifest = parse_manifest(content, path=path, version=version, verifies=directory.verifies)
     try:
-        file_name, inline = parse_transaction_of(content, path=path, version=version)
+        file_name, inline = parse_transaction_of(content, path=path, version=version, verifies=directory.verifies)
         return manifest, _load_transaction(directory, version, file_name, inline)
     except CorruptFileError:
         return manifest, None
@@ -207,13 +211,13 @@ def _parse_both(
 
 def _load_transaction(directory: TableDirectory, version: int, file_name: str, inline: bytes | None) -> Transaction:
     if inline is not None:
-        return parse_transaction(inline)
+        return parse_transaction(inline, verifies=directory.verifies)
     if not file_name:
         raise CorruptFileError(f"version {version} of {directory.root} does not say what it changed")
     name = check_segment(file_name, f"the transaction file of version {version}")
     path = directory.transaction(name)
     try:
-        return parse_transaction(directory.store.read(path, _MAX_TRANSACTION_BYTES))
+        return parse_transaction(directory.store.read(path, _MAX_TRANSACTION_BYTES), verifies=directory.verifies)
     except ObjectNotFoundError as error:
         raise CorruptFileError(f"version {version} lacks its transaction file", path=path) from error
 
@@ -260,7 +264,7 @@ def load_detached(directory: TableDirectory, known: Set[str]) -> Iterator[tuple[
                 content = directory.store.read(path, MAX_MANIFEST_BYTES)
             except ObjectNotFoundError:  # It was deleted since it was listed.
                 continue
-            yield path, parse_manifest(content, path=path, version=version)
+            yield path, parse_manifest(content, path=path, version=version, verifies=directory.verifies)
 
 
 def write_hint(directory: TableDirectory, version: int) -> None:

@@ -141,6 +141,9 @@ class ChangePlan(ABC, Generic[R, T]):
         """
         return bytes_of(dataset._table.manifest.fragments)
 
+    def announce(self, table: TableVersion) -> None:
+        """Tell those who watch the progress how much work the tasks have; see `lance_format.progress.expect`."""
+
     def identity(self, results: Sequence[R]) -> str:  # noqa: ARG002
         """Return the uuid of the transaction that commits results."""
         return self.uuid
@@ -217,13 +220,16 @@ class ChangePlan(ABC, Generic[R, T]):
         CommitStateUnknownError
             If it is unclear whether the commit landed. The files are kept.
         """
-        given = self.checked(results)
+        return self._commit(dataset, self.checked(results))
+
+    def _commit(self, dataset: OpenTable, given: list[R], *, keeps_rows: bool = False) -> T:
+        """Commit results; see `Draft` for the keeping of rows."""
         table = check_out(dataset._table, self.read_version)
         landed = table.history().find_transaction(self.uuid, self.read_version)
         if landed is not None:
             dataset._table = dataclasses.replace(table, manifest=landed)
         else:
-            with Draft(table, self.uuid, self._paths(table, given), is_shared=True) as draft:
+            with Draft(table, self.uuid, self._paths(table, given), is_shared=True, keeps_rows=keeps_rows) as draft:
                 dataset._table = _land(draft, self, given) or dataset._table
         return self.outcome(given)
 
@@ -329,6 +335,7 @@ def run_change(table: TableVersion, plan: ChangePlan[R, T], executor: Executor =
 
 def run_tasks(table: TableVersion, plan: ChangePlan[R, T], executor: Executor = map) -> list[R]:
     """Run the tasks of a plan without committing; see `run_change`. Files of tasks remain even if one fails."""
+    plan.announce(table)
     return list(executor(lambda task: task.run(table), plan.tasks))
 
 

@@ -16,10 +16,11 @@ import json
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from lance_format.errors import CorruptFileError, InvalidInputError, LanceError, StorageError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
 from lance_format.table.format.table_directory import TableDirectory

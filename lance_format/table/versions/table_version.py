@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from lance_format.errors import (
     StorageError,
 )
 from lance_format.file import SearchCache
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectStore
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
@@ -278,12 +279,15 @@ class Draft:
         Paths of other files in the store. A file is added before it is written.
     is_shared : bool
         Whether other processes may commit the same files, so that the versions decide in any case.
+    keeps_rows : bool
+        Whether the data files stay after a conflict that may be retried.
     """
 
     table: TableVersion
     uuid: str
     paths: list[str] = field(default_factory=list)
     is_shared: bool = False
+    keeps_rows: bool = False
     _identity: str | None = field(default=None, init=False)
     _has_landed: bool = field(default=False, init=False)
 
@@ -293,6 +297,7 @@ class Draft:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is None or self._has_landed or isinstance(error, CommitStateUnknownError):
             return
+        self.keeps_rows = self.keeps_rows and isinstance(error, RetryableCommitConflictError)
         if not self.is_shared and (self._identity is None or isinstance(error, LanceError)):
             self._delete()
         else:
@@ -345,7 +350,7 @@ class Draft:
     def _delete(self) -> None:
         paths = list(self.paths)
         with contextlib.suppress(LanceError):
-            paths += list_data_files(self.table.directory, self.uuid)
+            paths += [] if self.keeps_rows else list_data_files(self.table.directory, self.uuid)
         self._delete_files(paths)
 
     def _delete_files(self, paths: Iterable[str]) -> None:

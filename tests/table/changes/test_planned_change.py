@@ -24,6 +24,7 @@ from lance_format import (
     MergeInsertBuilder,
     RetryableCommitConflictError,
 )
+from lance_format.file import LanceFileReader
 from lance_format.table.versions.planned_change import ChangePlan
 from tests.processes import context
 
@@ -198,11 +199,15 @@ def rows(table: LanceDataset, *columns: str) -> list[dict[str, Any]]:
     return table.to_table(columns=["id", "name", *columns]).sort_by("id").to_pylist()
 
 
-def indices(table: LanceDataset) -> list[tuple[str, set[int], bytes]]:
-    """Return the name of each index, the fragments that it covers, and its file."""
+def indices(table: LanceDataset) -> list[tuple[str, set[int], pa.Table]]:
+    """Return the name of each index, the fragments that it covers, and its zones."""
     path = Path(table.uri) / "_indices"
     return [
-        (index["name"], index["fragment_ids"], (path / index["uuid"] / "zonemap.lance").read_bytes())
+        (
+            index["name"],
+            index["fragment_ids"],
+            LanceFileReader(path / index["uuid"] / "zonemap.lance").read_all().to_table(),
+        )
         for index in table.list_indices()
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import pickle
 import random
@@ -23,6 +24,7 @@ from lance_format import (
     RowDeltaChanges,
     VersionNotFoundError,
 )
+from lance_format.table.changes.rows.row_delta_writer import RowDeltaWriter
 from tests.table.leftovers import leftovers
 
 ROWS = 60
@@ -255,3 +257,62 @@ def test_malformed_results_are_refused(data: bytes) -> None:
 def test_unknown_columns_are_refused(dataset: LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="no column 'txt'"):
         dataset.plan_row_delta(["txt"])
+
+
+@pytest.mark.parametrize("collision", ["replaced", "deleted", "inserted", "appended", "compacted"])
+def test_upserts_that_others_have_overtaken_are_written_again(dataset: LanceDataset, collision: str) -> None:
+    delta = dataclasses.replace(dataset.plan_row_delta(["text"]), key=("id",), notes={"note": "kept"})
+    results = []
+    for number, some in enumerate(([1, 2, 30, 200], [3, 40, 201])):
+        with delta.open_writer(dataset, number) as writer:
+            writer.upsert(rows(some, "mine"), ["id"])
+            results.append(RowDeltaChanges.from_bytes(writer.finish().to_bytes()))
+    other = lance_format.dataset(dataset.uri)
+    if collision == "replaced":
+        other.update({"text": "'theirs'"}, where="id IN (2, 50)")
+    elif collision == "deleted":
+        other.delete("id IN (2, 50)")
+    elif collision == "inserted":
+        other.merge_insert("id").when_not_matched_insert_all().execute(rows([201, 202], "theirs"))
+    elif collision == "appended":
+        other.insert(rows([201, 202], "theirs"))
+    else:
+        other.optimize.compact_files(target_rows_per_fragment=1000)
+    expected = {**read(other, "text"), **{number: (f"mine {number}",) for number in (1, 2, 3, 30, 40, 200, 201)}}
+    ids = read(other, "_rowid")
+    done = delta.commit_upserts(dataset, results)
+    assert read(dataset, "text") == expected
+    assert done.num_updated_rows + done.num_inserted_rows == 7
+    assert dataset.version == other.version + 1
+    assert dataset.read_transaction(dataset.version).transaction_properties["note"] == "kept"
+    if dataset.has_stable_row_ids:
+        kept = read(dataset, "_rowid")
+        assert all(kept[number] == ids[number] for number in ids)
+    assert not left_over(dataset)
+    reference = lance.dataset(dataset.uri)
+    reference.validate()
+    assert sorted(reference.to_table()["id"].to_pylist()) == sorted(expected)
+
+
+def test_upserts_that_others_keep_overtaking_fail_and_leave_nothing(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta = dataclasses.replace(dataset.plan_row_delta(["text"]), key=("id",))
+    with delta.open_writer(dataset, 0) as writer:
+        writer.upsert(rows([1, 200], "mine"), ["id"])
+        result = writer.finish()
+    other, finish = lance_format.dataset(dataset.uri), RowDeltaWriter.finish
+    other.update({"text": "'theirs'"}, where="id = 1")
+
+    def overtake(self: RowDeltaWriter) -> RowDeltaChanges:
+        done = finish(self)
+        other.update({"text": "concat(text, '!')"}, where="id = 1")
+        return done
+
+    monkeypatch.setattr(RowDeltaWriter, "finish", overtake)
+    with pytest.raises(RetryableCommitConflictError):
+        delta.commit_upserts(dataset, [result], max_attempts=3)
+    assert read(lance_format.dataset(dataset.uri), "text")[1] == ("theirs!!",)
+    assert not left_over(dataset)
+    with pytest.raises(InvalidInputError, match="without a key"):
+        dataset.plan_row_delta().commit_upserts(dataset, [])

@@ -186,7 +186,7 @@ class TestManifests:
         assert message.max_fragment_id == 1
         assert (message.data_format.file_format, message.data_format.version) == ("lance", "2.2")
         assert message.writer_version.library == "pyspark-lance"
-        assert message.transaction_section == message.transaction_section_deprecated == 0
+        assert message.transaction_section == message.transaction_section_deprecated == 20  # after the checksum
         assert manifest.inline_transaction is not None
         assert parse_transaction(manifest.inline_transaction).uuid in manifest.transaction_file
 

@@ -79,3 +79,17 @@ def test_of_other_columns_are_refused_or_unknown(path: Path) -> None:
     empty = lance_format.write_dataset(pa.table({"v": pa.array([], pa.int64())}), f"{path}.empty")
     (found,) = empty.column_bounds(["v"]).values()
     assert (found.num_rows, found.minimum.as_py()) == (0, None)
+
+
+def test_bounds_of_some_fragments(path: Path) -> None:
+    rows = pa.table({"id": range(30_000)})
+    dataset = lance_format.write_dataset(rows, path, max_rows_per_file=10_000)
+    dataset.delete("id = 25000")
+    assert dataset.column_bounds(["id"]) == {}
+    (found,) = dataset.column_bounds(["id"], [1]).values()
+    assert (found.num_rows, found.minimum.as_py(), found.maximum.as_py()) == (10_000, 10_000, 19_999)
+    (found,) = dataset.column_bounds(["id"], [1, 0]).values()
+    assert (found.num_rows, found.minimum.as_py(), found.maximum.as_py()) == (20_000, 0, 19_999)
+    assert dataset.column_bounds(["id"], [2]) == {}
+    with pytest.raises(InvalidInputError, match="lacks a fragment"):
+        dataset.column_bounds(["id"], [0, 7])

@@ -17,7 +17,7 @@ import pytest
 
 import lance_format
 from lance_format import CommitStateUnknownError, LanceDataset, LanceError, LanceOperation, VersionNotFoundError
-from lance_format.object_store import local
+from lance_format.object_store import local, local_files
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.versions import commit
 from tests.table.builders import rows
@@ -138,7 +138,8 @@ def test_a_failed_change_leaves_nothing(path: Path, change: str, fault: str, mon
         disk = FaultyDisk(**{**FAULTS[fault], "first": number})
         error = None
         with monkeypatch.context() as patched:
-            patched.setattr(local, "os", disk)
+            for module in (local, local_files):
+                patched.setattr(module, "os", disk)
             try:
                 CHANGES[change](str(path))
             except LanceError as raised:
@@ -195,7 +196,8 @@ def test_a_failed_creation_leaves_no_directory(tmp_path: Path, fault: str, monke
         disk = FaultyDisk(**{**FAULTS[fault], "first": number})
         error = None
         with monkeypatch.context() as patched:
-            patched.setattr(local, "os", disk)
+            for module in (local, local_files):
+                patched.setattr(module, "os", disk)
             try:
                 lance_format.write_dataset(rows(0, 5), path)
             except LanceError as raised:
@@ -216,7 +218,8 @@ def test_a_failed_drop_can_be_run_again(path: Path, fault: str, monkeypatch: pyt
         disk = FaultyDisk(**{**FAULTS[fault], "first": number})
         error = None
         with monkeypatch.context() as patched:
-            patched.setattr(local, "os", disk)
+            for module in (local, local_files):
+                patched.setattr(module, "os", disk)
             try:
                 LanceDataset.drop(path)
             except LanceError as raised:

@@ -371,3 +371,15 @@ def test_an_error_of_the_proof_is_survived(path: Path, monkeypatch: pytest.Monke
         lance_format.write_dataset(rows(60, 61), path, mode="append")
     assert column(path) == [*range(NUM_ROWS), 50, 60]
     assert leftovers(path) == set()
+
+
+def test_the_trace_of_a_version_names_those_before_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    first = lance_format.write_dataset(rows(0, 3), path).trace()
+    second = lance_format.write_dataset(rows(3, 5), path, mode="append").trace()
+    assert len(first) == 8
+    assert second[8:] == first != second[:8]
+    append_row(lance, path)  # pylance leaves the memory out.
+    third = lance_format.dataset(path).trace()
+    assert len(third) == 8
+    assert third not in second

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,6 +12,7 @@ from lance_format.blob_fields import table_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.file import check_requests
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.columns.batch_udf import BatchUDF
 from lance_format.table.changes.columns.column_source import (

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMism
 from lance_format.expressions.nodes import Column, IsNull
 from lance_format.extension_types import EXTENSION_KEYS
 from lance_format.file.columns.json_columns import has_json
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.columns.add import AddColumnsTask, WidenedFragments
 from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.column_names import check_portable

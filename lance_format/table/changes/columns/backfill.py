@@ -17,7 +17,6 @@ import json
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +25,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.columns.add import merge_schemas
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter

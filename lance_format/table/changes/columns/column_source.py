@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, evaluate
 from lance_format.expressions.nodes import Literal
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.given_data import is_data_frame
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.changes.columns.batch_udf import BatchFunction, BatchUDF, Checkpoint

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.file.columns.json_columns import has_json
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.key_index import index_keys
 from lance_format.table.changes.columns.add import add_columns, merge_fragment_columns
 from lance_format.table.changes.columns.batch_udf import BatchFunction

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.scan.projection import Filter
 from lance_format.version import FileVersion
 

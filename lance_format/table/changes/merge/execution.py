@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.datatypes import Schema
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import from_bitmap, to_bitmap
 from lance_format.table.batches.partial_structs import with_given_fields
 from lance_format.table.changes.merge.absence import absence_of

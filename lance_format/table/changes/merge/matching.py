@@ -11,7 +11,7 @@ or delete the same target row are refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, filter_mask
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.fitting import Partial, conform_table, plan_append, plan_update
 from lance_format.table.batches.integer_index import Int64Array

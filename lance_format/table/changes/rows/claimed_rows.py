@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyroaring
 
 from lance_format.errors import InvalidInputError, RepeatedRowError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.fragments.reader import FragmentReader

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.rows.replaced_rows import gather, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite
 from lance_format.table.format.fragment import FragmentMetadata

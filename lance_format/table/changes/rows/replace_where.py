@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from lance_format.datatypes import Field
 from lance_format.table.changes.rows.delete import plan_delete
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta import RowDeltaResult, plan_row_delta
@@ -21,11 +22,12 @@ def replace_where(
     fragments: Sequence[FragmentMetadata],
     uuid: str | None,
     found: RowDeltaChanges | None,
+    new_fields: Sequence[Field],
 ) -> RowDeltaResult:
     """Delete rows and add fragments; see `LanceDataset.replace_where`."""
     table = dataset._table
     search = plan_delete(table, predicate)
     planned = plan_row_delta(table, description=search.predicate)
-    delta = dataclasses.replace(planned, uuid=planned.uuid if uuid is None else uuid, heeds_keys=False)
+    delta = dataclasses.replace(planned, uuid=uuid or planned.uuid, heeds_keys=False, new_fields=tuple(new_fields))
     removed = unite(run_tasks(table, search))[0] if found is None else found.removed
     return delta.commit(dataset, [RowDeltaChanges(0, delta.uuid, removed, tuple(fragments))])

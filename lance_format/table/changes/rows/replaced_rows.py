@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyroaring
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import run_together
 from lance_format.row_numbers import distinct, from_bitmap, to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata

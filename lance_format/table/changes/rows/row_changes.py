@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.scanned_fragment import ScannedRows

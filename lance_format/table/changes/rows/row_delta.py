@@ -17,17 +17,31 @@ they keep.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import random
+import time
 import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from lance_format.errors import InvalidInputError, RepeatedRowError, VersionNotFoundError
+import pyarrow as pa
+
+from lance_format.blob_fields import has_blobs
+from lance_format.datatypes import Field
+from lance_format.errors import (
+    InvalidInputError,
+    RepeatedRowError,
+    RetryableCommitConflictError,
+    VersionNotFoundError,
+)
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.rows.key_absence import absence_of, absence_of_primary_keys
 from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.inserted_keys import unite_keys
 from lance_format.table.transaction.operations import Delete, Update
 from lance_format.table.versions.change_result import ChangeResult
@@ -36,6 +50,11 @@ from lance_format.table.versions.commit import Precondition
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import WriterPlan
 from lance_format.table.versions.table_version import Draft, TableVersion
+
+_BATCH_ROWS = 128 * 1024
+"""Maximum number of rows whose keys are looked up at a time when upserts are written again."""
+_LONGEST_PAUSE_SECONDS = 1.0
+"""Two writers that collide wait for random times, so that they do not collide again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +90,8 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     key : tuple of str
         Columns whose values another writer may not have added concurrently if an inserted row has them. It is in
         addition to the primary key.
+    new_fields : tuple of Field
+        Columns and struct fields that the table lacks, and that the commit adds.
     """
 
     read_version: int
@@ -80,6 +101,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     heeds_keys: bool = True
     notes: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
+    new_fields: tuple[Field, ...] = ()
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
         """Return the writer of a task.
@@ -91,7 +113,65 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         number : int
             Of the task, from 0.
         """
-        return RowDeltaWriter(check_out(dataset._table, self.read_version), self.uuid, number)
+        table = check_out(dataset._table, self.read_version)
+        return RowDeltaWriter(with_fields(table, self.new_fields), self.uuid, number)
+
+    def commit_upserts(
+        self, dataset: OpenTable, results: Iterable[RowDeltaChanges], max_attempts: int = 10
+    ) -> RowDeltaResult:
+        """Commit as `commit` does, if the writers have only upserted rows by `key`, also after conflicts.
+
+        If another writer has changed rows with the same keys, or added such rows, this looks the keys up in the latest
+        version and writes the rows again, in this process. They then replace the rows of the other writer.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Any version of the table.
+        results : iterable of RowDeltaChanges
+            One per task.
+        max_attempts : int
+
+        Raises
+        ------
+        RetryableCommitConflictError
+            If other writers kept changing these rows, or rows have blobs, which are not written again.
+        LanceError
+            See `commit`. No file is left, unless it is unclear whether the commit landed.
+        """
+        given = self.checked(results)
+        if not self.key:
+            raise InvalidInputError("a delta without a key has no upserts; commit it by `commit`")
+        planned = check_out(dataset._table, self.read_version)
+        try:
+            return self._commit(dataset, given, keeps_rows=True)
+        except RetryableCommitConflictError:
+            if max_attempts < 2 or any(map(has_blobs, planned.manifest.schema.fields)):
+                self.abort(dataset)
+                raise
+        try:
+            for _ in range(max_attempts - 2):
+                with contextlib.suppress(RetryableCommitConflictError):
+                    return self._commit_again(planned, dataset, given)
+                time.sleep(random.uniform(0, _LONGEST_PAUSE_SECONDS))
+            return self._commit_again(planned, dataset, given)
+        finally:
+            self.abort(dataset)
+
+    def _commit_again(
+        self, planned: TableVersion, dataset: OpenTable, given: Sequence[RowDeltaChanges]
+    ) -> RowDeltaResult:
+        """Look the keys of the written rows up in the latest version, write the rows for it, and commit these."""
+        dataset._table = planned.latest()
+        read_version = dataset._table.manifest.version
+        again = dataclasses.replace(self, read_version=read_version, uuid=str(uuids.uuid4()))
+        with again.open_writer(dataset, 0) as writer:
+            for fragment in (fragment for result in given for fragment in result.written):
+                scan = planned.scan(fragment, planned.manifest.schema)
+                for batch, _ in scan.read(0, scan.num_rows(), batch_size=_BATCH_ROWS):
+                    writer.upsert(batch, self.key)
+            changes = writer.finish()
+        return again.commit(dataset, [changes])
 
     def checked(self, results: Iterable[RowDeltaChanges]) -> list[RowDeltaChanges]:
         """Check that there is one result per task of this plan, and that no two changed the same row.
@@ -157,10 +237,17 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         marked = mark_deleted(draft, removed)
         if not written:
             return Delete(marked.updated, marked.emptied, self.description)
-        schema = draft.table.manifest.schema
+        schema = with_fields(draft.table, self.new_fields).manifest.schema
         fields = frozenset(node.id for name in self.columns for node in schema.field(name).walk())
         keys = unite_keys(result.keys for result in results) if self.heeds_keys else None
-        return Update(marked.emptied, marked.updated, written, fields_rewritten=fields, inserted_keys=keys)
+        return Update(
+            marked.emptied,
+            marked.updated,
+            written,
+            fields_rewritten=fields,
+            inserted_keys=keys,
+            new_fields=self.new_fields,
+        )
 
     def precondition(self, table: TableVersion, results: Sequence[RowDeltaChanges]) -> Precondition | None:
         """Return a check that no other writer has added the keys of inserted rows; see `ChangePlan`."""
@@ -188,7 +275,11 @@ _COUNTS = tuple(field.name for field in dataclasses.fields(RowDeltaResult))
 
 
 def plan_row_delta(
-    table: TableVersion, columns: Sequence[str] | None = None, description: str = "", uuid: str | None = None
+    table: TableVersion,
+    columns: Sequence[str] | None = None,
+    description: str = "",
+    uuid: str | None = None,
+    new_columns: pa.Schema | None = None,
 ) -> RowDelta:
     """Plan a change of single rows.
 
@@ -201,16 +292,49 @@ def plan_row_delta(
         Description of the deleted rows, for the transaction.
     uuid : str, optional
         The uuid of the delta, for several processes that plan the same one. By default a new one.
+    new_columns : pyarrow.Schema, optional
+        Columns, and structs with fields, of which the commit adds those that the table lacks. They are null in all
+        other rows.
 
     Raises
     ------
     InvalidInputError
         If the table has no such column.
     """
-    schema = table.manifest.schema
+    new_fields = () if new_columns is None else _plan_fields(table, new_columns)
+    schema = with_fields(table, new_fields).manifest.schema
     chosen = tuple(schema.names if columns is None else columns)
     unknown = [name for name in chosen if name not in schema.names]
     if unknown:
         raise InvalidInputError(f"there is no column {unknown[0]!r} in {table.root}, whose values are to change")
     table.manifest.file_version.require_changeable()
-    return RowDelta(table.manifest.version, uuid or str(uuids.uuid4()), chosen, description)
+    return RowDelta(table.manifest.version, uuid or str(uuids.uuid4()), chosen, description, new_fields=new_fields)
+
+
+def with_new_columns(table: TableVersion, columns: pa.Schema) -> TableVersion:
+    """Return a version as it would be with further columns, null in all rows, which are not committed.
+
+    Parameters
+    ----------
+    table : TableVersion
+    columns : pyarrow.Schema
+        See `plan_row_delta`.
+
+    Raises
+    ------
+    SchemaMismatchError, NotSupportedError
+        If the table cannot have them.
+    """
+    return with_fields(table, _plan_fields(table, columns))
+
+
+def with_fields(table: TableVersion, new_fields: Sequence[Field]) -> TableVersion:
+    """Return a version with further fields that no file has."""
+    if not new_fields:
+        return table
+    schema = table.manifest.schema.with_fields(new_fields)
+    return dataclasses.replace(table, manifest=dataclasses.replace(table.manifest, schema=schema))
+
+
+def _plan_fields(table: TableVersion, columns: pa.Schema) -> tuple[Field, ...]:
+    return plan_new_columns(table.manifest, columns, table.manifest.file_version)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyroaring
 from google.protobuf.message import DecodeError
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.changes.rows.claimed_rows import Addresses, ClaimedRows
 from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, bind, evaluate
 from lance_format.expressions.nodes import Cast, Column, FieldPath
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
 from lance_format.table.changes.rows.replaced_rows import MovedRows, RowSet, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, rows_of, unite

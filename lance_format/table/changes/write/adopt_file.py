@@ -69,7 +69,8 @@ def _describe(table: TableVersion, name: str, base_id: int | None) -> tuple[Data
         source = table.store.open_reader(path)
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(f"there is no data file {path}") from error
-    reader = FileReader(source, table.cache, StoredBlobs(table.store, path))
+    blobs = StoredBlobs(table.store, path)
+    reader = FileReader(source, table.cache, blobs, verification=directory.verification(name))
     try:
         stored = reader.schema
         ids: dict[int, int] = {}

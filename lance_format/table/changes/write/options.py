@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Unpack
 
 from lance_format.errors import InvalidInputError
 from lance_format.file import check_zone_index
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.write.settings import WriteTuning, auto_cleanup_entries, check_tuning, merge_properties
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DEFAULT_MAX_ROWS_PER_FILE
 from lance_format.version import FileVersion

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Unpack
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from lance_format.errors import (
     VersionNotFoundError,
 )
 from lance_format.file import check_requests, without_zones
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import absent_directories, absolute_uri, remove_if_empty
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
@@ -428,7 +429,7 @@ def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOption
 
 def _check_storable(schema: Schema, version: FileVersion, options: WriteOptions) -> None:
     """Raise the errors of the data file writer for columns that it cannot store, before anything is written."""
-    _file_options(version, options).open_writer(NullSink(), schema).abort()
+    _file_options(version, options).open_writer(NullSink(), schema, NullSink.path).abort()
 
 
 def _absent_directories(directory: TableDirectory) -> tuple[str, ...]:

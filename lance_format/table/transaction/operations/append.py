@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lance_format.datatypes import Field
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.format.manifest import Manifest
-from lance_format.table.transaction.operations.operation import FragmentDefaults
+from lance_format.table.transaction.operations.operation import FragmentDefaults, known_field_ids
 from lance_format.table.transaction.row_lineage import add_rows, without_lineage
 
 
@@ -37,8 +37,7 @@ class Append(FragmentDefaults):
     @property
     def known_field_ids(self) -> frozenset[int]:
         """The fields of the fragments that the table had when the append was planned."""
-        new = {node.id for field in self.new_fields for node in field.walk()}
-        return frozenset[int]().union(*(fragment.field_ids for fragment in self.fragments)) - new
+        return known_field_ids(self.fragments, self.new_fields)
 
     @classmethod
     def parse(cls, message: table_pb2.Transaction) -> Self:

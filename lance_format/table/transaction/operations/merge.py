@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.operations.operation import fragment_ids, retain_indices
+from lance_format.table.transaction.operations.update import Update
 from lance_format.table.transaction.row_lineage import add_rows, touch_rows, without_lineage
 
 
@@ -31,6 +32,9 @@ class Merge:
         Whether no column became non-nullable, so that concurrently appended rows still fit.
     new_fragments : tuple of FragmentMetadata
         Fragments to append. A parsed operation has them among `fragments`, where they are stored.
+    update : Update, optional
+        The change of rows that the commit made this of. It gave `fragments`, which the transaction has, and it is
+        applied in their place. Not part of the stored transaction.
     """
 
     name: ClassVar[str] = "merge"
@@ -38,6 +42,7 @@ class Merge:
     schema: Schema
     preserves_nullability: bool = False
     new_fragments: tuple[FragmentMetadata, ...] = ()
+    update: Update | None = None
 
     @property
     def changed_fragment_ids(self) -> frozenset[int]:
@@ -75,6 +80,8 @@ class Merge:
 
     def apply(self, current: Manifest) -> Manifest:
         """See `Operation`."""
+        if self.update is not None:
+            return self.update.apply(dataclasses.replace(current, schema=self.schema))
         after = {fragment.id: fragment for fragment in self.fragments}
         if after.keys() != current.fragments.ids:
             raise InvalidInputError("the fragments of a merge are not those of the table")

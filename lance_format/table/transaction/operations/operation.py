@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
+from lance_format.datatypes import Field
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import retain_relevant
@@ -87,6 +88,12 @@ class OtherOperation:
 def fragment_ids(fragments: Iterable[FragmentMetadata]) -> frozenset[int]:
     """Return the ids of fragments."""
     return frozenset(fragment.id for fragment in fragments)
+
+
+def known_field_ids(fragments: Iterable[FragmentMetadata], new_fields: Iterable[Field]) -> frozenset[int]:
+    """Return the fields of new fragments that the table had when their columns were planned."""
+    new = {node.id for field in new_fields for node in field.walk()}
+    return frozenset[int]().union(*(fragment.field_ids for fragment in fragments)) - new
 
 
 def retain_indices(state: Manifest) -> Manifest:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.format.fragment_list import FragmentList

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import without_dropped_files
 from lance_format.table.format.fragment_list import FragmentList

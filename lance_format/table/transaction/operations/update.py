@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
+from lance_format.datatypes import Field
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata, parse_fragment, serialize_fragment
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.inserted_keys import InsertedKeys
-from lance_format.table.transaction.operations.operation import fragment_ids, retain_indices
+from lance_format.table.transaction.operations.operation import fragment_ids, known_field_ids, retain_indices
 from lance_format.table.transaction.row_lineage import add_rows, touch_some_rows
 
 
@@ -40,6 +42,8 @@ class Update:
         fragment id. In a table with stable row ids the new version counts as the last update of these rows.
     inserted_keys : InsertedKeys, optional
         The primary keys of new rows, for other writers that insert rows.
+    new_fields : tuple of Field
+        Columns of `new_fragments` that the table lacked when the update was planned; see `Append`.
     """
 
     name: ClassVar[str] = "update"
@@ -51,6 +55,12 @@ class Update:
     rewrites_rows: bool = True
     updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=dict)
     inserted_keys: InsertedKeys | None = None
+    new_fields: tuple[Field, ...] = ()
+
+    @property
+    def known_field_ids(self) -> frozenset[int]:
+        """The fields of the new fragments that the table had when the update was planned."""
+        return known_field_ids(self.new_fragments, self.new_fields)
 
     @property
     def changed_fragment_ids(self) -> frozenset[int]:

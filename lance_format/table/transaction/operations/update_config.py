@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
 from lance_format.blob_fields import is_marked
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.packing import asks_to_pack, spell_out
 from lance_format.proto import table_pb2
 from lance_format.table.format.key_rules import check_keys_stay

@@ -1,0 +1,138 @@
+"""Checks around a version: the other versions, their transactions, and the files that no version needs.
+
+Versions are read before files are listed, so that the files of a later commit are not missed. A file that is missing is
+looked for once more with its version, which a cleanup may have removed in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from lance_format.checksums import ends_with_checksum
+from lance_format.errors import LanceError, NotSupportedError
+from lance_format.object_store import ObjectInfo, ObjectNotFoundError
+from lance_format.table.format.file_kinds import classify
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
+from lance_format.table.format.table_directory import TableDirectory
+from lance_format.table.maintenance.findings import INTACT, MISSING, ORPHANED, UNVERIFIED, Finding, status_of
+from lance_format.table.transaction.transaction import parse_transaction
+from lance_format.table.versions.cleanup import UNVERIFIED_AGE_SECONDS
+from lance_format.table.versions.garbage import is_named
+from lance_format.table.versions.history import History, load_detached, load_history
+from lance_format.table.versions.named_files import branch_roots, named_files, owner_of
+
+_MAX_TRANSACTION_BYTES = 1 << 30
+
+
+def check_history(directory: TableDirectory, branch: str | None, version: int) -> Iterator[Finding]:
+    """Yield findings of the other versions of a table, of their transactions, and of files that no version needs.
+
+    Parameters
+    ----------
+    directory : TableDirectory
+        The directory of the table, or of its branch. It verifies.
+    branch : str or None
+        The name of the branch; None for the main one.
+    version : int
+        The version whose manifest, data files, deletion files and indices are checked elsewhere.
+    """
+    history = load_history(directory)
+    needed: dict[str, int] = {}
+    checked: set[str] = set()
+    is_complete = True
+    for other in history.names:
+        path = history.manifest_path(other)
+        try:
+            content = directory.store.read(path, MAX_MANIFEST_BYTES)
+        except ObjectNotFoundError:  # A cleanup removed the version since it was listed.
+            continue
+        relative = directory.relative(path)
+        try:
+            manifest = parse_manifest(content, path=path, version=other)
+        except LanceError as error:
+            is_complete = False
+            if other != version:
+                status = UNVERIFIED if isinstance(error, NotSupportedError) else status_of(error)
+                yield Finding(relative, "manifest", status, None, len(content), detail=str(error))
+            continue
+        if other != version:
+            yield _finding(relative, "manifest", len(content), has_checksum(content))
+        names = dict.fromkeys(named_files(manifest, directory), other)
+        needed.update(names)
+        if other == version:
+            checked = set(names) - {directory.transaction(manifest.transaction_file)}
+        yield from _check_transaction(directory, manifest)
+    files = list(directory.store.list_tree(directory.root))
+    expected = {path: needed[path] for path in needed.keys() - checked - {info.path for info in files}}
+    yield from _check_presence(directory, history, expected)
+    if is_complete:
+        yield from _find_orphans(directory, branch, files, set(needed))
+
+
+def _finding(path: str, kind: str, size: int, is_verified: bool) -> Finding:
+    return Finding(path, kind, INTACT if is_verified else UNVERIFIED, None, size, size if is_verified else 0)
+
+
+def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Iterator[Finding]:
+    """Yield the finding of the transaction file of a version. Readers do not need it if the manifest has a copy."""
+    if not manifest.transaction_file:
+        return
+    path = directory.transaction(manifest.transaction_file)
+    kind, relative = "transaction file", directory.relative(path)
+    content = b""
+    try:
+        content = directory.store.read(path, _MAX_TRANSACTION_BYTES)
+        parse_transaction(content)
+    except ObjectNotFoundError:  # It is reported as missing below, if it is needed.
+        return
+    except LanceError as error:
+        yield Finding(relative, kind, status_of(error), None, len(content), detail=str(error))
+        return
+    yield _finding(relative, kind, len(content), ends_with_checksum(content))
+
+
+def _check_presence(directory: TableDirectory, history: History, unlisted: dict[str, int]) -> Iterator[Finding]:
+    """Yield the unlisted files that versions need, and that are not there. Files of indices are not named one by one."""
+    for path, version in sorted(unlisted.items()):
+        file = classify(directory.relative(path)) if path.startswith(f"{directory.root}/") else None
+        if file is None:
+            continue
+        (size,) = directory.store.sizes([path])
+        (manifest_size,) = directory.store.sizes([history.manifest_path(version)])
+        if size is None and manifest_size is not None and not _has_copy(history, version, file.path, directory):
+            yield Finding(file.path, f"{file.kind.value} file", MISSING, detail=f"version {version} needs the file")
+
+
+def _has_copy(history: History, version: int, path: str, directory: TableDirectory) -> bool:
+    """Return whether a missing file is a transaction whose manifest has a copy."""
+    manifest = history.load(version)
+    is_transaction = manifest.transaction_file and directory.transaction(manifest.transaction_file).endswith(f"/{path}")
+    return bool(is_transaction) and manifest.inline_transaction is not None
+
+
+def _find_orphans(
+    directory: TableDirectory, branch: str | None, files: list[ObjectInfo], needed: set[str]
+) -> Iterator[Finding]:
+    """Yield the files that no version needs, and that are too old to be those of a write in progress."""
+    roots = branch_roots(directory.main(branch))
+    try:
+        for root in roots:
+            other = directory.moved(root)
+            for _, manifest in load_detached(other, set()):
+                needed.update(named_files(manifest, other))
+            if root != directory.root:
+                history = load_history(other)
+                for version in history.names:
+                    needed.update(named_files(history.load(version), other))
+    except LanceError:  # What a damaged version needs is unknown.
+        return
+    newest = time.time() - UNVERIFIED_AGE_SECONDS
+    for info in files:
+        file = classify(directory.relative(info.path))
+        if file is None or info.modified > newest or owner_of(info.path, roots) != directory.root:
+            continue
+        if not is_named(file, directory, needed):
+            detail = "no version needs the file; a cleanup of old versions deletes it"
+            yield Finding(file.path, f"{file.kind.value} file", ORPHANED, None, info.size_bytes, detail=detail)
