@@ -18,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lance_format.errors import (
+    ChecksumError,
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blobs.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
+    from lance_format.progress import Progress
     from lance_format.table.changes.columns.backfill import BackfilledFragments, ColumnBackfill
     from lance_format.table.changes.columns.batch_udf import BatchUDF, batch_udf
     from lance_format.table.changes.rows.row_delta import RowDelta
@@ -54,9 +56,10 @@ if TYPE_CHECKING:
     from lance_format.table.dataset.merge_builder import MergeInsertBuilder
     from lance_format.table.dataset.namespace_directory import NamespaceDirectory
     from lance_format.table.dataset.optimize import Compaction
+    from lance_format.table.dataset.report import TableReport
     from lance_format.table.dataset.row_changes import RowChange
     from lance_format.table.dataset.scanner_builder import ScannerBuilder
-    from lance_format.table.dataset.schema import LanceSchema
+    from lance_format.table.dataset.schema import LanceField, LanceSchema
     from lance_format.table.dataset.write_dataset import write_dataset
     from lance_format.table.dataset.write_fragments import write_fragments
     from lance_format.table.format.file_entries import DataFile, DeletionFile
@@ -64,9 +67,11 @@ if TYPE_CHECKING:
     from lance_format.table.fragments.progress import FragmentWriteProgress
     from lance_format.table.indices.index_config import IndexConfig
     from lance_format.table.maintenance.row_rewrite import RowRewrite
+    from lance_format.table.maintenance.verification import VerificationReport
     from lance_format.table.scan.column_bounds import ColumnBounds
     from lance_format.table.scan.metrics import ScanMetrics
     from lance_format.table.scan.options import ColumnOrdering
+    from lance_format.table.scan.planned_reads import FragmentReads, PlannedReads
     from lance_format.table.scan.scanner import LanceScanner
     from lance_format.table.scan.tasks import ScanTask
     from lance_format.table.transaction.batch_marker import BatchMarker, last_batches
@@ -93,6 +98,7 @@ __all__ = [
     "CommitError",
     "CommitStateUnknownError",
     "Compaction",
+    "ChecksumError",
     "CorruptFileError",
     "DataFile",
     "DatasetDelta",
@@ -101,12 +107,14 @@ __all__ = [
     "DeletionFile",
     "FileVersion",
     "FragmentMetadata",
+    "FragmentReads",
     "IndexConfig",
     "IndexNotFoundError",
     "FragmentWriteProgress",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
+    "LanceField",
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
@@ -114,6 +122,8 @@ __all__ = [
     "MergeInsertBuilder",
     "NamespaceDirectory",
     "NotSupportedError",
+    "PlannedReads",
+    "Progress",
     "RetryableCommitConflictError",
     "ScanMetrics",
     "ScanTask",
@@ -125,8 +135,10 @@ __all__ = [
     "RowRewrite",
     "SchemaMismatchError",
     "StorageError",
+    "TableReport",
     "TableWrite",
     "Transaction",
+    "VerificationReport",
     "VersionNotFoundError",
     "batch_udf",
     "blob_array",
@@ -166,11 +178,15 @@ _LAZY = {
     "IndexConfig": "lance_format.table.indices.index_config",
     "FragmentWriteProgress": "lance_format.table.fragments.progress",
     "LanceDataset": "lance_format.table.dataset.dataset",
+    "LanceField": "lance_format.table.dataset.schema",
     "LanceFragment": "lance_format.table.dataset.fragment",
     "LanceOperation": "lance_format.table.dataset.lance_operation",
     "LanceSchema": "lance_format.table.dataset.schema",
     "NamespaceDirectory": "lance_format.table.dataset.namespace_directory",
     "LanceScanner": "lance_format.table.scan.scanner",
+    "FragmentReads": "lance_format.table.scan.planned_reads",
+    "Progress": "lance_format.progress",
+    "PlannedReads": "lance_format.table.scan.planned_reads",
     "RowChange": "lance_format.table.dataset.row_changes",
     "RowDelta": "lance_format.table.changes.rows.row_delta",
     "RowDeltaChanges": "lance_format.table.changes.rows.row_delta_writer",
@@ -179,7 +195,9 @@ _LAZY = {
     "ScanTask": "lance_format.table.scan.tasks",
     "ScannerBuilder": "lance_format.table.dataset.scanner_builder",
     "Transaction": "lance_format.table.transaction.transaction",
+    "TableReport": "lance_format.table.dataset.report",
     "TableWrite": "lance_format.table.changes.write.plan",
+    "VerificationReport": "lance_format.table.maintenance.verification",
     "batch_udf": "lance_format.table.changes.columns.batch_udf",
     "blob_array": "lance_format.blob_fields",
     "blob_field": "lance_format.blob_fields",

@@ -15,10 +15,10 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass, generate_methods
 
 _Class = TypeVar("_Class", bound=type)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -37,6 +37,7 @@ _NAMES: dict[Any, str] = {
 
 def checked_methods(cls: _Class) -> _Class:
     """Check the arguments of the public methods that a class defines, and of its constructor."""
+    generate_methods(cls)
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -173,15 +174,20 @@ def _keys(typed: Any) -> dict[str, Any]:
 
 
 class _PublicNames(dict[str, Any]):
+    """Public names of the library that a module does not have."""
+
+    def __init__(self, module: Mapping[str, Any]) -> None:
+        self._module = module
+
     def __missing__(self, name: str) -> Any:
         library = sys.modules[_LIBRARY]  # The module is complete once one of its functions is called.
-        if name not in library.__all__:
+        if name in self._module or name not in library.__all__:
             raise KeyError(name)
         return getattr(library, name)
 
 
 def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
-    return eval(annotation, names, _PublicNames()) if isinstance(annotation, str) else annotation
+    return eval(annotation, names, _PublicNames(names)) if isinstance(annotation, str) else annotation
 
 
 def _check(name: str, value: Any, hint: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from lance_format.lazy_dataclasses import dataclass
 
 Buffer: TypeAlias = bytes | memoryview | npt.NDArray[np.uint8]
 """Bytes that may belong to others, and are not changed."""
@@ -49,8 +50,9 @@ class RequestShape:
     reads_ahead: bool = False
 
 
-FILE_REQUESTS = RequestShape(gap_bytes=8 * 1024, max_bytes=64 * 1024 * 1024)
-"""The shape for local files; a request costs a system call."""
+FILE_REQUESTS = RequestShape(gap_bytes=8 * 1024, max_bytes=8 * 1024 * 1024)
+"""The shape for local files; a request costs a system call. Large pages are not merged, so that one is decoded while
+the next is read."""
 
 
 class RangeReader(Protocol):
@@ -83,12 +85,26 @@ class RangeReader(Protocol):
         """Release the resources of the reader; closing twice is harmless."""
 
 
-@runtime_checkable
 class StreamingReader(Protocol):
     """A `RangeReader` that hands out each range as soon as it has arrived, while others are on their way."""
 
     def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         """Read ranges, and yield each in order; see `RangeReader.read_ranges`. Closing the stream ends the reading."""
+
+
+class PackingReader(Protocol):
+    """A `RangeReader` that reads into memory of its caller, which serves for many small ranges one after the other."""
+
+    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
+        """Read ranges, each to the place after the one before; see `RangeReader.read_ranges`.
+
+        Parameters
+        ----------
+        offsets, sizes : sequence of int
+            The ranges, which lie within the file.
+        out : memoryview
+            Writable bytes, at least as many as the ranges have.
+        """
 
 
 def stream_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
@@ -99,8 +115,9 @@ def stream_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> Generator
     CorruptFileError, StorageError
         See `RangeReader.read_ranges`.
     """
-    if isinstance(reader, StreamingReader):
-        yield from reader.stream_ranges(ranges)
+    stream = getattr(reader, "stream_ranges", None)  # Looking at a protocol takes as long as a small request.
+    if stream is not None:
+        yield from stream(ranges)
     elif ranges:
         yield from reader.read_ranges(ranges)
 

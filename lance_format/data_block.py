@@ -6,7 +6,7 @@ Validity is not part of it; definition levels state it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from lance_format.kernels.dictionary import SLACK, gather_bytes, gather_words, measure_bytes
 from lance_format.kernels.variable import longest
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -82,7 +84,7 @@ class FixedWidthBlock:
             data = np.packbits(bits[indices], bitorder="little")
         elif width in (1, 2, 4, 8):
             words = self.data[: self.size_bytes].view(f"<u{width}")
-            out = np.empty(indices.size, words.dtype)
+            out = empty(indices.size, words.dtype)
             gather_words(words, indices, out)
             data = out.view(np.uint8)
         else:
@@ -135,12 +137,12 @@ class VariableWidthBlock:
 
     def take(self, indices: DictionaryIndices) -> VariableWidthBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
-        offsets = np.empty(indices.size + 1, self.offsets.dtype)
+        offsets = empty(indices.size + 1, self.offsets.dtype)
         total = measure_bytes(self.offsets, indices, offsets)
         if total > np.iinfo(offsets.dtype).max:
-            offsets = np.empty(indices.size + 1, np.int64)
+            offsets = empty(indices.size + 1, np.int64)
             measure_bytes(self.offsets, indices, offsets)
-        out = np.empty(total + SLACK, np.uint8)
+        out = empty(total + SLACK, np.uint8)
         gather_bytes(self.data, self.offsets, indices, out)
         return VariableWidthBlock(out[:total], offsets)
 
@@ -361,7 +363,7 @@ class BufferSlices:
 
 def aligned(data: Bytes, alignment: int = 8) -> Bytes:
     """Return the bytes at an address that is a multiple of `alignment`; copy them if necessary."""
-    return data if data.ctypes.data % alignment == 0 else data.copy()
+    return data if data.__array_interface__["data"][0] % alignment == 0 else data.copy()
 
 
 def starts_of(sizes: Counts) -> Counts:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS, metadata_of, resolve
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import BFLOAT16, BFLOAT16_STORAGE, JSON, logical_type_of, parse_logical_type, parse_size
 from lance_format.packing import spell_out
 from lance_format.proto import file_pb2

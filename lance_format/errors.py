@@ -6,6 +6,8 @@ library also derive from the fitting builtin.
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class LanceError(Exception):
     """Root of every error that this library raises on purpose."""
@@ -66,11 +68,28 @@ class CorruptFileError(LanceError, ValueError):
         return f"{where}{self.what}{at}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_corrupt_file_error, (self.what, self.path, self.offset)
+        return _rebuild_corrupt_file_error, (type(self), self.what, self.path, self.offset)
+
+    def retold(self, what: str, *, path: str | None = None) -> Self:
+        """Return an error of the same kind, about the same file and byte, in other words.
+
+        Parameters
+        ----------
+        what : str
+        path : str, optional
+            The file, if the error does not name it.
+        """
+        return type(self)(what, path=path or self.path, offset=self.offset)
 
 
-def _rebuild_corrupt_file_error(what: str, path: str | None, offset: int | None) -> CorruptFileError:
-    return CorruptFileError(what, path=path, offset=offset)
+def _rebuild_corrupt_file_error(
+    kind: type[CorruptFileError], what: str, path: str | None, offset: int | None
+) -> CorruptFileError:
+    return kind(what, path=path, offset=offset)
+
+
+class ChecksumError(CorruptFileError):
+    """Bytes of a file that are not those that were written."""
 
 
 class NotSupportedError(LanceError, NotImplementedError):

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from lance_format import jsonb
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 _MAX_INDEX = 2**31 - 1
 # A blank ends a key without quotes; other white space does not.

@@ -6,10 +6,10 @@ No other module compares versions: the differences between them are fields of `F
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Any
 
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.aggregation import Aggregate, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
@@ -33,6 +34,7 @@ def compile_kernels() -> None:
         for version in _VERSIONS:
             _use(str(Path(directory, f"{version}.lance")), _table(version), version)
     _unpack()
+    _aggregate()
 
 
 def _use(path: str, table: pa.Table, version: str) -> None:
@@ -53,6 +55,21 @@ def _unpack() -> None:
     for data in (np.zeros(16, np.uint8), np.frombuffer(bytes(16), np.uint8)):
         for word_bits in (8, 16, 32, 64):
             ValueSlices(data, one, one, word_bits - 3).join(word_bits)
+
+
+def _aggregate() -> None:
+    """Group rows by numbers and strings, and aggregate integers and floating-point numbers."""
+    numbers = pa.array(np.arange(_NUM_ROWS) % 5000)
+    keys = {"number": numbers, "text": numbers.cast(pa.string())}
+    values = [numbers, numbers.cast(pa.float64()), numbers.cast(pa.decimal128(30, 0))]
+    aggregates = [(function, array) for function in ("sum", "min", "max") for array in values]
+    aggregation = PartialAggregation(
+        pa.schema([(name, array.type) for name, array in keys.items()]),
+        [Aggregate(str(index), function, array.type) for index, (function, array) in enumerate(aggregates)],
+    )
+    arguments = [array for _, array in aggregates]
+    list(aggregation.add(list(keys.values()), arguments, _NUM_ROWS))
+    list(aggregation.finish())
 
 
 def _table(version: str) -> pa.Table:
@@ -93,6 +110,7 @@ def _numbers(random: np.random.Generator, is_null: npt.NDArray[np.bool_]) -> Ite
     yield pa.array(flags, mask=is_null), {}
     yield pa.array(np.arange(_NUM_ROWS)).cast(pa.timestamp("us")), {}
     yield pa.array(np.arange(_NUM_ROWS)).cast(pa.decimal128(25, 2)), {}
+    yield pa.array(np.arange(_NUM_ROWS)).cast(pa.decimal128(25, 2)).cast(pa.decimal128(15, 2)), {}
     yield pa.nulls(_NUM_ROWS), {}
     yield pa.repeat(7, _NUM_ROWS), {}
 

@@ -8,7 +8,6 @@ others runs their plans side by side, so their ranges are fetched together.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, FixedWidthBlock, ValueBlock, ValueShape
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

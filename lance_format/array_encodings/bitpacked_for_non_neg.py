@@ -17,6 +17,7 @@ from lance_format.array_encodings.value_slices import ValueSlices, plan_slices
 from lance_format.data_block import Bytes, Counts
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import bitpacking as kernels
+from lance_format.memory import empty
 from lance_format.proto import array_encodings_pb2
 
 _BLOCK = kernels.BLOCK_VALUES
@@ -70,7 +71,7 @@ class BitpackedForNonNegReader:
         return DecodedArray(block, None, block.num_values)
 
     def _unpack(self, packed: Bytes, num_blocks: int) -> Bytes:
-        out = np.empty((num_blocks + 1) * _BLOCK * self._word_bits // 8, np.uint8)
+        out = empty((num_blocks + 1) * _BLOCK * self._word_bits // 8, np.uint8)
         sizes = np.array([packed.size], np.int64)
         counts = np.array([num_blocks * _BLOCK], np.int64)
         kernels.unpack_blocks(packed, np.zeros(1, np.int64), sizes, counts, self._word_bits, self._bits, out)

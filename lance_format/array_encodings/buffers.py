@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2
 from lance_format.structural.page import NO_CACHE, PageCache
 

@@ -7,7 +7,6 @@ have few distinct values, key 0 is null and key `k` is item `k - 1`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,8 @@ from lance_format.data_block import (
 )
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.dictionary import gather_words
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import array_encodings_pb2
 
 _PART = "items"
@@ -135,7 +136,7 @@ def _look_up(keys: DecodedArray, items: _Items) -> DecodedArray:
     validity = keys.validity
     if items.valid is not None:
         validity = both_valid(pack_validity(items.valid[words]), validity)
-    numbers = np.empty(words.size, items.numbers.dtype)
+    numbers = empty(words.size, items.numbers.dtype)
     gather_words(items.numbers, words, numbers)
     block = FixedWidthBlock(numbers.view(np.uint8), numbers.itemsize * 8, numbers.size)
     return DecodedArray(DictionaryBlock(items.values, block), validity, keys.num_rows)

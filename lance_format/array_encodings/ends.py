@@ -8,8 +8,6 @@ row needs two words, the first of a page just one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +18,8 @@ from lance_format.array_encodings.row_ranges import RowRanges, without_empty
 from lance_format.data_block import FixedWidthBlock, Offsets
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import ends as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import array_encodings_pb2
 
 MAX_AMOUNT = 2**62
@@ -70,8 +70,8 @@ def plan_extents(ends: ArrayReader, amount: int, ranges: RowRanges, *, wide: boo
         raise CorruptFileError("the ends of lists or byte strings are null")
     words = words_of(decoded, "ends of lists or byte strings")
     for dtype in (np.int64,) if wide else (np.int32, np.int64):
-        offsets = np.empty(ranges.num_rows + 1, dtype)
-        valid = np.empty(ranges.num_rows, np.bool_)
+        offsets = empty(ranges.num_rows + 1, dtype)
+        valid = empty(ranges.num_rows, np.bool_)
         firsts, lasts = np.empty((2, ranges.count), np.int64)
         most = int(np.iinfo(dtype).max)
         nulls = kernels.read_ends(words, ranges.sizes, has_previous, amount, most, offsets, valid, firsts, lasts)

@@ -7,7 +7,7 @@ pages share, stored as any other values. Nothing is null but byte strings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_format.array_encodings import fixed_size_list
 from lance_format.array_encodings.array import ArrayReader, ArrayShape
@@ -18,6 +18,7 @@ from lance_format.array_encodings.registry import parse_array
 from lance_format.array_encodings.var_binary import VarBinaryReader
 from lance_format.data_block import ValueShape
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2 as pb
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_format.data_block import Bytes
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2
 
 

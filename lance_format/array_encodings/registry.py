@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from lance_format.array_encodings.packed_struct import PackedStructReader
 from lance_format.compression.fsst import SymbolTable
 from lance_format.data_block import DataBlock, FixedWidthBlock, ValueShape, VariableWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2 as pb
 
 _MAX_VALUES = 2**48

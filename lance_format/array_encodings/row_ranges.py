@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lance_format.data_block import Counts
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.page import RowSelection
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lance_format.array_encodings.array import Planned
@@ -12,6 +10,8 @@ from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock
 from lance_format.kernels import bits as kernels
 from lance_format.kernels.mini_block import copy_slices
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.structural.page import merge_extents
 
 
@@ -47,7 +47,7 @@ class ValueSlices:
         """
         bits, count = self.bits_per_value, int(self.counts.sum())
         if bits != word_bits:
-            words = np.empty(count, f"<u{word_bits // 8}")
+            words = empty(count, f"<u{word_bits // 8}")
             kernels.unpack_values(self.data, self.starts, self.counts, bits, signed, words)
             return FixedWidthBlock(words.view(np.uint8), word_bits, count)
         if self.starts.size == 1 and self.starts[0] % 8 == 0:
@@ -57,7 +57,7 @@ class ValueSlices:
             packed = np.zeros((count + 7) // 8, np.uint8)
             kernels.gather_bits(self.data, self.starts, self.counts, packed)
             return FixedWidthBlock(packed, bits, count)
-        out = np.empty(count * bits // 8, np.uint8)
+        out = empty(count * bits // 8, np.uint8)
         copy_slices(self.data, self.starts // 8, self.counts * (bits // 8), out)
         return FixedWidthBlock(out, bits, count)
 

@@ -18,6 +18,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Offsets, VariableWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import ends as kernels
+from lance_format.memory import empty
 
 _WORD_BITS = 64
 _MOST_BYTES = 2**62
@@ -68,8 +69,8 @@ class VarBinaryReader:
         """Return the offsets of values among their bytes, and where in the file these are."""
         before = np.ones(ranges.count, np.bool_)
         for dtype in (np.int64,) if self._wide else (np.int32, np.int64):
-            offsets = np.empty(ranges.num_rows + 1, dtype)
-            valid = np.empty(ranges.num_rows, np.bool_)
+            offsets = empty(ranges.num_rows + 1, dtype)
+            valid = empty(ranges.num_rows, np.bool_)
             firsts, lasts = np.empty((2, ranges.count), np.int64)
             most = int(np.iinfo(dtype).max)
             found = kernels.read_ends(starts, ranges.sizes, before, _MOST_BYTES, most, offsets, valid, firsts, lasts)

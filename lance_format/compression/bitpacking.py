@@ -16,7 +16,6 @@ of the buffer says so, else a padded block:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,8 @@ from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import bitpacking as kernels
 from lance_format.kernels.bitpacking import BLOCK_VALUES
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (8, 16, 32, 64)
@@ -34,7 +35,7 @@ _MAX_ZEROS = 2**24  # Limit for values packed into 0 bits, which take no bytes.
 
 def _allocate(num_values: int, word_bits: int) -> Bytes:
     """Allocate room for values and one more block, of a size that is a multiple of 8."""
-    return np.empty(((num_values + BLOCK_VALUES) * word_bits // 8 + 7) // 8 * 8, np.uint8)
+    return empty(((num_values + BLOCK_VALUES) * word_bits // 8 + 7) // 8 * 8, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def inline_size(widths: Counts, word_bits: int) -> int:
 def compress_inline(block: FixedWidthBlock, widths: Counts) -> CompressedChunks:
     """Pack a block into chunks of 1,024 values; `widths` is what `block_widths` returns."""
     bits = block.bits_per_value
-    out = np.empty(inline_size(widths, bits), np.uint8)
+    out = empty(inline_size(widths, bits), np.uint8)
     kernels.pack_inline(block.data[: block.size_bytes], widths, bits, out)
     sizes = widths * (BLOCK_VALUES // 8) + bits // 8
     encoding = encodings_pb2.CompressiveEncoding(
@@ -175,7 +176,7 @@ def compress_out_of_line(block: FixedWidthBlock, num_values: Counts, packed_bits
     """
     bits = block.bits_per_value
     sizes = np.empty(len(num_values), np.int64)
-    out = np.empty(block.size_bytes + len(num_values) * packed_bits * BLOCK_VALUES // 8, np.uint8)
+    out = empty(block.size_bytes + len(num_values) * packed_bits * BLOCK_VALUES // 8, np.uint8)
     written = kernels.pack_blocks(block.data[: block.size_bytes], num_values, bits, packed_bits, out, sizes)
     encoding = encodings_pb2.CompressiveEncoding(
         out_of_line_bitpacking=encodings_pb2.OutOfLineBitpacking(

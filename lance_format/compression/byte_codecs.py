@@ -20,6 +20,7 @@ import zstandard
 from lance_format.data_block import BufferSlices, Bytes, Counts
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import lz4 as kernels
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 LZ4: int = encodings_pb2.COMPRESSION_ALGORITHM_LZ4
@@ -69,7 +70,7 @@ def _position(sizes: Counts, alignment: int, slack: int = 0) -> tuple[Counts, By
     ends = np.cumsum((sizes + alignment - 1) // alignment * alignment)
     starts = np.zeros(len(sizes), np.int64)
     starts[1:] = ends[:-1]
-    return starts, np.empty((int(ends[-1]) if len(ends) else 0) + slack, np.uint8)
+    return starts, empty((int(ends[-1]) if len(ends) else 0) + slack, np.uint8)
 
 
 def _check_limits(sizes: Counts, limits: Counts | None) -> None:
@@ -212,7 +213,7 @@ def shrink_planes(slices: BufferSlices, planes: Counts) -> tuple[Bytes, Counts]:
     consists of planes, which are `planes` bytes long, at most 65,535.
     """
     room = int(slices.sizes.sum() + (slices.sizes // 255).sum()) + 16 * len(slices.sizes) + kernels.SLACK
-    out = np.empty(room, np.uint8)
+    out = empty(room, np.uint8)
     sizes = np.empty(len(slices.sizes), np.int64)
     total = kernels.encode_planes(np.ascontiguousarray(slices.data), slices.starts, slices.sizes, planes, out, sizes)
     return out[:total], sizes

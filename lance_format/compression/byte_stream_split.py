@@ -9,7 +9,6 @@ in the result. Values have 32 or 64 bits. Legal for mini-block values; of a chun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import byte_stream_split as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (32, 64)
@@ -48,7 +49,7 @@ class ByteStreamSplitDecompressor:
                 f" {self.bits_per_value} bits"
             )
         total = int(num_values.sum())
-        out = np.empty(total, f"<u{width}")
+        out = empty(total, f"<u{width}")
         join = kernels.join4 if width == 4 else kernels.join8
         join(planes.data, planes.starts, num_values, out)
         return FixedWidthBlock(out.view(np.uint8), self.bits_per_value, total)
@@ -69,7 +70,7 @@ def compress(block: FixedWidthBlock, chunk_bytes: int = CHUNK_BYTES) -> Compress
     """Split a block into chunks of planes; `chunk_bytes` is a power of two."""
     words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
     num_values = flat.chunk_counts(block.num_values, chunk_bytes // block.bytes_per_value)
-    out = np.empty(block.size_bytes, np.uint8)
+    out = empty(block.size_bytes, np.uint8)
     kernels.split(words, num_values, out)
     inner = encodings_pb2.ByteStreamSplit(values=flat.describe(block.bits_per_value))
     encoding = encodings_pb2.CompressiveEncoding(byte_stream_split=inner)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 
 

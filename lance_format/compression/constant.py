@@ -7,12 +7,12 @@ No known writer writes them, and pylance reads none either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 
 _MAX_VALUE_BYTES = 4096

@@ -7,10 +7,11 @@ columns. Names are those of `options.py`, without their prefix.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_format.compression.options import NAMES, NAMES_OF_FIELDS, PREFIX
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 _SCHEME = PREFIX + b"compression"
 _LEVEL = PREFIX + b"compression-level"

@@ -11,7 +11,6 @@ Whether a dictionary pays is estimated from a sample first, so that pages of dis
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,8 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions, Scheme
 from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
 from lance_format.kernels import dictionary as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 MIN_VALUES = 100
@@ -94,9 +95,10 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
 
 def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uint32]] | None:
     """Return the index of the first appearance of each distinct value, and the number of every value."""
-    slots = np.full(1 << (2 * max_items + 1).bit_length(), -1, np.int32)
-    firsts = np.empty(max_items, np.int64)
-    indices = np.empty(block.num_values, np.uint32)
+    slots = empty(1 << (2 * max_items + 1).bit_length(), np.int32)
+    slots.fill(-1)
+    firsts = empty(max_items, np.int64)
+    indices = empty(block.num_values, np.uint32)
     if isinstance(block, FixedWidthBlock) and block.bits_per_value in (8, 16, 32, 64):
         words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
         count = kernels.index_words(words, max_items, slots, firsts, indices)
@@ -109,9 +111,9 @@ def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uin
             used = block.data[: int(block.offsets[-1])]
         data = block.data
         if data.size < used.size + kernels.SLACK:
-            data = np.zeros(used.size + kernels.SLACK, np.uint8)
-            data[: used.size] = used
-        hashes = np.empty(max_items, np.uint32)
+            data = empty(used.size + kernels.SLACK, np.uint8)
+            data[: used.size], data[used.size :] = used, 0
+        hashes = empty(max_items, np.uint32)
         count = kernels.index_bytes(data, offsets, max_items, slots, hashes, firsts, indices)
     return None if count < 0 else (firsts[:count], indices)
 

@@ -18,7 +18,6 @@ A chunk that is written holds at most 4,096 rows and 4 KiB; a larger row has a c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,6 +36,8 @@ from lance_format.data_block import (
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import fixed_size_list as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 _MAX_CHUNK_BYTES = 4096
@@ -69,7 +70,7 @@ class FixedSizeListDecompressor:
             return flat.FlatDecompressor(parts[0]).decompress(buffers, num_values)
         total = int(num_values.sum())
         row_bytes = self.shape.bits_per_value // 8
-        out = np.empty(total * row_bytes, np.uint8)
+        out = empty(total * row_bytes, np.uint8)
         offset = 0
         for bits, buffer in zip(parts, buffers, strict=True):
             kernels.spread(buffer.data, buffer.starts, num_values, bits, row_bytes, offset, out)

@@ -10,7 +10,6 @@ A mini-block chunk holds at most 4,096 values and 4 KiB.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Counts, DataBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import mini_block as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 MAX_CHUNK_VALUES = 4096
@@ -54,7 +55,7 @@ class FlatDecompressor:
         if len(num_values) == 1:
             start = int(values.starts[0])
             return FixedWidthBlock(values.data[start : start + int(needed[0])], self.bits_per_value, total)
-        out = np.empty(int(needed.sum()), np.uint8)
+        out = empty(int(needed.sum()), np.uint8)
         kernels.copy_slices(values.data, values.starts, needed, out)
         return FixedWidthBlock(out, self.bits_per_value, total)
 

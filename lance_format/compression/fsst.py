@@ -13,7 +13,6 @@ Terminator and suffix limit help some encoders only. A switch of 0 means that th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,8 @@ from lance_format.errors import CorruptFileError
 from lance_format.kernels import fsst as kernels
 from lance_format.kernels import fsst_training
 from lance_format.kernels.mini_block import copy_slices
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 MIN_BYTES = 32 * 1024
@@ -103,7 +104,7 @@ class SymbolTable:
         room = values.size_bytes * longest + kernels.SLACK
         out = np.empty(room, np.uint8)
         wide = values.bits_per_offset == 64 or room > _MAX_INT32
-        offsets = np.empty(values.num_values + 1, np.int64 if wide else np.int32)
+        offsets = empty(values.num_values + 1, np.int64 if wide else np.int32)
         size = kernels.decode(values.data, values.offsets, self.symbols, self.lengths, out, offsets)
         if size < 0:
             raise CorruptFileError(f"FSST value {-1 - size} has a code without a symbol or ends within an escape")
@@ -166,8 +167,8 @@ def compress(block: VariableWidthBlock) -> tuple[VariableWidthBlock, SymbolTable
     slot_lengths = np.empty(kernels.HASH_SLOTS, np.uint8)
     count = int(np.count_nonzero(table.lengths))
     kernels.index_symbols(table.symbols, table.lengths, count, byte_codes, pair_codes, slot_codes, slot_lengths)
-    out = np.empty(2 * data.size, np.uint8)
-    out_offsets = np.empty_like(offsets)
+    out = empty(2 * data.size, np.uint8)
+    out_offsets = empty(offsets.size, offsets.dtype)
     size = kernels.encode(
         data, offsets, table.symbols, byte_codes, pair_codes, slot_codes, slot_lengths, out, out_offsets
     )

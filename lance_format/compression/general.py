@@ -10,7 +10,7 @@ each value separately:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from lance_format.compression.byte_codecs import LZ4, ZSTD
 from lance_format.compression.codec import CompressedChunks, Decompressor, PerValueDecompressor
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock, starts_of
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 
 _MIN_BUFFER_BYTES = 4096

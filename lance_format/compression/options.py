@@ -24,11 +24,11 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from lance_format.compression.byte_codecs import LZ4, ZSTD
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 PREFIX = b"lance-encoding:"
 

@@ -10,7 +10,7 @@ Chunks are those of flat values of a row's width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Counts, DataBlock, FixedWidthBlock, PackedStructBlock, ValueBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 
 

@@ -10,7 +10,6 @@ A chunk holds 4 KiB of values like chunks of flat values, so a single value cost
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import byte_stream_split as kernels
 from lance_format.kernels import lz4
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = byte_stream_split.WORD_BITS
@@ -51,7 +52,7 @@ class PlanesDecompressor:
                 f" {self.bits_per_value} bits"
             )
         scratch = np.empty(int(sizes.max()) + lz4.SLACK, np.uint8)
-        out = np.empty(int(num_values.sum()), f"<u{width}")
+        out = empty(int(num_values.sum()), f"<u{width}")
         expand = kernels.expand_join4 if width == 4 else kernels.expand_join8
         found = expand(blocks.data, blocks.starts, blocks.sizes, num_values, scratch, out)
         if found < 0:

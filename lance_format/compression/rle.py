@@ -15,7 +15,6 @@ A written mini-block chunk holds at most 4,096 values and 4 KiB of runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,8 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import rle as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (8, 16, 32, 64)
@@ -88,7 +89,7 @@ def _expand(values: BufferSlices, lengths: BufferSlices, num_values: Counts, bit
     if (values.starts % width).any():
         raise CorruptFileError("a run-length encoded buffer starts between two words")
     words = values.data[: values.data.size // width * width].view(f"<u{width}")
-    out = np.empty(int(num_values.sum()) + kernels.FILL_VALUES, f"<u{width}")
+    out = empty(int(num_values.sum()) + kernels.FILL_VALUES, f"<u{width}")
     total = kernels.expand_runs(
         words, values.starts // width, lengths.sizes, lengths.data, lengths.starts, num_values, out
     )
@@ -136,8 +137,8 @@ def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
     width = block.bytes_per_value
     max_runs = _MAX_CHUNK_BYTES // (width + 1)
     room = num_runs + block.num_values // MAX_RUN + block.num_values // max_runs * 2 + 2 * max_runs
-    values = np.empty(room, words.dtype)
-    lengths = np.empty(room, np.uint8)
+    values = empty(room, words.dtype)
+    lengths = empty(room, np.uint8)
     chunk_values = np.empty(block.num_values // (max_runs // 2) + 2, np.int64)
     chunk_runs = np.empty_like(chunk_values)
     chunks = kernels.pack_chunks(words, _MAX_CHUNK_VALUES, max_runs, values, lengths, chunk_values, chunk_runs)
@@ -158,7 +159,7 @@ def block_sizes(block: FixedWidthBlock, num_values: Counts) -> Counts:
 def compress_blocks(block: FixedWidthBlock, num_values: Counts) -> CompressedChunks:
     """Encode chunks of any number of values as blocks."""
     sizes = block_sizes(block, num_values)
-    out = np.empty(int(sizes.sum()), np.uint8)
+    out = empty(int(sizes.sum()), np.uint8)
     kernels.pack_blocks(_words(block), num_values, sizes, out)
     return CompressedChunks((out,), (sizes,), num_values, describe(block.bits_per_value))
 

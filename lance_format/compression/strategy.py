@@ -8,8 +8,6 @@ only over repeating byte planes (`planes.py`), where it costs no time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -41,6 +39,8 @@ from lance_format.data_block import (
     VariableWidthBlock,
 )
 from lance_format.kernels import nulls as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 from lance_format.version import FileVersion
 
@@ -142,7 +142,7 @@ def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> F
     first = int((definition == 0).argmax())
     if block.bits_per_value in bitpacking.WORD_BITS:
         words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
-        out = np.empty_like(words)
+        out = empty(words.size, words.dtype)
         kernels.fill_forward(words, definition, first, out)
         return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)
     rows = block.data[: block.size_bytes].reshape(block.num_values, block.bytes_per_value).copy()
@@ -284,13 +284,13 @@ def _dictionary_can_win(
     most = _max_items(block, bytes_per_item, without, options)
     if block.num_values < dictionary.MIN_VALUES or most <= 0:
         return False
-    items = dictionary.estimate_items(block)
+    items = int(dictionary.estimate_items(block) / _ESTIMATE_SLACK)
     indices = block.num_values * items.bit_length() / 8
     if num_runs is not None:
         items = min(items, num_runs)
         indices = min(indices, num_runs * _BYTES_PER_INDEX_RUN)
     size = items * bytes_per_item + indices
-    return size < options.dict_size_ratio * without * _ESTIMATE_SLACK and items < most * _ESTIMATE_SLACK
+    return size < options.dict_size_ratio * without and items < most
 
 
 def _indexed(

@@ -16,7 +16,6 @@ types; the two words before a block's offsets are as wide as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,8 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import variable as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 TARGET_CHUNK_BYTES = 4096
@@ -55,9 +56,9 @@ class VariableDecompressor:
         total = kernels.measure_chunks(words, chunks.starts, chunks.sizes, num_values)
         if total < 0:
             raise CorruptFileError(f"the offsets of byte string chunk {-1 - total} lie outside of it")
-        out = np.empty(total, np.uint8)
+        out = empty(total, np.uint8)
         wide = self.offset_bits == 64 or total > _MAX_INT32
-        offsets = np.empty(int(num_values.sum()) + 1, np.int64 if wide else np.int32)
+        offsets = empty(int(num_values.sum()) + 1, np.int64 if wide else np.int32)
         if kernels.unpack_chunks(words, data, chunks.starts, num_values, out, offsets) < 0:
             raise CorruptFileError("the offsets of a byte string chunk decrease")
         return VariableWidthBlock(out, offsets)
@@ -156,14 +157,14 @@ def compress(block: VariableWidthBlock, chunk_bytes: int = TARGET_CHUNK_BYTES) -
     """Cut byte strings into chunks of at most `chunk_bytes`, but at least two values."""
     bits = block.bits_per_offset
     width = bits // 8
-    offsets = block.offsets - block.offsets[0]
+    offsets = np.subtract(block.offsets, block.offsets[0], out=empty(block.offsets.size, block.offsets.dtype))
     data = block.data[int(block.offsets[0]) : int(block.offsets[-1])]
-    logs = np.empty(block.num_values, np.int64)
+    logs = empty(block.num_values, np.int64)
     num_chunks = kernels.plan_chunks(offsets, width, chunk_bytes, _MAX_CHUNK_VALUES, logs)
     num_values = np.left_shift(np.int64(1), logs[:num_chunks])
     num_values[-1] = block.num_values - int(num_values[:-1].sum())
     room = (data.size + (block.num_values + 2 * num_chunks) * width + 7) // 8 * 8
-    out = np.empty(room, np.uint8)
+    out = empty(room, np.uint8)
     sizes = np.empty(num_chunks, np.int64)
     written = kernels.pack_chunks(data, offsets, num_values, out.view(f"<u{width}"), out, sizes)
     return CompressedChunks((out[:written],), (sizes,), num_values, describe(bits))

@@ -10,7 +10,6 @@ The layout stores the length of a row, which is:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,8 @@ from lance_format.data_block import (
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import mini_block as copying
 from lance_format.kernels import packed_struct as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 _MAX_FIELDS = 1024
@@ -87,7 +88,7 @@ class VariablePackedStructDecompressor:
 def _gather(data: Bytes, starts: Counts, sizes: Counts, field: PackedField) -> DataBlock:
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), np.uint8)
+    out = empty(int(offsets[-1]), np.uint8)
     copying.copy_slices(data, starts, sizes, out)
     if field.bits_per_value is not None:
         width = field.bits_per_value // 8
@@ -170,7 +171,7 @@ def join_rows(fields: Sequence[DataBlock]) -> VariableWidthBlock:
         row_sizes += sizes[-1]
     offsets = np.zeros(num_values + 1, np.int64)
     np.cumsum(row_sizes, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), np.uint8)
+    out = empty(int(offsets[-1]), np.uint8)
     position = offsets[:-1].copy()
     for field, lengths in zip(fields, sizes, strict=True):
         begin = 0

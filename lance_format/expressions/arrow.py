@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Expression, Literal
+from lance_format.lazy_dataclasses import dataclass
 
 
 def from_arrow(expression: pc.Expression, schema: pa.Schema | None = None) -> Expression:  # noqa: ARG001

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 
 from lance_format.expressions.casts import cast
 from lance_format.expressions.nodes import Comparison, ComparisonOperator, Expression, Literal
+from lance_format.lazy_dataclasses import dataclass
 
 Position: TypeAlias = Fraction | float
 """A position on an axis; for floats only the infinities."""

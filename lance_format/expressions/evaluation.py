@@ -25,6 +25,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.casts import cast
+from lance_format.expressions.checked_arithmetic import compute_checked
 from lance_format.expressions.functions import FUNCTIONS
 from lance_format.expressions.nodes import ArithmeticOperator, Expression
 from lance_format.expressions.order import compare, is_among
@@ -226,6 +227,7 @@ _APPLY: dict[type[Expression], Callable[[Any, list[Value]], Value]] = {
     nodes.In: _in,
     nodes.Like: _like,
     nodes.Arithmetic: _arithmetic,
+    nodes.CheckedArithmetic: lambda node, values: compute_checked(node.operator, values[0], values[1], node.type),
     nodes.Cast: lambda node, values: cast(values[0], node.type, null_on_failure=node.null_on_failure),
     nodes.Call: lambda node, values: FUNCTIONS[node.name].apply(*values),
     nodes.GetField: lambda node, values: pc.struct_field(values[0], node.name),

@@ -17,7 +17,6 @@ A function is a row of `FUNCTIONS`: its computation, and the kinds of its argume
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -28,6 +27,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import json_functions, lists
 from lance_format.expressions.casts import round_decimals
 from lance_format.expressions.order import compare
+from lance_format.lazy_dataclasses import dataclass
 
 _MOST_REPEATED_BYTES = 1 << 28
 

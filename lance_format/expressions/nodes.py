@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from itertools import islice
 from typing import Any, ClassVar, TypeAlias
 from typing import Literal as OneOf
@@ -18,12 +18,14 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from lance_format.expressions import constants
+from lance_format.lazy_dataclasses import dataclass
 
 FieldPath: TypeAlias = tuple[str, ...]
 """The names that lead to a column: its own, and below a struct those of the fields."""
 
 ComparisonOperator: TypeAlias = OneOf["=", "!=", "<", "<=", ">", ">="]
 ArithmeticOperator: TypeAlias = OneOf["+", "-", "*", "/", "%"]
+CheckedOperator: TypeAlias = OneOf["+", "-", "*", "/", "%", "&", "|", "^"]
 
 MIRRORED: dict[ComparisonOperator, ComparisonOperator] = {
     "=": "=",
@@ -150,6 +152,27 @@ class Arithmetic(Expression):
     operator: ArithmeticOperator
     left: Expression
     right: Expression
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckedArithmetic(Expression):
+    """Arithmetic with a given result type, as in ANSI SQL: results that it cannot hold are errors.
+
+    Parameters
+    ----------
+    operator : CheckedOperator
+    left, right : Expression
+        Integers or floating-point numbers of the result type, or any decimals, to `+`, `-` and `*`.
+    type : pa.DataType
+        Decimals are rounded half away from zero to it.
+    """
+
+    _operands: ClassVar[tuple[str, ...]] = ("left", "right")
+
+    operator: CheckedOperator
+    left: Expression
+    right: Expression
+    type: pa.DataType
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +26,7 @@ from lance_format.expressions.casts import cast, keeps_order
 from lance_format.expressions.nodes import Expression, FieldPath
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 
 Mask: TypeAlias = npt.NDArray[np.bool_]

@@ -80,6 +80,8 @@ def to_sql(expression: Expression, *, full: bool = False) -> str:
             return f"-{_operand(operand, full)}"
         case nodes.Comparison(operator, left, right) | nodes.Arithmetic(operator, left, right):
             return f"{_operand(left, full)} {operator} {_operand(right, full)}"
+        case nodes.CheckedArithmetic(operator, left, right, _):
+            return f"{_operand(left, full)} {operator} {_operand(right, full)}"
         case nodes.NullSafeEqual(left, right):
             return f"{_operand(left, full)} IS NOT DISTINCT FROM {_operand(right, full)}"
         case nodes.In(operand, values):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,6 @@ Repetition levels would be those of lists. Writers produce such pages, but no re
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from lance_format.compression.options import CompressionOptions
 from lance_format.compression.packed_struct import PackedStructDecompressor
 from lance_format.data_block import FixedWidthBlock, PackedStructBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural import mini_block_writer
 from lance_format.structural.layers import LayerStack, item_layer

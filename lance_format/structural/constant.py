@@ -13,7 +13,6 @@ plain 16-bit words; those of pages without a value may be compressed from 2.2 on
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from lance_format.data_block import (
     VariableWidthBlock,
 )
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (

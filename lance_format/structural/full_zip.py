@@ -29,6 +29,7 @@ from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, V
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import full_zip as kernels
 from lance_format.kernels.mini_block import copy_slices
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack
 from lance_format.structural.page import (
@@ -181,8 +182,8 @@ class FullZipPage:
         if self._is_variable and not self._control_bytes:
             smallest = self._length_bytes
         room = min(most_items, data.size // smallest)
-        repetition, definition = np.empty(room, np.uint16), np.empty(room, np.uint16)
-        starts, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
+        repetition, definition = empty(room, np.uint16), empty(room, np.uint16)
+        starts, sizes = empty(room, np.int64), empty(room, np.int64)
         entries, values = kernels.unzip(
             data,
             self._control_bytes,
@@ -226,7 +227,7 @@ class FullZipPage:
 
 def _gather(data: Bytes, starts: Counts, sizes: Counts) -> Bytes:
     """Return slices of a buffer, one after the other."""
-    out = np.empty(int(sizes.sum()), np.uint8)
+    out = empty(int(sizes.sum()), np.uint8)
     copy_slices(data, starts, sizes, out)
     return out
 
@@ -308,7 +309,7 @@ def _zip(
     if levels.repetition is not None:
         words |= levels.repetition.astype(np.int64) << definition_bits
     room = levels.num_levels * (size + length_bytes) + int(offsets[-1] - offsets[0])
-    out = np.empty(room, np.uint8)
-    positions = np.empty(levels.num_levels, np.int64)
+    out = empty(room, np.uint8)
+    positions = empty(levels.num_levels, np.int64)
     written = kernels.zip_entries(words, seen, valid, size, values.data, offsets, length_bytes, out, positions)
     return out[:written], positions

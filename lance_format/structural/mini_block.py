@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -44,6 +43,7 @@ from lance_format.data_block import (
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import levels as level_kernels
 from lance_format.kernels import mini_block as kernels
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (

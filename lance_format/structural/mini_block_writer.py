@@ -9,6 +9,7 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
 from lance_format.kernels import mini_block as kernels
+from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.mini_block import ALIGNMENT, LOG_BITS
@@ -129,7 +130,8 @@ def _assemble(
         chunk_bytes += _padded(sizes)
     _check_chunk_size(int(chunk_bytes.max()), large_chunks=large_chunks)
     starts = starts_of(chunk_bytes)
-    data = np.full(int(chunk_bytes.sum()), _FILL, np.uint8)
+    data: Bytes = empty(int(chunk_bytes.sum()), np.uint8)
+    data.fill(_FILL)
     position = starts.copy()
     kernels.write_integers(counts if present else np.zeros_like(counts), 2, position, data)
     position += 2

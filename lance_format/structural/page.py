@@ -8,7 +8,6 @@ read of a page needs: see `PageCache`.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
 from lance_format.errors import CorruptFileError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.rep_def import LevelPair

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,8 @@ import numpy.typing as npt
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import levels as kernels
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.structural.layers import LayerStack, Levels, item_layer, list_layer
 
 Validity = npt.NDArray[np.bool_]
@@ -119,7 +120,7 @@ def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> 
         collapsed = _collapse(repetition, definition, stack, following)
         num_slots = int(collapsed.offsets[-1])
         if offsets is not None and definition is not None and num_slots < definition.size:
-            kept = np.empty(num_slots + 1, np.int64)
+            kept = empty(num_slots + 1, np.int64)
             kernels.select_offsets(offsets, definition, stack.bases[following], kept)
             offsets = kept
         levels_here = _levels_between(definition, stack, first, following, num_slots)
@@ -140,7 +141,7 @@ def _levels_between(
         return None
     if num_slots == definition.size:
         return definition
-    found = np.empty(num_slots + 1, np.uint16)
+    found = empty(num_slots + 1, np.uint16)
     kernels.select_levels(definition, stack.bases[following], found)
     return found[:num_slots]
 
@@ -189,9 +190,9 @@ def _collapse(repetition: Levels | None, definition: Levels | None, stack: Layer
     inner = _NO_LEVELS if repetition is None else repetition
     levels = _NO_LEVELS if definition is None else definition
     num_lists = int(np.count_nonzero(inner))
-    offsets = np.empty(num_lists + 1, np.int64)
-    outer = _NO_LEVELS if index == stack.lists[-1] else np.empty(num_lists + 1, np.uint16)
-    outer_levels = np.empty(num_lists + 1, np.uint16)
+    offsets = empty(num_lists + 1, np.int64)
+    outer = _NO_LEVELS if index == stack.lists[-1] else empty(num_lists + 1, np.uint16)
+    outer_levels = empty(num_lists + 1, np.uint16)
     kernels.collapse_lists(inner, levels, stack.bases[index], offsets, outer, outer_levels)
     return _Collapsed(outer[:num_lists], None if definition is None else outer_levels[:num_lists], offsets)
 
@@ -213,14 +214,25 @@ class LevelBuilder:
 
     def __init__(self, num_rows: int, num_lists: int) -> None:
         self._left = num_lists
-        self._repetition = np.full(num_rows, num_lists, np.uint16)
-        self._codes = np.zeros(num_rows, np.uint16)
+        self._num_rows = num_rows
+        self._repetition = np.full(num_rows if num_lists else 0, num_lists, np.uint16)
+        self._found_codes: Levels | None = None
         self._live: Validity | None = None
         self._has_lists = num_lists > 0
         self._layers: list[int] = []
 
+    @property
+    def _codes(self) -> Levels:
+        """The layer and kind of what each entry ends with, 0 for those that go on; made when it is looked at."""
+        if self._found_codes is None:
+            self._found_codes = np.zeros(self._num_rows, np.uint16)
+        return self._found_codes
+
     def add_items(self, validity: Validity | None) -> None:
         """Add a struct or leaf layer; `validity` is bool[live entries], or None if all are valid."""
+        if validity is None and self._found_codes is None:
+            self._layers.append(item_layer(nullable=False))
+            return
         codes = self._codes if self._live is None else self._codes[self._live]
         # Pylance shows values in null structs if the fields of the struct are marked as all valid.
         nullable = bool(codes.any())
@@ -281,7 +293,8 @@ class LevelBuilder:
             numbers[4 * (depth + 1) + self._EMPTY] = stack.empty_level(index)
         definition = numbers[self._codes] if stack.max_definition else None
         repetition = self._repetition if self._has_lists else None
-        return LevelPair(repetition, definition, len(self._codes)), stack
+        num_levels = self._num_rows if self._found_codes is None else self._found_codes.size
+        return LevelPair(repetition, definition, num_levels), stack
 
     def _set_codes(self, chosen: Validity, kind: int) -> None:
         """Mark live entries; the layer being added is the one after all added so far."""
@@ -294,8 +307,9 @@ class LevelBuilder:
     def _expand(self, counts: Counts, live: Validity, continued: int) -> None:
         """Repeat every entry; all repetitions except the first get the repetition level `continued`."""
         total = int(counts.sum())
-        repetition, codes = np.empty(total, np.uint16), np.empty(total, np.uint16)
-        expanded = np.empty(total, np.bool_)
-        kernels.expand_entries(counts, live, self._repetition, self._codes, continued, repetition, codes, expanded)
-        self._repetition, self._codes = repetition, codes
+        repetition, codes = empty(total, np.uint16), empty(total, np.uint16)
+        expanded = empty(total, np.bool_)
+        before = self._repetition if self._has_lists else np.zeros(counts.size, np.uint16)
+        kernels.expand_entries(counts, live, before, self._codes, continued, repetition, codes, expanded)
+        self._repetition, self._found_codes = repetition, codes
         self._live = None if expanded.all() else expanded

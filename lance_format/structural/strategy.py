@@ -153,9 +153,16 @@ def _is_constant(values: DataBlock, valid: Validity | None, first: int) -> bool:
     if isinstance(values, VariableWidthBlock):
         return _is_constant_byte_string(values, valid, first)
     if values.bits_per_value == 1:
-        bits = np.unpackbits(values.data, count=values.num_values, bitorder="little")
-        return bool(((bits if valid is None else bits[valid]) == bits[first]).all())
+        return _is_constant_bit(values, valid, first)
     return _is_constant_fixed(values, valid, first)
+
+
+def _is_constant_bit(values: FixedWidthBlock, valid: Validity | None, first: int) -> bool:
+    sample = values.data[first // 8 + 1 : values.num_values // 8]
+    if valid is None and sample.size and int(sample[0]) not in (0, 0xFF):
+        return False
+    bits = np.unpackbits(values.data, count=values.num_values, bitorder="little")
+    return bool(((bits if valid is None else bits[valid]) == bits[first]).all())
 
 
 def _is_constant_byte_string(values: VariableWidthBlock, valid: Validity | None, first: int) -> bool:
