@@ -23,10 +23,14 @@ option                   value
 `__lance.limit`          the number of rows that suffice: of all partitions together without a filter, else of each
 `__lance.offset`         the number of these rows that are skipped; only without a filter
 `__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
+`__lance.aggregates`     the groups and aggregates that each partition computes; see `connector.read.aggregates`
 `__lance.parallelism`    the number of tasks that can run concurrently
 `__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
 `__lance.speculation`    `true` for a write of which Spark may run copies of slow tasks
+`__lance.stream`         the question about a stream that is read; see `connector.stream.driver_streams`
 `__lance.sink`           the batch of a stream that is written; see `connector.stream.sink_form`
+`__lance.new_columns`    columns that a statement adds to the table, as JSON; see `connector.types.new_columns`
+`__lance.entry`          the name by which the session catalog, if it is extended, has the table
 `__lance.delta`          the command that changes rows, and the form of its rows; see `connector.dml.delta_form`
 ======================== ============================================================================================
 """
@@ -51,8 +55,12 @@ REPLACED = "__lance.replaced"
 LIMIT = "__lance.limit"
 OFFSET = "__lance.offset"
 ORDER = "__lance.order"
+AGGREGATES = "__lance.aggregates"
 PARALLELISM = "__lance.parallelism"
 SPECULATION = "__lance.speculation"
 ROW_LEVEL = "__lance.row_level"
 SINK = "__lance.sink"
+STREAM = "__lance.stream"
 DELTA = "__lance.delta"
+NEW_COLUMNS = "__lance.new_columns"
+ENTRY = "__lance.entry"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from connector.jobs.requests import Request, RequestWriter
 from connector.types.batches import to_stored
 from connector.types.schemas import to_stored_schema
 from lance_format import BackfilledFragments, ColumnBackfill, InvalidInputError, LanceDataset
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

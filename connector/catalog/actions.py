@@ -14,7 +14,8 @@ action         takes                        does
 `create`       `mode`, `properties`, schema creates a table without rows, or replaces one
 `drop`         `purge`                      drops a table
 `rename`       `to`                         renames a table
-`alter`        `changes`, `evolution`       alters a table; see `connector.catalog.alterations`
+`alter`        `changes`                    alters a table; see `connector.catalog.alterations`
+`evolve`       `changes`                    checks that a write of rows can add columns
 `truncate`                                  deletes all rows
 `procedures`                                `procedures` as declared; see `connector.procedures.registry`
 `call`         `procedure`, `arguments`     runs a procedure; returns `schema` and `rows`
@@ -29,11 +30,11 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from connector.catalog.alterations import alter, evolve
+from connector.catalog.alterations import alter, check_new_columns
 from connector.catalog.properties import describe_properties, split_properties
 from connector.metadata.reading import refuse_writing
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri, open_at, open_snapshot
+from connector.options.snapshot import branch_uri, open_at, open_committed, open_snapshot
 from connector.procedures.registry import call, declare
 from connector.protocol import ACTION, DETAILS
 from connector.write.empty_table import write_empty
@@ -114,8 +115,13 @@ def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, A
 
 
 def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    change = evolve if details.get("evolution") else alter
-    change(open_at(LanceOptions.parse(given), given["path"]), details["changes"])
+    dataset = open_committed(LanceOptions.parse(given), given["path"])
+    alter(dataset, details["changes"])
+    return {}
+
+
+def _evolve(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
+    check_new_columns(open_committed(LanceOptions.parse(given), given["path"]), details["changes"])
     return {}
 
 
@@ -144,6 +150,7 @@ _ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[s
     "drop": _drop,
     "rename": _rename,
     "alter": _alter,
+    "evolve": _evolve,
     "truncate": _truncate,
     "procedures": _procedures,
     "call": _call,

@@ -18,18 +18,16 @@ kind       name                      value
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from connector.catalog.properties import check_changeable
 from connector.jobs.running import run
 from connector.types.field_metadata import declare_primary_key
-from connector.types.schemas import to_stored_schema
+from connector.types.new_columns import read_column, read_new_columns
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
 Changes = Sequence[dict[str, Any]]
@@ -61,25 +59,22 @@ def alter(dataset: LanceDataset, changes: Changes) -> None:
         _ALTERATIONS[kind](dataset, changes)
 
 
-def evolve(dataset: LanceDataset, changes: Changes) -> None:
-    """Fit a table to rows to be written: one version widens types, one adds columns.
+def check_new_columns(dataset: LanceDataset, changes: Changes) -> None:
+    """Check that a table can have the columns of rows to be written.
 
     Parameters
     ----------
     dataset : LanceDataset
     changes : sequence of mappings
-        See above; of the kinds `type` and `add`.
+        See above; of the kind `add`.
 
     Raises
     ------
     InvalidInputError, NotSupportedError
-        If one does not fit the table. Nothing was changed.
+        If one does not fit the table.
     """
     _check_parents(dataset, changes)
-    for kind in ("columns", "new columns"):
-        chosen = [change for change in changes if _KINDS[change["kind"]] == kind]
-        if chosen:
-            _ALTERATIONS[kind](dataset, chosen)
+    dataset.with_new_columns(read_new_columns(changes))
 
 
 def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
@@ -110,25 +105,7 @@ def _alter_properties(dataset: LanceDataset, changes: Changes) -> None:
 
 
 def _add_columns(dataset: LanceDataset, changes: Changes) -> None:
-    columns: list[pa.Field] = []
-    for change in changes:
-        field = _parse_column(change["value"])
-        for parent in reversed(change["name"][:-1]):
-            field = pa.field(parent, pa.struct([field]))
-        columns.append(field)
-    united: dict[str, pa.Field] = {}
-    for column in columns:
-        known = united.get(column.name)
-        united[column.name] = column if known is None else _united(known, column)
-    dataset.add_columns(pa.schema(list(united.values())))
-
-
-def _united(one: pa.Field, other: pa.Field) -> pa.Field:
-    """Return a struct that has the fields of two."""
-    fields = {field.name: field for field in one.type}
-    for field in other.type:
-        fields[field.name] = _united(fields[field.name], field) if field.name in fields else field
-    return one.with_type(pa.struct(list(fields.values())))
+    dataset.add_columns(read_new_columns(changes))
 
 
 def _drop_columns(dataset: LanceDataset, changes: Changes) -> None:
@@ -141,7 +118,7 @@ def _alter_columns(dataset: LanceDataset, changes: Changes) -> None:
         kind, value = change["kind"], change["value"]
         alteration = alterations.setdefault(_path(change), {"path": _path(change)})
         if kind == "type":
-            alteration["data_type"] = _parse_column(value).type
+            alteration["data_type"] = read_column(value).type
         else:
             alteration[kind] = value
     plan = dataset.plan_alter_columns(*alterations.values())
@@ -162,10 +139,6 @@ def _declare_key(dataset: LanceDataset, changes: Changes) -> None:
 def _path(change: dict[str, Any]) -> str:
     """Return the path of a column, with backticks where a name needs them."""
     return ".".join(f"`{name}`" if "." in name or "`" in name else name for name in change["name"])
-
-
-def _parse_column(text: str) -> pa.Field:
-    return to_stored_schema(StructType.fromJson(json.loads(text))).field(0)
 
 
 _KINDS = {

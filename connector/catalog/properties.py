@@ -88,7 +88,7 @@ def describe_properties(dataset: LanceDataset) -> dict[str, str]:
     """
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     rows = [fragment.num_rows for fragment in fragments]
-    size_bytes = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+    size_bytes = sum(fragment.known_bytes for fragment in fragments)
     counted = {} if None in rows else {"lance.rows": str(sum(count or 0 for count in rows))}
     return {
         **dataset.config(),

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from lance_format.lazy_dataclasses import dataclass
 
 DELETED = 1
 REPLACED = 2
@@ -44,6 +46,8 @@ class DeltaForm:
         Those whose values may change in rows that are replaced.
     uuid : str, optional
         Uuid of the delta, if the client of the write has chosen it.
+    notes : mapping of str to str
+        Properties of the transaction, such as those of a `BatchMarker`.
     """
 
     command: str
@@ -52,6 +56,7 @@ class DeltaForm:
     names: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     uuid: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> DeltaForm:
@@ -59,7 +64,7 @@ class DeltaForm:
         given = json.loads(text)
         lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed")}
         (address,) = given.get("address", (0,))
-        return cls(given["command"], address=address, uuid=given.get("uuid"), **lists)
+        return cls(given["command"], address=address, uuid=given.get("uuid"), notes=given.get("notes", {}), **lists)
 
     def to_json(self) -> str:
         """Return the form as `parse` reads it."""

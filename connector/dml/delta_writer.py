@@ -5,6 +5,7 @@ The delta is planned, and its uuid chosen, in the constructor; see `connector.wr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.options.options import LanceOptions
-from connector.options.snapshot import open_at
+from connector.options.snapshot import open_committed
 from connector.types.batches import to_stored
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, RowDelta, RowDeltaChanges
@@ -41,18 +42,26 @@ class DeltaWriter(PlanWriter):
         self._snapshot = snapshot
         self._options = options
         dataset = self._open()
-        self._schema = dataset.read_schema("all_binary")
+        self._schema = self._with_new_columns(dataset).read_schema("all_binary")
         self._kept = [name for name in self._schema.names if form.names and name not in form.names]
         description = f"{form.command} of Spark"
-        self._delta = dataset.plan_row_delta(list(form.changed), description=description, uuid=form.uuid)
+        delta = dataset.plan_row_delta(
+            list(form.changed), description=description, uuid=form.uuid, new_columns=options.new_columns
+        )
+        self._delta = dataclasses.replace(delta, notes=form.notes)
 
     def _open(self) -> LanceDataset:
-        return open_at(self._options, *self._snapshot)
+        return open_committed(self._options, *self._snapshot)
+
+    def _with_new_columns(self, dataset: LanceDataset) -> LanceDataset:
+        columns = self._options.new_columns
+        return dataset if columns is None else dataset.with_new_columns(columns)
 
     def _plan(self, dataset: LanceDataset) -> RowDelta:  # noqa: ARG002
         return self._delta
 
     def _fill(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
+        dataset = self._with_new_columns(dataset)
         for batch in batches:
             operations = batch.column(0)
             writer.delete(self._addresses(_those(batch, operations, (DELETED,))))
@@ -90,7 +99,7 @@ class DeltaWriter(PlanWriter):
             yield batch
             return
         fragments = [fragment.metadata for fragment in dataset.get_fragments()]
-        size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+        size = sum(fragment.known_bytes for fragment in fragments)
         width = size // max(sum(fragment.physical_rows for fragment in fragments), 1)
         num_rows = max(_KEPT_BYTES // max(width, 1), 1)
         for start in range(0, batch.num_rows, num_rows):

@@ -7,7 +7,7 @@ import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.datasource import DataSource
@@ -18,6 +18,7 @@ from connector.jobs.labels import labelled
 from connector.options.storage import read_storage, write_storage
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, WriterPlan
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

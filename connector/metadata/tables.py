@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.types import (
@@ -24,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from lance_format import LanceDataset
+from lance_format.lazy_dataclasses import dataclass
 
 Row = tuple[Any, ...]
 _TEXT, _LONG, _INT, _TIME = StringType(), LongType(), IntegerType(), TimestampType()

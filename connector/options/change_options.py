@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from connector.options.timestamps import parse_timestamp
-from connector.options.values import MAX_INT64, parse_count, parse_flag
+from connector.options.values import MAX_INT64, parse_count, parse_flag, take_given
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 LATEST = "latest"
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgt]?)b?")
@@ -72,7 +73,7 @@ class ChangeOptions:
         for one, other in _CONTRADICTIONS:
             if parsed.get(one) and parsed.get(other):
                 raise InvalidInputError(f"the options {one!r} and {other!r} contradict each other; keep one")
-        return cls(**{attribute: parsed.pop(name) for name, attribute in _ATTRIBUTES.items() if name in parsed})
+        return cls(**take_given(parsed, _ATTRIBUTES))
 
     def given(self) -> list[str]:
         """Return the names of the options that differ from their defaults."""

@@ -7,13 +7,12 @@ rather than ignore them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from connector.types.field_metadata import VECTOR_SIZE_KEY
 from connector.types.schemas import as_vector
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 VECTOR_SIZE = VECTOR_SIZE_KEY
 STRUCTURAL_ENCODING = "lance.structural-encoding"

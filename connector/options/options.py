@@ -14,8 +14,10 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+import pyarrow as pa
 
 from connector.options.change_options import CHANGE_PARSERS, ChangeOptions
 from connector.options.column_options import (
@@ -32,9 +34,11 @@ from connector.options.sink_options import SINK_PARSERS, SinkOptions
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage
 from connector.options.timestamps import parse_timestamp
 from connector.options.values import DIGITS, MAX_INT64, parse_choice, parse_count, parse_flag, parse_names, parse_text
-from connector.protocol import HADOOP, TIME_ZONE
+from connector.protocol import HADOOP, NEW_COLUMNS, TIME_ZONE
+from connector.types.new_columns import read_new_columns
 from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 _SPARK_INTERNAL_PREFIX = "__"
 _TIMESTAMP = "timestamp"
@@ -94,6 +98,8 @@ class LanceOptions:
         Whether an append adds the columns that the table lacks.
     allow_unportable_names : bool
         Whether new columns may have names that pylance cannot read.
+    verify_checksums : bool, optional
+        Whether reads compare checksums; None is the table's own setting.
     column_options : tuple of ColumnOption
         Storage options of single columns.
     blob_handling : str
@@ -106,6 +112,8 @@ class LanceOptions:
         Options of writes that number their batches.
     storage : mapping of str to str
         Options of the object store, in the names of pylance. They may hold secrets.
+    new_columns : pyarrow.Schema, optional
+        Columns that the statement adds to the table. The planner bridge gives them.
     """
 
     path: str
@@ -124,12 +132,14 @@ class LanceOptions:
     enable_stable_row_ids: bool | None = None
     merge_schema: bool = False
     allow_unportable_names: bool = False
+    verify_checksums: bool | None = None
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
     metadata_table: str | None = None
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     sink: SinkOptions = field(default_factory=SinkOptions)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    new_columns: pa.Schema | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:
@@ -184,6 +194,8 @@ class LanceOptions:
         changes, sink = ChangeOptions.take(parsed), SinkOptions.take(parsed)
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
+        if NEW_COLUMNS in given:
+            parsed["new_columns"] = read_new_columns(json.loads(given[NEW_COLUMNS]))
         return cls(**parsed, column_options=tuple(column_options), changes=changes, sink=sink, storage=storage)
 
 
@@ -274,6 +286,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "enable_stable_row_ids": parse_flag,
     "mergeSchema": parse_flag,
     "allow_unportable_names": parse_flag,
+    "verify_checksums": parse_flag,
     **CHANGE_PARSERS,
     **SINK_PARSERS,
 }

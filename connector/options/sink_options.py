@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
-from connector.options.values import MAX_INT64, parse_count, parse_names, parse_text, parse_whole
+from connector.options.values import MAX_INT64, parse_count, parse_names, parse_text, parse_whole, take_given
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class SinkOptions:
             raise InvalidInputError(
                 "the options 'txnAppId' and 'txnVersion' belong together: an application, and the number of this write"
             )
-        return cls(**{attribute: parsed.pop(name) for name, attribute in _ATTRIBUTES.items() if name in parsed})
+        return cls(**take_given(parsed, _ATTRIBUTES))
 
     def of_streams(self) -> list[str]:
         """Return the names of the given options that only streams have."""

@@ -28,13 +28,15 @@ def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
         return open_at(options, uri, options.version)
     # The library finds versions before a time, to the microsecond; a timestamp in SQL includes its own time.
     asof = options.timestamp + datetime.timedelta(microseconds=1)
-    return lance_format.dataset(uri, asof=asof, storage_options=options.storage)
+    return lance_format.dataset(
+        uri, asof=asof, storage_options=options.storage, verify_checksums=options.verify_checksums
+    )
 
 
 def open_at(
     options: LanceOptions, uri: str, version: int | str | tuple[str | None, int | None] | None = None
 ) -> lance_format.LanceDataset:
-    """Open a table, with the options of its storage.
+    """Open a table, with the options of its storage, and with the columns that a statement adds to it.
 
     Parameters
     ----------
@@ -48,7 +50,17 @@ def open_at(
     DatasetNotFoundError, VersionNotFoundError
         If there is no such table, version, tag or branch.
     """
-    return lance_format.dataset(uri, version, storage_options=options.storage)
+    dataset = open_committed(options, uri, version)
+    return dataset if options.new_columns is None else dataset.with_new_columns(options.new_columns)
+
+
+def open_committed(
+    options: LanceOptions, uri: str, version: int | str | tuple[str | None, int | None] | None = None
+) -> lance_format.LanceDataset:
+    """Open a table as it is, without the columns that a statement adds to it; see `open_at`."""
+    return lance_format.dataset(
+        uri, version, storage_options=options.storage, verify_checksums=options.verify_checksums
+    )
 
 
 def branch_uri(options: LanceOptions) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
 
 from lance_format import InvalidInputError
 
@@ -98,3 +99,16 @@ def _parse_json(name: str, value: str) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
         raise InvalidInputError(expected)
     return names
+
+
+def take_given(parsed: MutableMapping[str, Any], attributes: Mapping[str, str]) -> dict[str, Any]:
+    """Remove some options from others, and return those that are given by the names of attributes.
+
+    Parameters
+    ----------
+    parsed : mutable mapping of str to object
+        Parsed options, by their names.
+    attributes : mapping of str to str
+        The attribute of each option to take.
+    """
+    return {attribute: parsed.pop(name) for name, attribute in attributes.items() if name in parsed}

@@ -8,7 +8,6 @@ data source. `LanceDataSource.schema` then returns the answer as metadata of the
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from connector.jobs.sizes import DEFAULT_BYTES
+from connector.read.pickling import pickle_reader
 from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
 from connector.types.schemas import to_exchange_schema
@@ -39,8 +39,6 @@ _BOUNDED = (
     pa.types.is_timestamp,
 )
 """Types whose minimum and maximum the bridge can pass to Spark."""
-_ARROW_BATCH_ROWS = 10_000
-"""Maximum number of rows per batch for readers that yield rows; this source's readers yield batches."""
 
 
 def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_handling: str) -> dict[str, Any]:
@@ -61,12 +59,13 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     num_rows = [fragment.num_rows for fragment in fragments]
     rows = sum(count or 0 for count in num_rows)
-    data_bytes = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+    data_bytes = sum(fragment.known_bytes for fragment in fragments)
     return {
         "schema": schema.json(),
         "snapshot": json.dumps([dataset.uri, dataset.version]),
         "uri": dataset.uri,
         "version": dataset.version,
+        "trace": dataset.trace().hex(),
         "name": f"{dataset.uri} version {dataset.version}",
         "rows": rows,
         "fragments": len(fragments),
@@ -74,6 +73,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         "exact": exact and None not in num_rows,
         "sizes": _column_bytes(visible, rows, data_bytes),
         "filterable": filterable_columns(pa.schema(plain), schema),
+        "aggregated": True,
     }
 
 
@@ -218,6 +218,11 @@ def _check_sink(source: Any, schema: str) -> dict[str, Any]:
     return {"key": source.check_sink(_parse_schema(schema))}
 
 
+def _check_stream(source: Any, schema: str) -> dict[str, Any]:
+    source.check_stream(_parse_schema(schema))
+    return {}
+
+
 def _delete(source: Any, schema: str) -> dict[str, Any]:
     return {"rows": source.delete(_parse_schema(schema))}
 
@@ -227,28 +232,22 @@ def _search(source: Any, _: str | None) -> dict[str, Any]:
 
 
 def _plan(source: Any, schema: str) -> dict[str, Any]:
-    """Plan a read as Spark's worker does: pickle the function that tasks run, and the partitions."""
-    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
-
-    columns, out = _parse_schema(schema), io.BytesIO()
+    """Plan a read as Spark's worker does."""
+    columns = _parse_schema(schema)
     reader = source.reader(columns)
-    write_read_func_and_partitions(
-        out,
-        reader=reader,
-        data_source=type(source)({}),
-        schema=columns,
-        max_arrow_batch_size=_ARROW_BATCH_ROWS,
-        binary_as_bytes=True,
-    )
-    out.seek(0)
-    function, *partitions = _read_bytes(out), *(_read_bytes(out) for _ in range(_read_int(out)))
+    function, partitions = pickle_reader(reader, type(source), columns)
     tasks = reader.tasks
     return {
-        "function": base64.b64encode(function).decode(),
-        "partitions": [base64.b64encode(partition).decode() for partition in partitions],
+        "function": function,
+        "partitions": partitions,
         "rows": sum(task.num_rows for task in tasks),
         "fragments": len({fragment_id for task in tasks for fragment_id in task.fragment_ids}),
     }
+
+
+def _stream(source: Any, schema: str) -> dict[str, Any]:
+    found: dict[str, Any] = source.answer_stream(_parse_schema(schema))
+    return found
 
 
 _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
@@ -260,19 +259,12 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "act": _act,
     "check_change": _check_change,
     "check_sink": _check_sink,
+    "check_stream": _check_stream,
     "delete": _delete,
     "search": _search,
+    "stream": _stream,
 }
 
 
 def _parse_schema(text: str) -> StructType:
     return StructType.fromJson(json.loads(text))
-
-
-def _read_int(stream: io.BytesIO) -> int:
-    return int.from_bytes(stream.read(4), "big")
-
-
-def _read_bytes(stream: io.BytesIO) -> bytes:
-    """Read length-prefixed bytes."""
-    return stream.read(_read_int(stream))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from connector.planner.jars import class_names, find_jar, keep_jar, key_of, temporary_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 SETTING = "spark.lance.planner.enabled"
 _CATALOG = "spark.sql.catalog.lance"
 _SOURCES = tuple(Path(__file__).parents[1] / room / "java" for room in ("planner", "catalog"))
-_NEEDING = {_SOURCES[1] / "since_4_2": "org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution"}
-"""Sources of classes whose superclasses only newer versions of Spark have."""
+_OF_4_2 = "org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution"
+_BY_VERSION = {True: _SOURCES[1] / "since_4_2", False: _SOURCES[1] / "before_4_2"}
+"""Sources of classes that differ between versions of Spark, by whether it has the class `_OF_4_2`."""
 _PACKAGE = "lance"
-_NAME = "lance-planner-"
 _JAVA_VERSION = 8
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def _install(spark: SparkSession, source: Source) -> bool:
 
 def _sources(loader: Any) -> list[Path]:
     """Return the sources that this version of Spark can compile."""
-    folders = [*_SOURCES, *(folder for folder, needed in _NEEDING.items() if _has_class(loader, needed))]
+    folders = [*_SOURCES, _BY_VERSION[_has_class(loader, _OF_4_2)]]
     return sorted(source for folder in folders for source in folder.glob("*.java"))
 
 
@@ -89,10 +89,19 @@ def _is_there(loader: Any) -> bool:
 
 
 def _load(jvm: Any, gateway: Any, loader: Any) -> None:
-    """Compile the classes, and load all of them from a jar that the JVM removes when it ends."""
-    directory = Path(tempfile.mkdtemp(prefix=_NAME))
-    try:
-        sources = _sources(loader)
+    """Load all classes from the jar that a driver of this machine kept, or from one of classes compiled now."""
+    sources = _sources(loader)
+    build = getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$")
+    key = key_of(sources, build.SPARK_VERSION(), build.SPARK_REVISION(), jvm.System.getProperty("java.version"))
+    jar = find_jar(key) or _compile(jvm, gateway, loader, sources, key)
+    loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    for name in class_names(jar):
+        loader.loadClass(name)
+    _field(loader, "jar").set(None, str(jar))
+
+
+def _compile(jvm: Any, gateway: Any, loader: Any, sources: list[Path], key: str) -> Path:
+    with tempfile.TemporaryDirectory(prefix="lance-planner-") as directory:
         files = gateway.new_array(jvm.java.io.File, len(sources))
         for index, source in enumerate(sources):
             files[index] = jvm.java.io.File(str(source))
@@ -100,20 +109,13 @@ def _load(jvm: Any, gateway: Any, loader: Any) -> None:
         compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
         compiler.setSourceVersion(_JAVA_VERSION)
         compiler.setTargetVersion(_JAVA_VERSION)
-        compiler.setDestinationDirectory(jvm.java.io.File(str(directory)), False)
+        compiler.setDestinationDirectory(jvm.java.io.File(directory), False)
         compiler.compile(files)
-        classes = [path.relative_to(directory) for path in sorted(directory.rglob("*.class"))]
-        jar = jvm.java.io.File.createTempFile(_NAME, ".jar")
-        jar.deleteOnExit()
-        with zipfile.ZipFile(jar.getPath(), "w") as archive:
-            for path in classes:
-                archive.write(directory / path, path.as_posix())
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    loader.addURL(jar.toURI().toURL())
-    for path in classes:
-        loader.loadClass(".".join(path.with_suffix("").parts))
-    _field(loader, "jar").set(None, jar.getPath())
+        if kept := keep_jar(key, Path(directory)):
+            return kept
+        jar = temporary_jar(Path(directory))
+    jvm.java.io.File(str(jar)).deleteOnExit()
+    return jar
 
 
 def _name_catalog(spark: SparkSession) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.types import DataType, DayTimeIntervalType, StructField, StructType, TimestampType
@@ -14,6 +13,7 @@ from connector.jobs.running import run
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
 from lance_format import ChangePlan, LanceDataset
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,6 +25,7 @@ from connector.procedures.indexing import create_index, drop_index, refresh_inde
 from connector.procedures.keys import set_unenforced_primary_key
 from connector.procedures.optimizing import optimize
 from connector.procedures.vacuuming import vacuum
+from connector.procedures.verifying import verify
 from connector.procedures.versions import (
     create_branch,
     create_tag,
@@ -79,6 +80,14 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("error_if_tagged_old_versions", _FLAG, "fail if one of the versions has a tag", "true"),
             Parameter("delete_rate_limit", _LONG, "maximum number of files to delete per second"),
             Parameter("dry_run", _FLAG, "list the files, and remove nothing", "false"),
+        ),
+    ),
+    "verify": Procedure(
+        verify,
+        "Read every byte of the latest version, and compare it with its checksums.",
+        (
+            Parameter("repair", _FLAG, "drop damaged indices, which can be created again", "false"),
+            Parameter("all_files", _FLAG, "list all files, not only what is wrong", "false"),
         ),
     ),
     "create_index": Procedure(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql.datasource import InputPartition
 
 from lance_format import ScanTask
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

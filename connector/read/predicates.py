@@ -90,7 +90,7 @@ def parse_predicate(text: str) -> Expression:
         If the text is none of these forms, or nested too deeply.
     """
     try:
-        return _expression(json.loads(text))
+        return to_expression(json.loads(text))
     except RecursionError:
         raise InvalidInputError("the predicate is nested too deeply; filter in several steps") from None
     except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
@@ -136,45 +136,47 @@ def _filterable(arrow_type: pa.DataType, spark_type: DataType, path: list[str]) 
         yield path
 
 
-def _expression(form: Form) -> Expression:
+def to_expression(form: Form) -> Expression:
+    """Return the expression of one of these forms."""
     operator, *operands = form
     if operator in _COMPARISONS:
-        left, right = map(_expression, operands)
+        left, right = map(to_expression, operands)
         return nodes.Comparison(_COMPARISONS[operator], left, right)
     if operator in _TEXT_FUNCTIONS:
-        value, text = map(_expression, operands)
+        value, text = map(to_expression, operands)
         return nodes.Call(_TEXT_FUNCTIONS[operator], (value, text))
     return _FORMS[operator](*operands)
 
 
 def _in(operand: Form, spark_type: str, values: list[Any]) -> Expression:
-    arrow_type = _arrow_type(spark_type)
+    arrow_type = arrow_type_of(spark_type)
     constants = pa.array([_value(arrow_type, value) for value in values], arrow_type)
-    return nodes.In(_expression(operand), constants)
+    return nodes.In(to_expression(operand), constants)
 
 
 def _literal(spark_type: str, value: Any) -> Expression:
-    arrow_type = _arrow_type(spark_type)
+    arrow_type = arrow_type_of(spark_type)
     return nodes.Literal(pa.scalar(_value(arrow_type, value), arrow_type))
 
 
 _FORMS: dict[str, Callable[..., Expression]] = {
     "COLUMN": lambda *path: nodes.Column(path),
     "LITERAL": _literal,
-    "CAST": lambda spark_type, operand: nodes.Cast(_expression(operand), _arrow_type(spark_type)),
+    "CAST": lambda spark_type, operand: nodes.Cast(to_expression(operand), arrow_type_of(spark_type)),
     "IN": _in,
-    "<=>": lambda left, right: nodes.NullSafeEqual(_expression(left), _expression(right)),
-    "AND": lambda *terms: nodes.conjunction(tuple(map(_expression, terms))),
-    "OR": lambda *terms: nodes.disjunction(tuple(map(_expression, terms))),
-    "NOT": lambda operand: nodes.Not(_expression(operand)),
-    "IS_NULL": lambda operand: nodes.IsNull(_expression(operand)),
-    "IS_NOT_NULL": lambda operand: nodes.Not(nodes.IsNull(_expression(operand))),
+    "<=>": lambda left, right: nodes.NullSafeEqual(to_expression(left), to_expression(right)),
+    "AND": lambda *terms: nodes.conjunction(tuple(map(to_expression, terms))),
+    "OR": lambda *terms: nodes.disjunction(tuple(map(to_expression, terms))),
+    "NOT": lambda operand: nodes.Not(to_expression(operand)),
+    "IS_NULL": lambda operand: nodes.IsNull(to_expression(operand)),
+    "IS_NOT_NULL": lambda operand: nodes.Not(nodes.IsNull(to_expression(operand))),
     "ALWAYS_TRUE": lambda: nodes.Literal(pa.scalar(True)),
     "ALWAYS_FALSE": lambda: nodes.Literal(pa.scalar(False)),
 }
 
 
-def _arrow_type(spark_type: str) -> pa.DataType:
+def arrow_type_of(spark_type: str) -> pa.DataType:
+    """Return the Arrow type of a type by its name in Spark."""
     decimal = _DECIMAL.fullmatch(spark_type)
     if decimal:
         return pa.decimal128(*map(int, decimal.groups()))

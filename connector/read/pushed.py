@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from connector.protocol import LIMIT, OFFSET, ORDER, PARALLELISM, PREDICATE, RUNTIME, SNAPSHOT
+from connector.protocol import AGGREGATES, LIMIT, OFFSET, ORDER, PARALLELISM, PREDICATE, RUNTIME, SNAPSHOT
 from connector.read.predicates import parse_predicate
 from lance_format import ColumnOrdering
 from lance_format.expressions import Expression, conjunction
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Pushed:
         Order that decides the first rows. Without it any rows suffice.
     parallelism : int, optional
         Number of tasks that can run concurrently; None if unknown.
+    aggregates : str, optional
+        Groups and aggregates that each partition computes; see `connector.read.aggregates`.
     """
 
     snapshot: tuple[str, int] | None = None
@@ -38,6 +40,7 @@ class Pushed:
     offset: int = 0
     order: tuple[ColumnOrdering, ...] = ()
     parallelism: int | None = None
+    aggregates: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Pushed:
@@ -52,4 +55,5 @@ class Pushed:
             int(given.get(OFFSET, 0)),
             tuple(ColumnOrdering(*ordering) for ordering in json.loads(given.get(ORDER, "[]"))),
             None if parallelism is None else int(parallelism),
+            given.get(AGGREGATES),
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from connector.sorting.zorder import check_orderable
 from lance_format import InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 
 _TERM = re.compile(
     r"\s*(?P<name>`(?:[^`]|``)+`|.+?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*",

@@ -7,7 +7,6 @@ z-order. Names of the table therefore do not matter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from connector.sorting.zorder import ZOrder
 from connector.types.batches import split, to_spark, to_stored
 from connector.types.schemas import to_exchange_schema, to_spark_schema
 from lance_format import LanceDataset, LanceScanner, RowDeltaChanges, RowRewrite
+from lance_format.lazy_dataclasses import dataclass
 
 ADDRESS = "address"
 KEY = "key"

@@ -13,7 +13,6 @@ Null has an own bucket, before all values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format import LanceDataset, NotSupportedError, ScanTask
+from lance_format.lazy_dataclasses import dataclass
 
 _KEY_BITS = 63
 """Bits of a bigint without its sign."""

@@ -110,6 +110,7 @@ from connector.protocol import (
     SCHEMA,
     SINK,
     SPECULATION,
+    STREAM,
 )
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
@@ -119,13 +120,14 @@ from connector.stream.changes import (
     feed_schema,
     open_feed,
     refuse_stream_options,
-    without_change_fields,
 )
+from connector.stream.changes_reading import without_change_fields
+from connector.stream.driver_streams import answer_stream
 from connector.stream.sink import RowSink
 from connector.stream.sink_form import SinkForm
 from connector.stream.sink_refusals import check_sink, refuse_sink_options
 from connector.stream.sink_upsert import UpsertSink
-from connector.stream.source import create_stream_reader
+from connector.stream.source import check_stream, create_stream_reader
 from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
@@ -250,6 +252,10 @@ class LanceDataSource(DataSource):
         if options.changes.read_change_feed:
             return ChangesReader(options, schema)
         refuse_stream_options(options)
+        if pushed.aggregates is not None:
+            from connector.read.aggregates import AggregateReader  # Other plans do without it.
+
+            return AggregateReader(options, schema, pushed)
         return create_reader(options, schema, pushed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -275,7 +281,11 @@ class LanceDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Plan a stream of the rows that versions add, or of the changes of rows."""
-        return create_stream_reader(self._parsed_options, schema)
+        return create_stream_reader(self._parsed_options, schema, Pushed.parse(self.options).parallelism)
+
+    def answer_stream(self, schema: StructType) -> dict[str, Any]:
+        """Answer a question about a stream; see `connector.stream.driver_streams`."""
+        return answer_stream(self, json.loads(self._given[STREAM]), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """Plan the write of one batch of a stream, or its commit; see `connector.stream.sink`."""
@@ -289,6 +299,10 @@ class LanceDataSource(DataSource):
         """Refuse a query that cannot write to the table; return the columns by which its rows are brought together."""
         writer = self.streamWriter(schema, overwrite=False)
         return list(writer.key) if isinstance(writer, UpsertSink) else []
+
+    def check_stream(self, schema: StructType) -> None:
+        """Refuse a stream of the table that cannot be read, whatever its checkpoint has."""
+        check_stream(self._parsed_options, schema)
 
     def _seen(self, pushed: Pushed) -> tuple[str, int]:
         """Return the version that Spark has seen, or fix it now."""

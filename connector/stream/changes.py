@@ -20,15 +20,21 @@ from pyspark.sql.types import StructType
 from connector.options.change_options import LATEST
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
-from connector.stream.changes_reading import CHANGE_FIELDS, ChangePartition, Commit, Part, RowReader, pack, plan_parts
+from connector.stream.changes_reading import (
+    CHANGE_FIELDS,
+    KEEP_VERSIONS,
+    ChangePartition,
+    Commit,
+    Part,
+    RowReader,
+    pack,
+    plan_parts,
+    without_change_fields,
+)
 from connector.types.compatibility import check_readable
 from lance_format import ChangeLog, InvalidInputError, LanceDataset, RowChange, VersionNotFoundError
 
 _NAMED = {"version": "version", "tag": "tag", "timestamp": "timestamp"}
-_KEEP = (
-    "a cleanup removed it, and the changes since are unknown; keep versions until they are read, by a tag or a longer"
-    " retention"
-)
 
 
 def check_options(options: LanceOptions) -> None:
@@ -103,15 +109,11 @@ def describe_feed(dataset: LanceDataset, schema: StructType) -> dict[str, Any]:
         "rows": rows,
         "fragments": len(dataset.get_fragments()),
         "exact": False,
+        "updates": dataset.has_stable_row_ids,
         "sizes": {},
         "filterable": [],
         "misfit": None,
     }
-
-
-def without_change_fields(schema: StructType) -> StructType:
-    """Return the columns that are columns of the table."""
-    return StructType([field for field in schema if field.name not in CHANGE_FIELDS])
 
 
 def plan_changes(reader: RowReader, log: ChangeLog, changes: Sequence[RowChange], commit: Commit) -> list[Part]:
@@ -170,9 +172,11 @@ class ChangesReader(DataSourceReader):
             try:
                 found = self._log.find_changes(version)
             except VersionNotFoundError as error:
-                raise VersionNotFoundError(f"{error}: {_KEEP}") from error
+                raise VersionNotFoundError(
+                    f"{error}: a cleanup removed it, and the changes since are unknown; {KEEP_VERSIONS}"
+                ) from error
             parts += plan_changes(self._rows, self._log, found, Commit(version, self._log.timestamp(version)))
-        return pack(parts, self._rows.options.split_size_bytes)
+        return pack(parts, self._rows)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Divide the changes among tasks."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -12,6 +11,7 @@ from connector.types.batches import to_spark
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_exchange_schema
 from lance_format import LanceDataset
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

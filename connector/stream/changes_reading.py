@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -16,6 +15,7 @@ from connector.stream.changes_columns import ReadColumns
 from connector.types.batches import split
 from connector.types.schemas import to_exchange_schema
 from lance_format import FragmentMetadata, LanceDataset, LanceScanner, RowChange, ScanTask, VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_FIELDS = {
@@ -26,10 +26,12 @@ CHANGE_FIELDS = {
         StructField(COMMIT_TIMESTAMP, TimestampType(), nullable=False),
     )
 }
+KEEP_VERSIONS = "keep versions until they are read, by a tag or a longer retention"
 DEFAULT_BATCH_ROWS = 65_536
 DEFAULT_SPLIT_BYTES = 128 << 20
 _SMALLEST_PARTITION_BYTES = 1 << 20
-_PARALLELISM = 16
+_DEFAULT_PARALLELISM = 16
+"""Number of tasks of a reader that does not know how many can run concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +100,19 @@ class RowReader:
         Columns of the table.
     schema : StructType
         The columns that Spark expects, with those of changes.
+    parallelism : int
+        Number of tasks to divide rows among, if there are enough of them.
     """
 
     options: LanceOptions
     columns: ReadColumns
     schema: StructType
+    parallelism: int = _DEFAULT_PARALLELISM
 
     @classmethod
-    def of(cls, options: LanceOptions, dataset: LanceDataset, schema: StructType) -> RowReader:
+    def of(
+        cls, options: LanceOptions, dataset: LanceDataset, schema: StructType, parallelism: int | None = None
+    ) -> RowReader:
         """Return a reader of columns by their names in a version.
 
         Parameters
@@ -115,9 +122,11 @@ class RowReader:
             Shows the version.
         schema : StructType
             Columns of the table, and of changes.
+        parallelism : int, optional
+            Number of tasks that can run concurrently; None if unknown.
         """
-        own = StructType([field for field in schema if field.name not in CHANGE_FIELDS])
-        return cls(options, ReadColumns.of(dataset, own), schema)
+        columns = ReadColumns.of(dataset, without_change_fields(schema))
+        return cls(options, columns, schema, parallelism or _DEFAULT_PARALLELISM)
 
     def scanner(self, dataset: LanceDataset, fragment_ids: Sequence[int] | None = None) -> LanceScanner:
         """Return a scanner of the columns in a version, for all fragments or some."""
@@ -156,8 +165,7 @@ class RowReader:
             return open_at(self.options, self.options.path, version)
         except VersionNotFoundError as error:
             raise VersionNotFoundError(
-                f"{error}: a cleanup removed version {version} while it was read; keep versions until they are read, by"
-                " a tag or a longer retention"
+                f"{error}: a cleanup removed version {version} while it was read; {KEEP_VERSIONS}"
             ) from error
 
     def _complete(self, batch: pa.RecordBatch, part: Part) -> pa.RecordBatch:
@@ -173,6 +181,11 @@ class RowReader:
             for field in exchanged
         ]
         return pa.RecordBatch.from_arrays(columns, schema=exchanged)
+
+
+def without_change_fields(schema: StructType) -> StructType:
+    """Return the columns that are columns of the table."""
+    return StructType([field for field in schema if field.name not in CHANGE_FIELDS])
 
 
 def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowChange], commit: Commit) -> list[Part]:
@@ -196,7 +209,7 @@ def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowCh
     parts = []
     if whole:
         tasks = reader.scanner(dataset, whole).plan_tasks(
-            reader.options.split_size_bytes or DEFAULT_SPLIT_BYTES, min_tasks=_PARALLELISM
+            reader.options.split_size_bytes or DEFAULT_SPLIT_BYTES, min_tasks=reader.parallelism
         )
         for task in tasks:
             size = sum((stop - start) * sizes[fragment_id] for fragment_id, start, stop in task.ranges)
@@ -210,14 +223,14 @@ def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowCh
 
 def row_bytes(fragment: FragmentMetadata) -> float:
     """Return the bytes of data files per row of a fragment; at least 1."""
-    size = sum(file.file_size_bytes or 0 for file in fragment.files)
-    return max(size / max(fragment.physical_rows, 1), 1.0)
+    return max(fragment.known_bytes / max(fragment.physical_rows, 1), 1.0)
 
 
-def pack(parts: Sequence[Part], split_size_bytes: int | None) -> list[ChangePartition]:
+def pack(parts: Sequence[Part], reader: RowReader) -> list[ChangePartition]:
     """Pack parts, in order, into partitions of about the same size."""
     total = sum(part.size_bytes for part in parts)
-    limit = min(max(total / _PARALLELISM, _SMALLEST_PARTITION_BYTES), split_size_bytes or DEFAULT_SPLIT_BYTES)
+    largest = reader.options.split_size_bytes or DEFAULT_SPLIT_BYTES
+    limit = min(max(total / reader.parallelism, _SMALLEST_PARTITION_BYTES), largest)
     groups: list[list[Part]] = []
     filled = limit
     for part in parts:

@@ -25,10 +25,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 _FORMAT = 1
 

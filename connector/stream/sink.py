@@ -21,7 +21,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +33,7 @@ from connector.options.snapshot import branch_uri, open_at
 from connector.stream.sink_form import SinkForm
 from connector.write.writer import LanceWriter, collect, delete_files
 from lance_format import BatchMarker, CommitError, FragmentMetadata, LanceError, NotSupportedError, TableWrite
+from lance_format.lazy_dataclasses import dataclass
 
 _QUERY, _BATCH, _CONTINUOUS = "sql.streaming.queryId", "streaming.sql.batchId", "__is_continuous_processing"
 """Local properties of the tasks of a stream."""

@@ -1,9 +1,10 @@
-"""What the planner bridge knows of the query that writes to a table, as it reaches the sink."""
+"""The planner bridge's knowledge of the query that writes to a table, as it reaches the sink."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class SinkForm:
 
     @property
     def is_planned(self) -> bool:
-        """Whether the planner bridge plans the query."""
+        """True if the planner bridge plans the query."""
         return self.uuid is not None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a query may not ask of the sink: refused by name, before a row is written."""
+"""Refusals of the sink: options, modes and triggers that it does not have, by name, before a row is written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The sink of queries with a key: the rows of a batch replace those of the table that have their keys, and are added.
 
 Spark brings the rows of one key to one task, sorted, so that a task sees all of them one after the other. It looks up
-where the table has their keys, some rows at a time, and writes a delta. A batch is one version.
+where the table has their keys, some rows at a time, and writes a delta. A batch is one version. If another writer has
+changed the same rows before the commit, the process that commits looks the keys up again.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class UpsertSink(StreamSink):
 
     def _land(self, plan: RowDelta, contents: Sequence[Any], marker: BatchMarker) -> None:
         results = [content.parse(RowDeltaChanges) for content in contents]
-        dataclasses.replace(plan, notes=marker.properties).commit(self._open(plan), results)
+        dataclasses.replace(plan, notes=marker.properties).commit_upserts(self._open(plan), results)
 
     def _discard(self, plan: RowDelta, contents: Sequence[Any]) -> None:  # noqa: ARG002
         plan.abort(self._open(plan))

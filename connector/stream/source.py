@@ -4,13 +4,15 @@ A batch is the rows between two offsets; see `connector.stream.offsets`. Every r
 it, so that a batch has the same rows whenever it is read, whatever was compacted since.
 
 Spark keeps one reader per query in a process in the driver. Each trigger looks up the latest version, by one request,
-and opens the versions that are new. Since 4.2 Spark lets a source limit its batches.
+and opens the versions that are new, after it has made sure that the table is still the same. Since 4.2 Spark lets a
+source limit its batches.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +21,8 @@ from pyspark.sql.types import StructType
 
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
-from connector.stream.changes import check_options, open_feed, plan_changes, starting_version, without_change_fields
-from connector.stream.changes_reading import ChangePartition, Commit, Part, RowReader, pack
+from connector.stream.changes import check_options, open_feed, plan_changes, starting_version
+from connector.stream.changes_reading import ChangePartition, Commit, Part, RowReader, pack, without_change_fields
 from connector.stream.offsets import Offset
 from connector.stream.source_versions import Delivery, VersionReader
 from connector.types.compatibility import check_readable
@@ -42,7 +44,9 @@ except ImportError:  # Spark 4.1
 _REMEMBERED = 1024
 
 
-def create_stream_reader(options: LanceOptions, schema: StructType) -> DataSourceStreamReader:
+def create_stream_reader(
+    options: LanceOptions, schema: StructType, parallelism: int | None = None
+) -> DataSourceStreamReader:
     """Return the stream reader for this version of Spark.
 
     Parameters
@@ -50,6 +54,8 @@ def create_stream_reader(options: LanceOptions, schema: StructType) -> DataSourc
     options : LanceOptions
     schema : StructType
         The columns that Spark expects.
+    parallelism : int, optional
+        Number of tasks that can run concurrently; None if unknown.
 
     Raises
     ------
@@ -60,7 +66,23 @@ def create_stream_reader(options: LanceOptions, schema: StructType) -> DataSourc
     SchemaMismatchError
         If the table lacks a column of the schema.
     """
-    return LimitedStreamReader(options, schema) if LIMITS_BATCHES else LanceStreamReader(options, schema)
+    reader = LimitedStreamReader if LIMITS_BATCHES else LanceStreamReader
+    return reader(options, schema, parallelism)
+
+
+def check_stream(options: LanceOptions, schema: StructType) -> None:
+    """Refuse a stream that cannot be read, whether a query starts or is restarted.
+
+    A restarted query does not need the version that it started with.
+
+    Raises
+    ------
+    LanceError
+        See `create_stream_reader` and `starting_version`.
+    """
+    reader = create_stream_reader(options, schema)
+    with contextlib.suppress(VersionNotFoundError):
+        reader.initialOffset()
 
 
 class LanceStreamReader(DataSourceStreamReader):
@@ -70,19 +92,20 @@ class LanceStreamReader(DataSourceStreamReader):
     ----------
     options : LanceOptions
     schema : StructType
+    parallelism : int, optional
     """
 
-    def __init__(self, options: LanceOptions, schema: StructType) -> None:
+    def __init__(self, options: LanceOptions, schema: StructType, parallelism: int | None = None) -> None:
         _check(options)
         baseline = open_feed(options) if options.changes.read_change_feed else open_at(options, branch_uri(options))
         self._options = dataclasses.replace(options, path=baseline.uri)
         check_readable(baseline.read_schema(options.blob_handling), without_change_fields(schema), options.path)
-        self._rows = RowReader.of(self._options, baseline, schema)
+        self._rows = RowReader.of(self._options, baseline, schema, parallelism)
         self._log = ChangeLog(baseline)
         self._versions = VersionReader(self._options, self._log, baseline)
         self._deliveries: dict[tuple[int, bool], Delivery | None] = {}
         self._seen = baseline.version
-        self._checked: Offset | None = None
+        self._checked: Hashable = None
         self._first: Offset | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -125,7 +148,7 @@ class LanceStreamReader(DataSourceStreamReader):
             if is_last:
                 break
             position = self._after(position, delivery)
-        return pack(self._plan(parts), self._options.split_size_bytes)
+        return pack(self._plan(parts), self._rows)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task."""
@@ -175,26 +198,28 @@ class LanceStreamReader(DataSourceStreamReader):
         """Return the offset after a version."""
         version: int | None = position.version + 1
         if delivery is None:
-            version = self._versions.next_version(position.version + 1)
+            version = self._log.next_version(position.version + 1)
         version = version or self._seen + 1
         return position.moved(version, self._identity(version - 1))
 
     def _check_identity(self, position: Offset) -> None:
-        """Refuse an offset of another table, once per reader."""
-        if self._checked is not None:
+        """Refuse an offset of another table. One check lasts until a look-up may have found another table.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        if self._checked is not None and self._checked == self._log.evidence:
             return
         last = position.version if position.is_snapshot else position.version - 1
-        latest = self._latest()
-        try:
-            identity = self._log.identity(last) if 0 < last <= latest else ""
-        except VersionNotFoundError:
-            identity = position.after  # a cleanup removed it
-        if last > latest or (position.after and identity != position.after):
+        latest = self._latest() if self._log.evidence is None else self._seen
+        is_known = not last or (last <= latest and (not position.after or self._log.is_made_by(last, position.after)))
+        if is_known is False:
             raise InvalidInputError(
                 f"the table {self._options.path} is not the one that the checkpoint is of: its version {last} is"
                 " another, or not there; it was dropped and created again; choose another checkpoint location"
             )
-        self._checked = position
+        self._checked = self._log.evidence
 
     def _plan(self, found: Sequence[tuple[RowChange, int]]) -> list[Part]:
         """Plan the changes of a batch; for a stream of rows those of versions that can be read together."""
@@ -230,6 +255,7 @@ if LIMITS_BATCHES:
         ----------
         options : LanceOptions
         schema : StructType
+        parallelism : int, optional
         """
 
         _target: int | None = None
@@ -267,8 +293,8 @@ if LIMITS_BATCHES:
                 See `VersionReader.changes`.
             """
             position = Offset.parse(start)
-            self._check_identity(position)
             latest = self._latest()
+            self._check_identity(position)
             budget = _Budget.of(limit, self._options)
             while position.version <= latest and not budget.is_spent:
                 delivery = self._deliver(position)
@@ -281,7 +307,7 @@ if LIMITS_BATCHES:
 
 @dataclasses.dataclass(slots=True)
 class _Budget:
-    """What a batch may still take: at least one fragment or version.
+    """The rest of a batch: at least one fragment or version.
 
     Parameters
     ----------
@@ -303,7 +329,7 @@ class _Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more fits."""
+        """True if nothing more fits."""
         return not self.is_untouched and (self.files <= 0 or self.size_bytes <= 0)
 
     def takes_all(self, delivery: Delivery, index: int) -> bool:

@@ -1,12 +1,11 @@
-"""What a stream of rows or changes delivers of each version."""
+"""The rows or changes that a stream delivers of each version."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from connector.options.options import LanceOptions
-from connector.stream.changes_reading import row_bytes
+from connector.stream.changes_reading import KEEP_VERSIONS, row_bytes
 from lance_format import (
     ChangeLog,
     InvalidInputError,
@@ -15,6 +14,7 @@ from lance_format import (
     SchemaMismatchError,
     VersionNotFoundError,
 )
+from lance_format.lazy_dataclasses import dataclass
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _DELETE, _POSTIMAGE, _INSERT = "delete", "update_postimage", "insert"
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What is delivered of one version.
+    """The changes of one version that a stream delivers.
 
     Parameters
     ----------
@@ -106,10 +106,6 @@ class VersionReader:
             found = self._choose(version, found)
         return Delivery(version, tuple(found), tuple(map(self._size, found)), is_divisible=False)
 
-    def next_version(self, version: int) -> int | None:
-        """Return the first version from a number on that is there."""
-        return self._log.next_version(version)
-
     def _added(self, dataset: LanceDataset, fragment_ids: list[int]) -> Delivery:
         fragments = [dataset.get_fragment(number) for number in fragment_ids]
         entries = [fragment.metadata for fragment in fragments if fragment is not None]
@@ -117,7 +113,7 @@ class VersionReader:
             RowChange(_INSERT, dataset.version, entry.id, max(entry.physical_rows - entry.num_deletions, 0))
             for entry in entries
         ]
-        sizes = [sum(file.file_size_bytes or 0 for file in entry.files) for entry in entries]
+        sizes = [entry.known_bytes for entry in entries]
         return Delivery(dataset.version, tuple(changes), tuple(sizes))
 
     def _choose(self, version: int, found: list[RowChange]) -> list[RowChange]:
@@ -157,8 +153,8 @@ class VersionReader:
         )
         if self._options.changes.fail_on_data_loss:
             raise VersionNotFoundError(
-                f"{message}: {error}; keep versions until they are read, by a tag or a longer retention, and start"
-                " again with another checkpoint; or set failOnDataLoss=false to skip what is lost"
+                f"{message}: {error}; {KEEP_VERSIONS}, and start again with another checkpoint; or set"
+                " failOnDataLoss=false to skip what is lost"
             ) from error
         _log.warning("%s; failOnDataLoss is false, so its rows are skipped", message)
 

@@ -7,7 +7,6 @@ columns of Spark. The fields of a struct that are not assigned to stay, and a nu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -16,6 +15,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from connector.table_api.store_assignment import fit, limit_length
 from connector.types.column_names import find_name, parse_name
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

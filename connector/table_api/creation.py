@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
@@ -19,6 +19,7 @@ from connector.table_api.session_storage import with_hadoop
 from connector.types.column_names import quoted
 from connector.write.empty_table import write_empty
 from lance_format import DatasetExistsError, DatasetNotFoundError, InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

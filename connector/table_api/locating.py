@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from connector.table_api.session_storage import options_of_name
 from connector.types.column_names import parse_name, quoted
 from lance_format import DatasetNotFoundError, InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

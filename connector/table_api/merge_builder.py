@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connector.table_api.assigned_rows import Value, Values
 from connector.table_api.merge_clauses import Action, Clause, Rows, check_clauses
 from connector.table_api.merge_plan import MergePlan
 from connector.table_api.row_changes import Delta, RowChangeResult, change_rows
-from connector.table_api.target import ADDRESS, Snapshot, Target
+from connector.table_api.target import ADDRESS, DEFAULT_ALIAS, Snapshot, Target
 from connector.table_api.updating import table_columns
 from connector.types.column_names import find_name
-from connector.types.schemas import to_stored_schema
 from lance_format import InvalidInputError, RepeatedRowError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -97,8 +96,8 @@ class LanceMergeBuilder:
     def withSchemaEvolution(self) -> LanceMergeBuilder:
         """Add the columns that only the source has, if a clause is about all columns.
 
-        They are added before the merge, as a version, in which they are null. Clauses about all columns may then lack
-        columns of the table: an update leaves them, and an insert makes them null.
+        The version of the merge adds them. Clauses about all columns may then lack columns of the table: an update
+        leaves them, and an insert makes them null.
         """
         return dataclasses.replace(self, _evolves=True)
 
@@ -122,8 +121,6 @@ class LanceMergeBuilder:
             If other writers kept changing the same rows.
         """
         check_clauses(self._clauses)
-        if self._evolves:
-            self._evolve()
         try:
             return change_rows(self._target, "MERGE", lambda snapshot: self._plan(snapshot))
         except RepeatedRowError as error:
@@ -134,33 +131,17 @@ class LanceMergeBuilder:
             ) from error
 
     def _plan(self, snapshot: Snapshot) -> Delta:
+        new = self._new_fields(snapshot) if self._evolves else []
+        target = _with_null_columns(snapshot, new)
         plan = MergePlan(
-            snapshot,
-            table_columns(snapshot),
+            target,
+            table_columns(target),
             self._source,
             self._condition,
             self._clauses,
             is_partial=self._evolves,
         )
-        return plan.compute()
-
-    def _evolve(self) -> None:
-        """Add the columns that the table lacks, after Spark has analyzed the merge on a table that has them."""
-        from pyspark.sql import functions as f
-
-        snapshot = self._target.snapshot("MERGE")
-        new = self._new_fields(snapshot)
-        if not new:
-            return
-        # Adding columns is a version that stays even if the merge is refused afterwards.
-        evolved = [f.lit(None).cast(field.dataType).alias(field.name) for field in new]
-        known = [snapshot.column(name) for name in snapshot.columns.names]
-        columns = type(snapshot.columns)([*snapshot.columns, *new])
-        rows = snapshot.rows.select(*known, *evolved, ADDRESS)
-        alias = self._target.alias
-        trial = dataclasses.replace(snapshot, rows=rows if alias is None else rows.alias(alias), columns=columns)
-        _ = self._plan(trial).rows.schema
-        snapshot.dataset.add_columns(to_stored_schema(type(columns)(new)))
+        return dataclasses.replace(plan.compute(), new_columns=tuple(new))
 
     def _new_fields(self, snapshot: Snapshot) -> list[StructField]:
         if not any(clause.is_star for clause in self._clauses):
@@ -178,6 +159,18 @@ class LanceMergeBuilder:
     ) -> LanceMergeBuilder:
         clause = Clause(rows, action, condition, values)
         return dataclasses.replace(self, _clauses=(*self._clauses, clause))
+
+
+def _with_null_columns(snapshot: Snapshot, new: list[StructField]) -> Snapshot:
+    """Return a table as it would be with further columns."""
+    from pyspark.sql import functions as f
+
+    if not new:
+        return snapshot
+    nulls = [f.lit(None).cast(field.dataType).alias(field.name) for field in new]
+    known = [snapshot.column(name) for name in snapshot.columns.names]
+    rows = snapshot.rows.select(*known, *nulls, ADDRESS).alias(snapshot.target.alias or DEFAULT_ALIAS)
+    return dataclasses.replace(snapshot, rows=rows, columns=type(snapshot.columns)([*snapshot.columns, *new]))
 
 
 def _given(values: Values | None, argument: str, method: str) -> Values:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from connector.table_api.assigned_rows import Value, Values

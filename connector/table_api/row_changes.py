@@ -1,7 +1,8 @@
 """Changes of rows as Spark writes: a frame of (operation, columns, address) goes to the writer of deltas.
 
 The uuid of the delta is chosen here; it identifies the version that the write made. If another writer has
-changed the same rows, the change is computed again on the latest version, with its source read again.
+changed the same rows, the change is computed again on the latest version, with its source read again. A change that
+the options `txnAppId` and `txnVersion` number does nothing if the table has it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.jobs import retrying
 from connector.jobs.failures import find_library_error
 from connector.jobs.labels import labelled
-from connector.protocol import DELTA, SNAPSHOT
+from connector.protocol import DELTA, NEW_COLUMNS, SNAPSHOT
 from connector.table_api.target import ADDRESS, Snapshot, Target
+from connector.types.new_columns import read_new_columns, write_new_columns
+from connector.write.writer import plan_marker
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
 
 OPERATION = "__lance_operation"
 DELETE, UPDATE, INSERT = DELETED, REPLACED, NEW[0]
@@ -57,10 +61,13 @@ class Delta:
         `OPERATION`, the columns of the table unless all rows are deleted, and `ADDRESS`.
     changed : tuple of str
         The columns whose values may change in rows that are replaced.
+    new_columns : tuple of StructField
+        The columns that the table lacks.
     """
 
     rows: DataFrame
     changed: tuple[str, ...] = ()
+    new_columns: tuple[StructField, ...] = ()
 
 
 def operation(kind: int) -> Column:
@@ -78,6 +85,7 @@ def change_rows(
     Parameters
     ----------
     target : Target
+        Its options may number the change.
     command : {"DELETE", "UPDATE", "MERGE"}
     plan : callable
         Computes the change on a snapshot of the table; again on another one after a conflict.
@@ -88,6 +96,8 @@ def change_rows(
     ------
     RetryableCommitConflictError
         If other writers kept changing the same rows; see `retry`.
+    CommitConflictError
+        If another writer has committed a change with this number, or a later one, concurrently.
     LanceError
         If the change is refused or fails. No file and no version is left, unless it is unclear whether the commit
         landed.
@@ -121,12 +131,21 @@ def _attempts(target: Target) -> int:
 
 def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], condition: str | None) -> RowChangeResult:
     snapshot = target.snapshot(command, condition)
-    dataset, delta = snapshot.dataset, plan(snapshot)
-    planned = dataset.plan_row_delta(list(delta.changed), description=f"{command} of Spark")
+    dataset, marker = snapshot.dataset, plan_marker(target.parsed, snapshot.dataset.config())
+    if marker is not None and marker.is_committed:
+        return RowChangeResult(dataset.version)
+    delta = plan(snapshot)
+    new_columns = write_new_columns(delta.new_columns)
+    planned = dataset.plan_row_delta(
+        list(delta.changed), description=f"{command} of Spark", new_columns=read_new_columns(new_columns)
+    )
     names = tuple(name for name in delta.rows.columns if name not in (OPERATION, ADDRESS))
     row = tuple(range(1, len(names) + 1))
-    form = DeltaForm(command, row, len(names) + 1, names, planned.columns, planned.uuid)
+    notes = {} if marker is None else marker.properties
+    form = DeltaForm(command, row, len(names) + 1, names, planned.columns, planned.uuid, notes)
     writer = delta.rows.write.format("lance").mode("append").options(**target.storage).option(DELTA, form.to_json())
+    if new_columns:
+        writer = writer.option(NEW_COLUMNS, json.dumps(new_columns))
     try:
         with labelled(target.spark, f"{command} {target.path}", f"lance-{planned.uuid}"):
             writer.option(SNAPSHOT, json.dumps([dataset.absolute_uri, dataset.version])).save(dataset.absolute_uri)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from connector.jobs.labels import is_remote
 from connector.options.hadoop import SETTINGS, translate
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage, write_storage
+from connector.types.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,9 +68,8 @@ def options_of_name(spark: SparkSession, parts: Sequence[str]) -> dict[str, str]
 
 def _of_session_table(spark: SparkSession, parts: Sequence[str]) -> dict[str, str]:
     session: Any = spark._jsparkSession
-    quoted = ".".join(f"`{part.replace('`', '``')}`" for part in parts[parts[0] == _SESSION_CATALOG :])
     state = session.sessionState()
-    table = state.sqlParser().parseTableIdentifier(quoted)
+    table = state.sqlParser().parseTableIdentifier(quoted(*parts[parts[0] == _SESSION_CATALOG :]))
     if not state.catalog().tableExists(table):
         return {}
     found = state.catalog().getTableMetadata(table).storage().properties()

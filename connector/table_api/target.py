@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
@@ -16,6 +15,7 @@ from connector.options.storage import is_storage_option
 from connector.types.column_names import mentioned_names, quoted
 from connector.types.schemas import to_spark_schema
 from lance_format import LanceDataset, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 
 def delete_rows(target: Target, condition: Value | None) -> RowChangeResult:
-    """Delete the rows for which a condition is true; without a condition all rows, which needs no job."""
-    if condition is None:
+    """Delete the rows for which a condition is true.
+
+    Without a condition this deletes all rows, which needs no job unless the options number the change.
+    """
+    if condition is None and target.parsed.sink.txn_app_id is None:
         dataset = target.open_latest("DELETE")
         deleted = dataset.delete("true").num_deleted_rows
         return RowChangeResult(dataset.version, num_deleted_rows=deleted)
 
     def plan(snapshot: Snapshot) -> Delta:
-        return Delta(_matching(snapshot, condition).select(operation(DELETE), ADDRESS))
+        rows = snapshot.rows if condition is None else _matching(snapshot, condition)
+        return Delta(rows.select(operation(DELETE), ADDRESS))
 
     return change_rows(target, "DELETE", plan, condition if isinstance(condition, str) else None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connector.backfill.job import add_columns_from
@@ -19,6 +18,7 @@ from connector.table_api.target import ADDRESS, Target
 from connector.types.column_names import find_name, quoted
 from connector.types.field_metadata import declare_primary_key
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connector.options.options import LanceOptions
@@ -12,6 +11,7 @@ from connector.options.timestamps import parse_timestamp
 from connector.stream.changes import open_feed
 from connector.table_api.target import Target
 from lance_format import InvalidInputError, LanceDataset, VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

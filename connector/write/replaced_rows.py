@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from connector.options.options import LanceOptions
-from connector.options.snapshot import open_at
+from connector.options.snapshot import open_at, open_committed
 from connector.read.predicates import parse_predicate
 from connector.write.commit_message import TaskMessage
-from lance_format import FragmentMetadata, LanceDataset, RowDeltaChanges
+from lance_format import FragmentMetadata, LanceDataset, RowDeltaChanges, TableWrite
 from lance_format.expressions import Expression
+from lance_format.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,17 @@ class ReplacedRows:
         """Open the version."""
         return open_at(self.options, self.uri, self.version)
 
-    def commit(self, fragments: Sequence[FragmentMetadata], uuid: str, found: FoundRows | None) -> None:
+    def commit(self, fragments: Sequence[FragmentMetadata], write: TableWrite, found: FoundRows | None) -> None:
         """Delete the rows and add fragments, in one version.
 
         Parameters
         ----------
         fragments : sequence of FragmentMetadata
-        uuid : str
-            The uuid of the write that made them.
+        write : TableWrite
+            The write that made them.
         found : FoundRows, optional
             The rows, if a job has found them. Otherwise this process searches for them.
         """
         rows = None if found is None else found.parse(RowDeltaChanges)
-        self.open().replace_where(self.rows, fragments, uuid=uuid, found=rows)
+        table = open_committed(self.options, self.uri, self.version)
+        table.replace_where(self.rows, fragments, uuid=write.uuid, found=rows, new_fields=write.new_fields)

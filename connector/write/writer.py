@@ -104,7 +104,7 @@ class LanceWriter(DataSourceArrowWriter):
         self._may_repeat = may_repeat
         table = self._open_table()
         self._config = {} if table is None else table.config()
-        self._marker = _plan_marker(options, self._config)
+        self._marker = plan_marker(options, self._config)
         if table is not None:
             _check_stable_row_ids(options, table)
         is_new = mode == "overwrite" and not keeps_columns
@@ -124,7 +124,7 @@ class LanceWriter(DataSourceArrowWriter):
             mode=mode,
             data_storage_version=options.file_format_version,
             enable_stable_row_ids=bool(options.enable_stable_row_ids),
-            merge_schema=options.merge_schema,
+            merge_schema=options.merge_schema or (options.new_columns is not None and mode == "append"),
             config=config,
             allow_unportable_names=options.allow_unportable_names,
             storage_options=options.storage,
@@ -176,7 +176,7 @@ class LanceWriter(DataSourceArrowWriter):
         if self._replaced is None:
             self._table_write.commit(fragments, self._marker)
         else:
-            self._replaced.commit(fragments, self._table_write.uuid, found)
+            self._replaced.commit(fragments, self._table_write, found)
         if self._may_repeat or is_repeated(written):
             self._table_write.discard_lost()
 
@@ -285,8 +285,15 @@ def _fragments(results: Iterable[TaskResult]) -> list[lance_format.FragmentMetad
     return [fragment for result in results for fragment in result.fragments]
 
 
-def _plan_marker(options: LanceOptions, config: Mapping[str, str]) -> BatchMarker | None:
-    """Return the batch that the options name."""
+def plan_marker(options: LanceOptions, config: Mapping[str, str]) -> BatchMarker | None:
+    """Return the batch that the options number; None if they do not.
+
+    Parameters
+    ----------
+    options : LanceOptions
+    config : mapping of str to str
+        The configuration of the table; empty if there is none.
+    """
     if options.sink.txn_app_id is None or options.sink.txn_version is None:
         return None
     return BatchMarker.plan(config, options.sink.txn_app_id, options.sink.txn_version)

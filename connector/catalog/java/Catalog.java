@@ -13,6 +13,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -43,7 +44,7 @@ import org.apache.spark.unsafe.Platform;
  * A catalog of the Lance tables in a directory, which is listed again for every question. A name without a namespace
  * that has a slash is the path of a table. Python does the work: see connector.catalog.
  */
-public class Catalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
+public class Catalog extends ChangingCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   private static final String ROOT = "root";
   private static final String STORAGE = "storage.";
   private static final String BRANCH = "branch_";
@@ -119,7 +120,7 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
         : directory(table.namespace()) + "/" + checked("table", table.name()) + ".lance";
   }
 
-  private Map options(Identifier table) {
+  Map options(Identifier table) {
     Identifier owner = owner(table);
     if (owner == table) return options(path(table));
     Map options = isBranch(table) ? options(path(owner)) : options(owner);
@@ -219,8 +220,9 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
     return load(table, options);
   }
 
-  private Table load(Identifier table, Map options) throws NoSuchTableException {
-    if (!isInQuery(table) && !tableExists(table)) throw new NoSuchTableException(table);
+  Table load(Identifier table, Map options) throws NoSuchTableException {
+    if (!isInQuery(table) && !tableExists(table)) throw noSuch(table);
+    Evolution.addHeld(options);
     Facts facts = Facts.demanded(options);
     Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
     properties.put(TableCatalog.PROP_PROVIDER, Python.NAME);
@@ -232,9 +234,19 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
    * Whether a query names a path: where Spark hears that there is no table, it looks for files of a format there.
    * `spark.catalog.tableExists` resolves names as well, and has to hear it.
    */
-  private boolean isInQuery(Identifier table) {
-    return isPath(main(table)) && !Evolution.isCalledBy("sql.classic.Catalog")
-        && (Evolution.isCalledBy("RelationResolution") || Evolution.isCalledBy("ResolveRelations"));
+  private boolean isInQuery(Identifier table) { return isPath(main(table)) && isNamedInQuery(); }
+
+  private static boolean isNamedInQuery() {
+    return !Callers.contain("sql.classic.Catalog")
+        && (Callers.contain("RelationResolution") || Callers.contain("ResolveRelations"));
+  }
+
+  /** In a query, Spark takes a missing `lance.t` for files of that format, unless the error is of another class. */
+  private NoSuchTableException noSuch(Identifier table) {
+    if (table.namespace().length > 0 || !isNamedInQuery()) return new NoSuchTableException(table);
+    NoSuchTableException error = new NoSuchTableException(Identifier.of(new String[] {name}, table.name()));
+    Platform.throwException(new AnalysisException(error.getCondition(), error.messageParameters()));
+    return error;
   }
 
   private String shown(Identifier table) { return name + "." + table; }
@@ -335,14 +347,14 @@ public class Catalog implements StagingTableCatalog, SupportsNamespaces, Procedu
   public Table alterTable(Identifier table, TableChange[] changes) throws NoSuchTableException {
     if (!tableExists(table)) throw new NoSuchTableException(table);
     refuseBranch("ALTER TABLE", table);
-    alter((NamedTable) loadTable(table), changes);
+    NamedTable known = (NamedTable) loadTable(table);
+    if (Evolution.isUnderWay()) Evolution.alter(known, changes);
+    else alter(known, changes);
     return loadTable(table);
   }
 
   static void alter(NamedTable table, TableChange[] changes) {
-    Map details = Evolution.isUnderWay() ? Evolution.of(table.name(), table.schema(), changes)
-        : Changes.of(table.name(), changes);
-    act("alter", table.options, details, null);
+    act("alter", table.options, Changes.of(table.name(), changes), null);
     Caches.refresh((String) table.options.get("path"));
   }
 

@@ -1,28 +1,39 @@
 package lance;
 
 import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.Cast$;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
 
 /**
  * WITH SCHEMA EVOLUTION: while Spark analyzes an INSERT or MERGE, it alters the table to fit the rows to be written.
- * Columns are added, and types of numbers widened; changes that lose values are refused. Spark 4.2 asks a table which
- * changes it supports, and casts the rows to the types of the table otherwise.
+ * Spark 4.2 asks a table which changes it supports, and casts the rows to the types of the table otherwise.
+ *
+ * New columns are held: the statement sees the table as if it had them, and the version with its rows adds them. Only the
+ * query under analysis sees them; Spark has one planning tracker per query, which is the key here. Other types are
+ * refused, since the column of all rows would be rewritten by a version that precedes the one with the rows.
  */
 final class Evolution {
   private static final String RULE = "SchemaEvolution";
-  private static final String EXPLAIN = "ExplainCommand";
+  static final String ENTRY = "__lance.entry";
+  private static final Logger LOG = LoggerFactory.getLogger(Evolution.class);
+  static final String NEW_COLUMNS = "__lance.new_columns";
+  private static final Map HELD = Collections.synchronizedMap(new WeakHashMap());
 
   private Evolution() {}
 
@@ -40,49 +51,72 @@ final class Evolution {
   }
 
   /** Whether a rule of Spark's analysis alters a table, rather than a statement of the user. */
-  static boolean isUnderWay() { return isCalledBy(RULE); }
+  static boolean isUnderWay() { return Callers.contain(RULE); }
 
-  static boolean isCalledBy(String name) {
-    StackTraceElement[] calls = new Throwable().getStackTrace();
-    for (int i = 0; i < calls.length; i++) if (calls[i].getClassName().contains(name)) return true;
-    return false;
-  }
-
-  static Map of(String table, StructType schema, TableChange[] changes) {
-    if (isCalledBy(EXPLAIN)) {
-      throw new UnsupportedOperationException("Spark alters a table while it analyzes a statement WITH SCHEMA EVOLUTION, so"
-          + " EXPLAIN of one would change " + table + "; nothing was changed: explain it without the clause, or with a table"
-          + " that has the columns");
-    }
+  /** Holds new columns, after the table has said that it can have them. */
+  static void alter(NamedTable table, TableChange[] changes) {
+    Option tracker = QueryPlanningTracker.get();
     for (int i = 0; i < changes.length; i++) {
-      if (!(changes[i] instanceof TableChange.UpdateColumnType) || supports(schema, changes[i])) continue;
-      TableChange.UpdateColumnType update = (TableChange.UpdateColumnType) changes[i];
-      String column = String.join(".", update.fieldNames());
-      DataType type = find(schema, update.fieldNames());
-      throw new IllegalArgumentException("WITH SCHEMA EVOLUTION would change the column " + column + " of " + table + " from "
-          + type.simpleString() + " to " + update.newDataType().simpleString() + ", by which values may be lost; nothing was"
-          + " changed. Cast the rows to be written: CAST(" + column + " AS " + type.sql() + ")");
+      if (!supports(changes[i]) || tracker.isEmpty()) throw refusal(table, changes[i]);
     }
-    Map details = Changes.of(table, changes);
-    details.put("evolution", Boolean.TRUE);
-    return details;
+    Map details = Changes.of(table.name(), changes);
+    Catalog.act("evolve", table.options, details, null);
+    hold(tracker.get(), table.options.get("path"), (List) details.get("changes"));
   }
 
-  /** Whether a change keeps all values: a new column, or a wider type of numbers. */
-  static boolean supports(StructType schema, TableChange change) {
-    if (!(change instanceof TableChange.UpdateColumnType)) return true;
-    TableChange.UpdateColumnType update = (TableChange.UpdateColumnType) change;
-    DataType from = find(schema, update.fieldNames());
-    DataType to = update.newDataType();
-    return from instanceof NumericType && to instanceof NumericType && isExact(from, to)
-        && Cast$.MODULE$.canUpCast(from, to);
+  private static void hold(Object tracker, Object path, List columns) {
+    synchronized (HELD) {
+      Map known = (Map) HELD.get(tracker);
+      if (known == null) HELD.put(tracker, known = new HashMap());
+      List all = new ArrayList(known.containsKey(path) ? (List) known.get(path) : Collections.emptyList());
+      all.addAll(columns);
+      known.put(path, all);
+    }
   }
 
-  /** Floating-point types do not have all large integers. */
-  private static boolean isExact(DataType from, DataType to) {
-    if (from.equals(DataTypes.LongType) || from instanceof DecimalType) return !(to instanceof FloatType
-        || to instanceof DoubleType);
-    return !(from.equals(DataTypes.IntegerType) && to.equals(DataTypes.FloatType));
+  /** Adds the columns that the query under analysis adds to a table to the options of the table. */
+  static void addHeld(Map options) {
+    Option tracker = QueryPlanningTracker.get();
+    if (tracker.isEmpty() || options.containsKey("branch") || Versions.isNamed(options)) return;
+    synchronized (HELD) {
+      Map known = (Map) HELD.get(tracker.get());
+      List columns = known == null ? null : (List) known.get(options.get("path"));
+      if (columns != null && !columns.isEmpty()) options.put(NEW_COLUMNS, Python.json(columns));
+    }
+  }
+
+  private static RuntimeException refusal(NamedTable table, TableChange change) {
+    String column = String.join(".", ((TableChange.ColumnChange) change).fieldNames());
+    if (!(change instanceof TableChange.UpdateColumnType)) {
+      return new UnsupportedOperationException("WITH SCHEMA EVOLUTION would add the column " + column + " to " + table.name()
+          + " outside of a query; nothing was changed: ALTER TABLE adds it");
+    }
+    DataType from = find(table.schema(), ((TableChange.ColumnChange) change).fieldNames());
+    DataType to = ((TableChange.UpdateColumnType) change).newDataType();
+    return new UnsupportedOperationException("WITH SCHEMA EVOLUTION adds columns, and would change the column " + column
+        + " of " + table.name() + " from " + from.simpleString() + " to " + to.simpleString() + ", which would be a version"
+        + " before that with the rows; nothing was changed. Cast the rows to be written: CAST(" + column + " AS " + from.sql()
+        + "); or, if that loses values, change the type first: ALTER TABLE ... ALTER COLUMN " + column + " TYPE " + to.sql());
+  }
+
+  /** Whether the version with the rows can make a change: new columns only. */
+  static boolean supports(TableChange change) { return change instanceof TableChange.AddColumn; }
+
+  /** Lets Spark's own catalog list the columns that a statement has added to one of its tables. */
+  static void list(Map options) {
+    String table = (String) options.get(ENTRY);
+    if (table == null || !options.containsKey(NEW_COLUMNS)) return;
+    try {
+      SparkSession session = (SparkSession) SparkSession.active();
+      TableIdentifier id = session.sessionState().sqlParser().parseTableIdentifier(table);
+      Map latest = new HashMap(options);
+      latest.remove("__lance.snapshot");
+      session.sessionState().catalog().alterTableSchema(id, Facts.of(latest, null).schema());
+      session.sessionState().catalog().refreshTable(id);
+    } catch (Exception e) {
+      // The rows and the columns have landed, and queries see those of the table itself.
+      LOG.warn("the catalog does not list the new columns of {}", table, e);
+    }
   }
 
   private static DataType find(DataType type, String[] names) {

@@ -15,15 +15,18 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 class NamedTable extends LanceTable implements TruncatableTable {
   private final String name;
   private final Map properties;
+  private final String id;
 
   /** A table to be created has no facts yet. */
   NamedTable(String name, StructType schema, Map options, Facts facts, Map properties) {
     super(schema, options, facts, true);
     this.name = name;
     this.properties = properties;
+    this.id = Identities.of(facts);
   }
 
   public String name() { return name; }
+  public String id() { return id; }
   public Map properties() { return properties; }
   public Constraint[] constraints() { return Keys.of(schema()); }
   boolean isAltered() { return true; }

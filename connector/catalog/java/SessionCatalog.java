@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -49,6 +50,8 @@ public class SessionCatalog extends DelegatingCatalogExtension {
     if (version != null) options.put(name, version);
     boolean isThere = Boolean.TRUE.equals(Python.ask("exists", options, null).get("exists"));
     if (!isThere && version == null) return new LanceTable(table.schema(), options, null, true);
+    options.put(Evolution.ENTRY, new TableIdentifier(entry.identifier().table(), entry.identifier().database()).quotedString());
+    Evolution.addHeld(options);
     Facts facts = Facts.demanded(options);
     return Evolution.table(name() + "." + entry.identifier().table(), facts.schema(), options, facts, table.properties());
   }
@@ -88,6 +91,10 @@ public class SessionCatalog extends DelegatingCatalogExtension {
   /** Columns are the table's, and the catalog follows; properties are the catalog's. */
   public Table alterTable(Identifier id, TableChange[] changes) throws NoSuchTableException {
     Table table = loadTable(id);
+    if (table instanceof NamedTable && Evolution.isUnderWay()) {
+      Evolution.alter((NamedTable) table, changes);
+      return loadTable(id);
+    }
     List ofColumns = new ArrayList();
     for (int i = 0; i < changes.length; i++) {
       boolean isProperty = changes[i] instanceof TableChange.SetProperty || changes[i] instanceof TableChange.RemoveProperty;

@@ -127,32 +127,25 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
   }
 
   public Write build() {
-    String command = options.containsKey("__lance.replaced") ? "REPLACE WHERE" : null;
-    Map search = options.containsKey("__lance.replaced") ? options : null;
-    return new RefreshingWrite(python.build(), (String) options.get("path"), command, search);
+    return new RefreshingWrite(python.build(), options, options.containsKey("__lance.replaced") ? "REPLACE WHERE" : null);
   }
 }
 
 /** Spark's own, around the write that Python carries out. Some run again after a collision. */
 final class RefreshingWrite implements Write {
   private final Write python;
-  private final String directory;
+  private final Map options;
   private final String command;
-  private final Map search;
 
-  /**
-   * The command is null unless it changes rows that it has found in one version. The last argument has the options of a
-   * search for these rows before the commit, or is null.
-   */
-  RefreshingWrite(Write python, String directory, String command, Map search) {
+  /** The command is null unless it changes rows that it has found in one version. */
+  RefreshingWrite(Write python, Map options, String command) {
     this.python = python;
-    this.directory = directory;
+    this.options = options;
     this.command = command;
-    this.search = search;
   }
 
   public String description() { return python.description(); }
-  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), directory, command, search); }
+  public BatchWrite toBatch() { return new RefreshingBatchWrite(python.toBatch(), options, command); }
 
   /** Micro-batches go through SinkBuilder, as their query is known. Only a continuous query comes here. */
   public StreamingWrite toStreaming() {
@@ -166,16 +159,16 @@ final class RefreshingWrite implements Write {
 
 final class RefreshingBatchWrite implements BatchWrite {
   private final BatchWrite python;
+  private final Map options;
   private final String directory;
   private final String command;
   private final JobLabel label;
-  private final Map search;
 
-  RefreshingBatchWrite(BatchWrite python, String directory, String command, Map search) {
+  RefreshingBatchWrite(BatchWrite python, Map options, String command) {
     this.python = python;
-    this.directory = directory;
+    this.options = options;
+    this.directory = (String) options.get("path");
     this.command = command;
-    this.search = search;
     this.label = command == null ? null : new JobLabel(command + " " + directory);
   }
 
@@ -191,15 +184,16 @@ final class RefreshingBatchWrite implements BatchWrite {
 
   public void commit(WriterCommitMessage[] messages) {
     if (label != null) label.remove();
-    if (command != null) Replanning.commit(python, search == null ? messages : withFoundRows(messages));
+    if (command != null) Replanning.commit(python, withFoundRows(messages));
     else python.commit(messages);
+    Evolution.list(options);
     Caches.refresh(directory);
   }
 
-  /** Adds a message that names the rows to replace. Where the driver has no Python process, the commit searches itself. */
+  /** If rows of a condition are replaced, adds a message that names them. Where the driver has no Python process, the commit searches itself. */
   private WriterCommitMessage[] withFoundRows(WriterCommitMessage[] messages) {
-    if (Python.callback == null) return messages;
-    String found = (String) Python.demand("search", search, null).get("message");
+    if (!options.containsKey("__lance.replaced") || Python.callback == null) return messages;
+    String found = (String) Python.demand("search", options, null).get("message");
     WriterCommitMessage[] all = (WriterCommitMessage[]) Arrays.copyOf(messages, messages.length + 1);
     all[messages.length] = new PythonWriterCommitMessage(Base64.getDecoder().decode(found));
     return all;

@@ -11,15 +11,10 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
-import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.sql.vectorized.ColumnarMap;
-import org.apache.spark.unsafe.types.CalendarInterval;
-import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 
 /**
@@ -118,46 +113,11 @@ final class BatchReader implements PartitionReader {
     ColumnarBatch batch = (ColumnarBatch) batches.next();
     ArrowColumnVector struct = (ArrowColumnVector) batch.column(0);
     ColumnVector[] columns = new ColumnVector[((StructType) struct.dataType()).size()];
-    for (int i = 0; i < columns.length; i++) columns[i] = new BorrowedColumn(struct.getChild(i));
+    for (int i = 0; i < columns.length; i++) columns[i] = BorrowedColumn.of((ArrowColumnVector) struct.getChild(i));
     return new ColumnarBatch(columns, batch.numRows());
   }
 
   public void initMetricsValues(CustomTaskMetric[] metrics) { rows.initMetricsValues(metrics); }
   public CustomTaskMetric[] currentMetricsValues() { return rows.currentMetricsValues(); }
   public void close() throws IOException { rows.close(); }
-}
-
-/**
- * A column that the next batch refills. Consumers of Arrow's own columns close them after a batch, or keep several
- * batches, as Python functions do. Spark's reader closes these columns at the end, and has just one set.
- */
-final class BorrowedColumn extends ColumnVector {
-  private final ColumnVector column;
-  private final boolean hasNull;
-
-  BorrowedColumn(ColumnVector column) {
-    super(column.dataType());
-    this.column = column;
-    this.hasNull = column.hasNull();
-  }
-
-  public void close() {}
-  public void closeIfFreeable() {}
-  public boolean hasNull() { return hasNull; }
-  public int numNulls() { return column.numNulls(); }
-  public boolean isNullAt(int row) { return hasNull && column.isNullAt(row); }
-  public boolean getBoolean(int row) { return column.getBoolean(row); }
-  public byte getByte(int row) { return column.getByte(row); }
-  public short getShort(int row) { return column.getShort(row); }
-  public int getInt(int row) { return column.getInt(row); }
-  public long getLong(int row) { return column.getLong(row); }
-  public float getFloat(int row) { return column.getFloat(row); }
-  public double getDouble(int row) { return column.getDouble(row); }
-  public ColumnarArray getArray(int row) { return column.getArray(row); }
-  public ColumnarMap getMap(int row) { return column.getMap(row); }
-  public Decimal getDecimal(int row, int precision, int scale) { return column.getDecimal(row, precision, scale); }
-  public UTF8String getUTF8String(int row) { return column.getUTF8String(row); }
-  public byte[] getBinary(int row) { return column.getBinary(row); }
-  public CalendarInterval getInterval(int row) { return column.getInterval(row); }
-  public ColumnVector getChild(int ordinal) { return column.getChild(ordinal); }
 }

@@ -41,7 +41,6 @@ import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Plans those commands on Lance tables of the session catalog that lose data if Spark runs them its own way.
@@ -60,6 +59,7 @@ final class Commands extends SparkStrategy {
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
+    MatchedRows.install(session);
     Seq strategies = session.experimental().extraStrategies();
     for (int i = 0; i < strategies.size(); i++) {
       if (strategies.apply(i) instanceof Commands) return;
@@ -71,7 +71,8 @@ final class Commands extends SparkStrategy {
     if (plan instanceof AlterTableCommand) refuseChangesOfColumns((AlterTableCommand) plan);
     if (plan instanceof DeleteFromTable) Deletion.check((DeleteFromTable) plan);
     if (plan instanceof CreateTableLikeCommand) refuseDivisions((CreateTableLikeCommand) plan);
-    SparkPlan planned = isOfOurs(plan) ? plan(plan) : Deltas.plan(session, plan);
+    SparkPlan planned = isOfOurs(plan) ? plan(plan) : Joins.plan(session, plan);
+    if (planned == null) planned = Deltas.plan(session, plan);
     Seq none = (Seq) Nil$.MODULE$;
     return planned == null ? none : (Seq) none.appended(planned);
   }
@@ -109,7 +110,7 @@ final class Commands extends SparkStrategy {
       CreateTableExec create = (CreateTableExec) spark;
       TableSpec spec = create.tableSpec();
       StructType columns = CatalogV2Util.v2ColumnsToStructType(create.columns());
-      Staging.checkColumns(spec.location(), CollectionConverters.asJava(spec.options()), columns);
+      Staging.checkColumns(spec.location(), Staging.properties(spec.options()), columns);
       return null;
     }
     if (!DefaultSource.enabled()) {
@@ -126,7 +127,7 @@ final class Commands extends SparkStrategy {
   private SparkPlan create(CreateTableAsSelect plan, CreateTableAsSelectExec spark) {
     TableSpec spec = spark.tableSpec();
     if (spark.ifNotExists() && !spark.catalog().tableExists(spark.ident())
-        && Staging.isTable(spec.location(), CollectionConverters.asJava(spec.options()))) {
+        && Staging.isTable(spec.location(), Staging.properties(spec.options()))) {
       // Existing rows are kept, and the catalog gets an entry for them.
       CreateTable known = new CreateTable(
           plan.name(), (Seq) Nil$.MODULE$, (Seq) Nil$.MODULE$, plan.tableSpec(), true);

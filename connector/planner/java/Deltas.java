@@ -54,7 +54,7 @@ final class Deltas {
     all.put("__lance.delta", Python.json(form));
     LogicalWriteInfo rows = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
     Write python = new PythonWriteBuilder(Python.source(), Python.NAME, rows).build();
-    return new RefreshingWrite(python, (String) all.get("path"), (String) form.get("command"), null);
+    return new RefreshingWrite(python, all, (String) form.get("command"));
   }
 
   private static List ordinals(ProjectingInternalRow projection) {

@@ -40,6 +40,11 @@ final class Facts {
   String uri() { return (String) answer.get("uri"); }
   String version() { return String.valueOf(answer.get("version")); }
 
+  /** Digests of the transactions of this version and of those before it, in hexadecimal; null if it is no table's. */
+  String trace() { return (String) answer.get("trace"); }
+
+  long number() { return ((Number) answer.get("version")).longValue(); }
+
   /** The location and version for messages. */
   String name() { return (String) answer.get("name"); }
 
@@ -50,6 +55,9 @@ final class Facts {
 
   /** Whether the upper bound is the exact number of rows. */
   boolean exact() { return ((Boolean) answer.get("exact")).booleanValue(); }
+
+  /** Of a change feed: whether updates are told from deletes and inserts. */
+  boolean hasUpdates() { return Boolean.TRUE.equals(answer.get("updates")); }
 
   /** Approximate size in bytes of the columns of a schema. */
   long sizeInBytes(StructType columns) {
@@ -69,6 +77,9 @@ final class Facts {
     if (given.matches("[0-9]{1,18}")) return Long.parseLong(given);
     throw new IllegalArgumentException(JOB_BYTES + " must be a number of bytes, not " + given);
   }
+
+  /** Whether tasks can aggregate rows: those of metadata tables and of change feeds cannot. */
+  boolean isAggregated() { return Boolean.TRUE.equals(answer.get("aggregated")); }
 
   /** Whether predicates over a column mean the same in Python and in Spark. */
   boolean isFilterable(List path) { return filterable.contains(path); }

@@ -3,6 +3,7 @@ package lance;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -38,17 +39,20 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   final Map options;
   private final Facts facts;
   private final Predicate[] predicates;
+  private final String aggregates;
   private final LanceBatch batch = new LanceBatch(this);
   private String runtime;
   private Map plan;
   private boolean isPlanned;
   private boolean isStreamed;
 
-  LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates) {
+  /** The last parameter describes what tasks read for aggregates, and the aggregates; null if they return rows. */
+  LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates, String aggregates) {
     this.schema = schema;
     this.options = options;
     this.facts = facts;
     this.predicates = predicates;
+    this.aggregates = aggregates;
   }
 
   public StructType readSchema() { return schema; }
@@ -67,8 +71,8 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public String description() {
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
-    return Python.NAME + " " + facts.name() + ", reads: " + schema.simpleString() + ", filters: " + filters
-        + shown("limit") + shown("offset") + shown("order") + tasks();
+    String reads = aggregates == null ? schema.simpleString() : aggregates;
+    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters + shown("limit") + shown("offset") + shown("order") + tasks();
   }
 
   /** What tasks will read; empty if a worker plans them. */
@@ -119,16 +123,16 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /**
    * Columns by which a running join may skip rows. There are none if a limit has already chosen rows, or if rows are
-   * changed: Spark would scan the table once more to find the rows to skip. Spark looks columns up by name, so names
-   * that it cannot distinguish are left out.
+   * changed: Spark would scan the table once more to find the rows to skip, which MatchedRows avoids. Spark looks columns
+   * up by name, so names that it cannot distinguish are left out.
    */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
     StructField[] fields = schema.fields();
-    boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset") || isRowLevel();
+    boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset")
+        || options.containsKey("__lance.aggregates") || isRowLevel();
     for (int i = 0; i < fields.length && !isChosen; i++) {
-      String[] path = {fields[i].name()};
-      if (isUnique(path[0]) && facts.isFilterable(Arrays.asList(path))) found.add(Expressions.column(quoted(path[0])));
+      if (isFilterable(fields[i].name())) found.add(Expressions.column(quoted(fields[i].name())));
     }
     return (NamedReference[]) found.toArray(new NamedReference[0]);
   }
@@ -145,11 +149,15 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
 
-  /** Predicates that may be ignored, so large ones are. */
+  /** Whether predicates over a column mean the same in Python and in Spark. */
+  boolean isFilterable(String column) { return isUnique(column) && facts.isFilterable(Arrays.asList(new String[] {column})); }
+
+  /** Predicates that may be ignored: of large ones only the bounds are kept. */
   public void filter(Predicate[] predicates) {
     List small = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {
       if (predicates[i].children().length <= MAX_RUNTIME_VALUES) small.add(predicates[i]);
+      else small.addAll(RuntimeBounds.of(predicates[i]));
     }
     String found = new Predicates(facts).conjunction((Predicate[]) small.toArray(new Predicate[0]));
     if (found == null) return;
@@ -164,7 +172,22 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
     isStreamed = true;
-    return LanceStream.of(python(Python.source()).toMicroBatchStream(checkpointLocation));
+    return LanceStream.of(this, checkpointLocation);
+  }
+
+  /** Returns an answer to a question about a stream of this scan. */
+  Map askStream(Map question) {
+    return Python.demand("stream", Python.merged(options, Collections.singletonMap("__lance.stream", Python.json(question))), schema);
+  }
+
+  /** Returns Spark's batch of tasks that Python has planned. Both arguments are encoded. */
+  Batch planned(String function, List encoded) {
+    PythonDataSourceV2 source = Python.source();
+    List partitions = new ArrayList();
+    for (int i = 0; i < encoded.size(); i++) partitions.add(Base64.getDecoder().decode((String) encoded.get(i)));
+    source.setReadInfo(new PythonDataSourceReadInfo(
+        Base64.getDecoder().decode(function), scala.jdk.javaapi.CollectionConverters.asScala(partitions).toSeq()));
+    return python(source).toBatch();
   }
 
   /** Has an own source: Spark keeps one reader per source, which would answer other queries with the rows of this one.
@@ -193,16 +216,9 @@ final class LanceBatch implements Batch {
 
   private synchronized Batch python() {
     if (python != null) return python;
-    PythonDataSourceV2 source = Python.source();
     Map plan = scan.plan();
-    if (plan != null) {
-      List partitions = new ArrayList();
-      List encoded = (List) plan.get("partitions");
-      for (int i = 0; i < encoded.size(); i++) partitions.add(Base64.getDecoder().decode((String) encoded.get(i)));
-      source.setReadInfo(new PythonDataSourceReadInfo(Base64.getDecoder().decode((String) plan.get("function")),
-          scala.jdk.javaapi.CollectionConverters.asScala(partitions).toSeq()));
-    }
-    python = scan.python(source).toBatch();
+    if (plan == null) python = scan.python(Python.source()).toBatch();
+    else python = scan.planned((String) plan.get("function"), (List) plan.get("partitions"));
     return python;
   }
 

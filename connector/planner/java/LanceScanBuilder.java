@@ -28,6 +28,8 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
   private StructType schema;
   private Predicate[] taken = new Predicate[0];
   private Summary summary;
+  private Aggregates aggregates;
+  private boolean keepsAverages;
 
   LanceScanBuilder(StructType schema, Map options, Facts facts) {
     this.schema = schema;
@@ -92,10 +94,24 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
     return summary;
   }
 
-  public boolean supportCompletePushDown(Aggregation aggregation) { return summary(aggregation) != null; }
-  public boolean pushAggregation(Aggregation aggregation) { return summary(aggregation) != null; }
+  public boolean supportCompletePushDown(Aggregation aggregation) {
+    if (summary(aggregation) != null) return true;
+    keepsAverages |= Aggregates.mayOverflow(aggregation, options, facts);
+    return false;
+  }
+
+  public boolean pushAggregation(Aggregation aggregation) {
+    if (summary(aggregation) != null) return true;
+    boolean isOffered = !keepsAverages && facts.isAggregated() && Aggregates.enabled();
+    aggregates = isOffered ? Aggregates.of(aggregation, facts) : null;
+    if (aggregates == null) return false;
+    options.put("__lance.aggregates", aggregates.form);
+    schema = aggregates.schema;
+    return true;
+  }
 
   public Scan build() {
-    return summary == null ? new LanceScan(schema, options, facts, taken) : summary;
+    if (summary != null) return summary;
+    return new LanceScan(schema, options, facts, taken, aggregates == null ? null : aggregates.shown);
   }
 }

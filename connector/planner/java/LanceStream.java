@@ -8,14 +8,16 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
-/** Spark's stream around the Python reader, whose tasks hand over columns. */
+/** Spark's stream around a Python process, whose tasks hand over columns. */
 class LanceStream implements MicroBatchStream {
   private final MicroBatchStream python;
 
   LanceStream(MicroBatchStream python) { this.python = python; }
 
-  /** Returns a stream that can do what Spark's can: it limits batches since 4.2. */
-  static MicroBatchStream of(MicroBatchStream python) {
+  /** Returns a stream that can do what Python's can: it limits batches since 4.2. */
+  static MicroBatchStream of(LanceScan scan, String checkpointLocation) {
+    if (Python.callback != null) return DriverStream.open(scan);
+    MicroBatchStream python = scan.python(Python.source()).toMicroBatchStream(checkpointLocation);
     if (python instanceof SupportsTriggerAvailableNow) return new LimitedStream(python);
     return new LanceStream(python);
   }
@@ -25,10 +27,27 @@ class LanceStream implements MicroBatchStream {
    * behind a row for their values.
    */
   static boolean isWithoutMetadata() {
-    if (!SparkContext$.MODULE$.getOrCreate().version().startsWith("4.1.")) return false;
+    return SparkContext$.MODULE$.getOrCreate().version().startsWith("4.1.") && Callers.end(".StreamingRelationV2");
+  }
+
+  /**
+   * Whether Spark checks a stream that load() or start() has made. Their callers get what is wrong by then. Spark makes the
+   * stream itself in the query's own thread.
+   */
+  static boolean isChecked() {
     StackTraceElement[] calls = new Throwable().getStackTrace();
-    for (int i = 0; i < calls.length; i++) if (calls[i].getClassName().endsWith(".StreamingRelationV2")) return true;
+    int asking = 0;
+    while (asking < calls.length && isPassing(calls[asking].getClassName())) asking++;
+    if (asking == calls.length || !calls[asking].getClassName().contains(".TableCapabilityCheck")) return false;
+    for (int i = asking; i < calls.length; i++) {
+      String caller = calls[i].getClassName();
+      if (caller.endsWith(".DataStreamReader") || caller.endsWith(".DataStreamWriter")) return true;
+    }
     return false;
+  }
+
+  private static boolean isPassing(String name) {
+    return name.startsWith("lance.") || name.startsWith("scala.") || name.contains("DataSourceV2Implicits");
   }
 
   public Offset initialOffset() { return python.initialOffset(); }

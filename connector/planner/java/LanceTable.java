@@ -56,10 +56,12 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   /**
    * The version that the table had when it was loaded; null if it has only been declared. Because it is stated, Spark
-   * loads tables of catalogs again for every query. An id is not stated: nothing in a Lance table outlives all of its
-   * versions and differs from table to table.
+   * loads tables of catalogs again for every query. It is not stated while a statement adds columns, which a table loaded
+   * again would lack.
    */
-  public String version() {
+  public String version() { return options.containsKey(Evolution.NEW_COLUMNS) ? null : known(); }
+
+  private String known() {
     boolean isThere = facts != null || Boolean.TRUE.equals(Python.ask("exists", options, null).get("exists"));
     return isThere ? loaded().version() : null;
   }
@@ -80,13 +82,14 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return all;
   }
 
-  /** Those of Spark's PythonTable, and more. Spark asks for them, too, when a query that writes to the table starts. */
+  /** Those of Spark's PythonTable, and more. Spark asks for them, too, when a query that reads or writes it starts. */
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
         TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE,
         TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
     if (!written) all.remove(TableCapability.BATCH_WRITE);
     if (Sinks.isStarting()) Python.demand("check_sink", Sinks.starting(options), schema);
+    else if (LanceStream.isChecked()) Python.demand("check_stream", options, schema);
     if (isAltered()) all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
     else RowLevel.refuseEvolution();
     return all;
@@ -159,7 +162,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     if (!(other instanceof LanceTable)) return false;
     LanceTable table = (LanceTable) other;
     return this == table || schema.equals(table.schema) && read().equals(table.read()) && written == table.written
-        && (!isCatalogs || Objects.equals(version(), table.version()));
+        && (!isCatalogs || Objects.equals(known(), table.known()));
   }
 
   public int hashCode() { return read().hashCode(); }

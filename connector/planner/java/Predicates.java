@@ -124,11 +124,16 @@ final class Predicates {
     return Arrays.asList(new Object[] {"CAST", typeName(cast.dataType()), operand});
   }
 
-  private static boolean holds(DataType to, DataType from) {
-    int source = WHOLE_NUMBERS.indexOf(from.getClass().getSuperclass());
-    if (source < 0) source = WHOLE_NUMBERS.indexOf(from.getClass());
-    int target = WHOLE_NUMBERS.indexOf(to.getClass().getSuperclass());
-    if (target < 0) target = WHOLE_NUMBERS.indexOf(to.getClass());
+  static boolean isWhole(DataType type) { return size(type) >= 0; }
+
+  /** The position of a type of whole numbers among those, by its size; -1 for other types. */
+  private static int size(DataType type) {
+    return Math.max(WHOLE_NUMBERS.indexOf(type.getClass().getSuperclass()), WHOLE_NUMBERS.indexOf(type.getClass()));
+  }
+
+  static boolean holds(DataType to, DataType from) {
+    int source = size(from);
+    int target = size(to);
     if (source >= 0 && target >= 0) return source <= target;
     if (source >= 0 && to instanceof DoubleType) return source < 3;
     if (source >= 0 && to instanceof FloatType) return source < 2;
@@ -144,7 +149,7 @@ final class Predicates {
   }
 
   /** Spark's name of a type of constants that Python takes; null for others, such as collated strings and intervals. */
-  private static String typeName(DataType type) {
+  static String typeName(DataType type) {
     if (type.equals(StringType$.MODULE$)) return "string";
     boolean known = type instanceof BooleanType || type instanceof ByteType || type instanceof ShortType
         || type instanceof IntegerType || type instanceof LongType || type instanceof FloatType

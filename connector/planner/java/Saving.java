@@ -26,13 +26,7 @@ final class Saving {
 
   private Saving() {}
 
-  static boolean isAsking() {
-    StackTraceElement[] calls = new Throwable().getStackTrace();
-    for (int i = 0; i < calls.length; i++) {
-      if (calls[i].getClassName().endsWith(".DataFrameWriter")) return true;
-    }
-    return false;
-  }
+  static boolean isAsking() { return Callers.end(".DataFrameWriter"); }
 
   static boolean isUnderWay(Map options) { return options.containsKey(MODE); }
 

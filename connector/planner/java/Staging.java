@@ -29,6 +29,7 @@ import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The session catalog with staging: a replaced table stays until its replacement is written.
@@ -57,39 +58,34 @@ final class Staging implements StagingTableCatalog {
     return name.equalsIgnoreCase(Python.NAME) || name.equals(DefaultSource.class.getName());
   }
 
-  /** Whether there is a Lance table at a location, if one is given; the options are those of the table to be. */
-  static boolean isTable(Option location, Map options) {
-    return location.isDefined() && Boolean.TRUE.equals(Python.ask("exists", at(location, options), null).get("exists"));
+  /** Whether there is a Lance table at a location, if one is given; the properties are those of the table to be. */
+  static boolean isTable(Option location, Map properties) {
+    return location.isDefined() && Boolean.TRUE.equals(Python.ask("exists", at(location, properties), null).get("exists"));
   }
 
   /** Refuses columns that an existing table at a location does not have. No columns stand for all of the table's. */
-  static void checkColumns(Option location, Map options, StructType columns) {
+  static void checkColumns(Option location, Map properties, StructType columns) {
     if (location.isEmpty() || columns.isEmpty() || !DefaultSource.enabled()) return;
-    Object misfit = Python.ask("misfit", at(location, options), columns).get("misfit");
+    Object misfit = Python.ask("misfit", at(location, properties), columns).get("misfit");
     if (misfit != null) {
       throw new IllegalArgumentException(misfit + ". CREATE TABLE without columns takes those of the table");
     }
   }
 
-  private static Map at(Option location, Map options) {
-    Map declared = new HashMap();
-    for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {
+  /** The clause OPTIONS as properties of a table. */
+  static Map properties(scala.collection.immutable.Map options) {
+    Map properties = new HashMap();
+    for (Iterator names = CollectionConverters.asJava(options).keySet().iterator(); names.hasNext(); ) {
       String name = (String) names.next();
-      declared.put(TableCatalog.OPTION_PREFIX + name, options.get(name));
+      properties.put(TableCatalog.OPTION_PREFIX + name, options.apply(name));
     }
-    declared.put("path", location.get());
-    return DefaultSource.declared(entry(declared));
+    return properties;
   }
 
-  /** The options among the properties of a table. */
-  private static Map options(Map properties) {
-    Map options = new HashMap();
-    for (Iterator names = properties.keySet().iterator(); names.hasNext(); ) {
-      String name = (String) names.next();
-      if (!name.startsWith(TableCatalog.OPTION_PREFIX)) continue;
-      options.put(name.substring(TableCatalog.OPTION_PREFIX.length()), properties.get(name));
-    }
-    return options;
+  private static Map at(Option location, Map properties) {
+    Map entry = entry(properties);
+    entry.put("path", location.get());
+    return DefaultSource.declared(entry);
   }
 
   private static Map entry(Map properties) {
@@ -119,7 +115,7 @@ final class Staging implements StagingTableCatalog {
   public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     Option location = Option.apply(properties.get(TableCatalog.PROP_LOCATION));
-    if (isTable(location, options(properties))) {
+    if (isTable(location, properties)) {
       throw new IllegalArgumentException("There is a Lance table at " + location.get() + " already: CREATE TABLE " + table
           + " USING lance LOCATION ... without a query takes it into the catalog as it is, whereupon rows can be added;"
           + " CREATE OR REPLACE TABLE, or mode overwrite, replaces its rows. Nothing was changed");

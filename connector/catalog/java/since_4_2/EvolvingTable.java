@@ -11,7 +11,7 @@ final class EvolvingTable extends NamedTable implements SupportsSchemaEvolution 
     super(name, schema, options, facts, properties);
   }
 
-  public boolean supportsColumnChange(TableChange.ColumnChange change) { return Evolution.supports(schema(), change); }
+  public boolean supportsColumnChange(TableChange.ColumnChange change) { return Evolution.supports(change); }
 
   LanceTable renewed(Facts facts) { return new EvolvingTable(name(), schema(), options, facts, properties()); }
 }

@@ -1,0 +1,268 @@
+package lance;
+
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.connector.expressions.Cast;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Extract;
+import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.StringType$;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+
+/** An expression as a list that connector/read/values.py reads, and its type. */
+final class Value {
+  final List form;
+  final DataType type;
+
+  /** Whether it has no value for some rows: Spark then fails, unless it does not compute it for them. */
+  final boolean fails;
+
+  Value(List form, DataType type, boolean fails) {
+    this.form = form;
+    this.type = type;
+    this.fails = fails;
+  }
+}
+
+/**
+ * Encodes expressions that Python evaluates exactly as Spark does; null stands for others. Spark translates arithmetic
+ * and casts that lose digits only in ANSI mode, so they fail where they have no result.
+ */
+final class Values {
+  private static final List ARITHMETIC = Arrays.asList(new String[] {"+", "-", "*", "/", "%", "&", "|", "^"});
+  private static final List PARTS = Arrays.asList(
+      new String[] {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAY_OF_YEAR", "DAY_OF_WEEK", "HOUR", "MINUTE"});
+  private static final int FIRST_CLOCK_PART = 7;
+  private static final Map UNITS = units();
+
+  private final Facts facts;
+  private final Predicates predicates;
+
+  Values(Facts facts) {
+    this.facts = facts;
+    this.predicates = new Predicates(facts);
+  }
+
+  private static Map units() {
+    String[][] names = {{"YEAR", "YYYY", "YY"}, {"QUARTER"}, {"MONTH", "MON", "MM"}, {"WEEK"}};
+    Map found = new HashMap();
+    for (int i = 0; i < names.length; i++) {
+      for (int j = 0; j < names[i].length; j++) found.put(names[i][j], names[i][0].toLowerCase());
+    }
+    return found;
+  }
+
+  Value encode(Expression e) {
+    if (e instanceof NamedReference) return column((NamedReference) e);
+    if (e instanceof Cast) return cast((Cast) e);
+    if (e instanceof Extract) return part((Extract) e);
+    if (e instanceof Literal) return of(predicates.encode(e), ((Literal) e).dataType());
+    if (e instanceof Predicate) return of(predicates.encode(e), DataTypes.BooleanType);
+    if (!(e instanceof GeneralScalarExpression)) return null;
+    String name = ((GeneralScalarExpression) e).name();
+    Expression[] operands = e.children();
+    if (name.equals("CASE_WHEN")) return choice(operands);
+    Value[] values = new Value[operands.length];
+    for (int i = 0; i < operands.length; i++) {
+      values[i] = encode(operands[i]);
+      if (values[i] == null) return null;
+    }
+    if (ARITHMETIC.contains(name) && values.length == 2) return arithmetic(name, values[0], values[1]);
+    return function(name, values, operands);
+  }
+
+  private static Value of(List form, DataType type) { return form == null ? null : new Value(form, type, false); }
+
+  private Value column(NamedReference reference) {
+    List form = predicates.encode(reference);
+    DataType type = facts.schema();
+    String[] path = reference.fieldNames();
+    for (int i = 0; i < path.length && type != null; i++) type = field(type, path[i]);
+    return type == null ? null : of(form, type);
+  }
+
+  private static DataType field(DataType type, String name) {
+    if (!(type instanceof StructType)) return null;
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) if (fields[i].name().equals(name)) return fields[i].dataType();
+    return null;
+  }
+
+  private static Value node(String name, DataType type, Value[] values, boolean fails) {
+    List form = new ArrayList();
+    form.add(name);
+    form.add(type.simpleString());
+    for (int i = 0; i < values.length; i++) {
+      form.add(values[i].form);
+      fails |= values[i].fails;
+    }
+    return new Value(form, type, fails);
+  }
+
+  private static Value arithmetic(String operator, Value left, Value right) {
+    boolean isFraction = left.type instanceof DoubleType || left.type instanceof FloatType;
+    boolean isWhole = Predicates.isWhole(left.type);
+    Value[] both = {left, right};
+    if (left.type instanceof DecimalType && right.type instanceof DecimalType) {
+      DataType type = decimal(operator, left.type, right.type);
+      return type == null ? null : node(operator, type, both, true);
+    }
+    if (!left.type.equals(right.type)) return null;
+    boolean isBits = "&|^".indexOf(operator) >= 0;
+    if (isBits ? isWhole : isFraction || isWhole && !operator.equals("/")) {
+      return node(operator, left.type, both, operator.equals("/") || operator.equals("%") || isWhole && !isBits);
+    }
+    return null;
+  }
+
+  /** The type that Spark gives a result: it depends on settings. */
+  private static DataType decimal(String operator, DataType left, DataType right) {
+    org.apache.spark.sql.catalyst.expressions.Expression one = nothing(left);
+    org.apache.spark.sql.catalyst.expressions.Expression other = nothing(right);
+    if (operator.equals("+")) return new Add(one, other).dataType();
+    if (operator.equals("-")) return new Subtract(one, other).dataType();
+    return operator.equals("*") ? new Multiply(one, other).dataType() : null;
+  }
+
+  private static org.apache.spark.sql.catalyst.expressions.Expression nothing(DataType type) {
+    return new org.apache.spark.sql.catalyst.expressions.Literal(null, type);
+  }
+
+  private Value cast(Cast cast) {
+    Value operand = encode(cast.expression());
+    if (operand == null) return null;
+    DataType to = cast.dataType();
+    Value[] one = {operand};
+    if (operand.type.equals(to)) return operand;
+    if (Predicates.holds(to, operand.type)) return node("CAST", to, one, false);
+    boolean isWhole = Predicates.isWhole(to);
+    boolean isFraction = to instanceof DoubleType || to instanceof FloatType;
+    if (operand.type instanceof BooleanType) return isWhole ? node("CAST", to, one, false) : null;
+    if (operand.type instanceof TimestampNTZType || operand.type instanceof TimestampType && isUtc()) {
+      return to instanceof DateType ? node("CAST", to, one, false) : null;
+    }
+    if (Predicates.isWhole(operand.type) && isFraction) return node("CAST", to, one, false);
+    boolean isNumber = Predicates.isWhole(operand.type) || operand.type instanceof DecimalType;
+    if (isNumber && (isWhole || to instanceof DecimalType)) return node("CAST", to, one, true);
+    if (operand.type instanceof DoubleType && to instanceof FloatType) return node("CAST", to, one, false);
+    boolean isFractional = operand.type instanceof DoubleType || operand.type instanceof FloatType;
+    return isFractional && isWhole ? node("CAST", to, one, true) : null;
+  }
+
+  /** Whether the clock of the session is UTC. */
+  private static boolean isUtc() {
+    return ZoneId.of(SQLConf$.MODULE$.get().sessionLocalTimeZone()).normalized().equals(ZoneOffset.UTC);
+  }
+
+  private Value part(Extract extract) {
+    Value source = encode(extract.source());
+    int part = PARTS.indexOf(extract.field());
+    if (source == null || part < 0) return null;
+    boolean isClock = source.type instanceof TimestampNTZType || source.type instanceof TimestampType && isUtc();
+    if (part < FIRST_CLOCK_PART ? !(source.type instanceof DateType) : !isClock) return null;
+    return node((String) PARTS.get(part), DataTypes.IntegerType, new Value[] {source}, false);
+  }
+
+  /** Conditions are predicates. Branches that fail are computed for the rows that take them, as in Spark. */
+  private Value choice(Expression[] operands) {
+    Value[] values = new Value[operands.length];
+    DataType type = null;
+    boolean fails = false;
+    for (int i = 0; i < operands.length; i++) {
+      boolean isCondition = i % 2 == 0 && i + 1 < operands.length;
+      values[i] = isCondition ? of(predicates.encode(operands[i]), DataTypes.BooleanType) : encode(operands[i]);
+      if (values[i] == null) return null;
+      if (isCondition || values[i].type instanceof NullType) continue;
+      if (type != null && !type.equals(values[i].type)) return null;
+      type = values[i].type;
+    }
+    return type == null ? null : node("CASE_WHEN", type, values, false);
+  }
+
+  private Value function(String name, Value[] values, Expression[] operands) {
+    DataType type = values.length == 0 ? null : values[0].type;
+    boolean isNumber = type instanceof DecimalType || type instanceof DoubleType || type instanceof FloatType;
+    if ((name.equals("-") || name.equals("ABS")) && values.length == 1) {
+      return isNumber || Predicates.isWhole(type) ? node(name.equals("-") ? "NEGATE" : name, type, values, true) : null;
+    }
+    if (name.equals("COALESCE") || name.equals("GREATEST") || name.equals("LEAST")) {
+      boolean isLazy = name.equals("COALESCE");
+      for (int i = 0; i < values.length; i++) {
+        if (!values[i].type.equals(type) || isLazy && values[i].fails) return null;
+      }
+      return type instanceof BooleanType && !isLazy ? null : node(name, type, values, false);
+    }
+    if (name.equals("CHAR_LENGTH") && isText(type)) return node(name, DataTypes.IntegerType, values, false);
+    if (name.equals("SUBSTRING") && isText(type)) {
+      for (int i = 1; i < operands.length; i++) if (!isCount(operands[i])) return null;
+      return node(name, type, values, false);
+    }
+    if (name.equals("TRUNC") && type instanceof DateType && operands[1] instanceof Literal) {
+      Object unit = UNITS.get(String.valueOf(((Literal) operands[1]).value()).toUpperCase());
+      if (unit == null) return null;
+      return of(Arrays.asList(new Object[] {name, type.simpleString(), unit, values[0].form}), type);
+    }
+    return null;
+  }
+
+  private static boolean isText(DataType type) { return StringType$.MODULE$.equals(type); }
+
+  private static boolean isCount(Expression e) {
+    return e instanceof Literal && ((Literal) e).value() instanceof Integer
+        && ((Integer) ((Literal) e).value()).intValue() >= 0;
+  }
+
+  /** The columns of the table, as far as expressions need them. */
+  static StructType columns(StructType schema, List forms) {
+    List paths = new ArrayList();
+    for (int i = 0; i < forms.size(); i++) addPaths(forms.get(i), paths);
+    return (StructType) pruned(schema, paths, 0);
+  }
+
+  private static void addPaths(Object form, List paths) {
+    if (!(form instanceof List)) return;
+    List items = (List) form;
+    if (!items.isEmpty() && items.get(0).equals("COLUMN")) paths.add(items.subList(1, items.size()));
+    else for (int i = 0; i < items.size(); i++) addPaths(items.get(i), paths);
+  }
+
+  private static DataType pruned(DataType type, List paths, int depth) {
+    if (!(type instanceof StructType)) return type;
+    StructType found = new StructType();
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) {
+      List below = new ArrayList();
+      for (int j = 0; j < paths.size(); j++) {
+        List path = (List) paths.get(j);
+        if (path.size() > depth && path.get(depth).equals(fields[i].name())) below.add(path);
+      }
+      if (below.isEmpty()) continue;
+      DataType kept = pruned(fields[i].dataType(), below, depth + 1);
+      found = found.add(new StructField(fields[i].name(), kept, fields[i].nullable(), fields[i].metadata()));
+    }
+    return found;
+  }
+}

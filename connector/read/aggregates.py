@@ -1,0 +1,134 @@
+"""Reads that return partial aggregates: each task groups its rows, and Spark adds up the rows of all tasks.
+
+The planner bridge writes the groups and aggregates as JSON:
+
+```
+{"groups": [value, …],
+ "functions": [[name, value or null], …],
+ "columns": the columns that the values need, a schema of Spark's as JSON}
+```
+
+Values have the forms of `connector.read.values`; names are those of `lance_format.aggregation.functions`. The columns
+of the result are those of the groups, then those of the functions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from connector.options.options import LanceOptions
+from connector.read.known_fragments import KnownFragments
+from connector.read.partition import ScanPartition
+from connector.read.pushed import Pushed
+from connector.read.reader import LanceReader
+from connector.read.values import to_value
+from connector.types.batches import split
+from connector.types.schemas import to_exchange_schema
+from lance_format import InvalidInputError
+from lance_format.aggregation import Aggregate, PartialAggregation
+from lance_format.expressions import BoundExpression, bind, evaluate
+
+_BATCH_ROWS = 1 << 16
+_FEWEST_ROWS = 1 << 14
+"""Number of rows from which on they are aggregated; a filter may leave few rows per batch."""
+
+
+class AggregateReader(LanceReader):
+    """Reader of partial aggregates of one version of a table.
+
+    Parameters
+    ----------
+    options : LanceOptions
+        See `LanceReader`.
+    schema : StructType
+        The columns of groups and functions.
+    pushed : Pushed
+        With aggregates.
+
+    Raises
+    ------
+    InvalidInputError
+        If the aggregates are not in the form that the planner bridge writes; and see `LanceReader`.
+    """
+
+    def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed) -> None:
+        try:
+            form = json.loads(pushed.aggregates or "")
+            columns = StructType.fromJson(json.loads(form["columns"]))
+            groups = [to_value(group) for group in form["groups"]]
+            functions = [(name, None if value is None else to_value(value)) for name, value in form["functions"]]
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
+            raise InvalidInputError(f"the aggregates {pushed.aggregates!r:.200} cannot be read") from error
+        super().__init__(options, columns, pushed)
+        self._result = schema
+        read = to_exchange_schema(columns)
+        self._groups = [bind(group, read) for group in groups]
+        self._functions = [(name, None if value is None else bind(value, read)) for name, value in functions]
+        self._known = KnownFragments([] if self._groups or self._filter is not None else self._functions)
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Aggregate the rows of one task; without groups, one row at least is returned.
+
+        Raises
+        ------
+        InvalidInputError
+            If a value cannot be computed: its type cannot hold it, or a divisor is zero.
+        CommitConflictError
+            See `LanceReader`.
+        """
+        schema = to_exchange_schema(self._result)
+        if self._known.may_be_known and isinstance(partition, ScanPartition):
+            known, task = self._known.divide(self._dataset, partition.task, schema)
+            yield from known
+            if known and not task.ranges:
+                return
+            partition = ScanPartition(task)
+        aggregation = self._start(schema)
+        values = [value for _, value in self._functions]
+        for batch in _joined(super().read(partition)):
+            computed: dict[BoundExpression, pa.Array] = {}
+            keys = [_compute(group, batch, computed) for group in self._groups]
+            arguments = [None if value is None else _compute(value, batch, computed) for value in values]
+            yield from _as_read(aggregation.add(keys, arguments, batch.num_rows), schema)
+        yield from _as_read(aggregation.finish(), schema)
+
+    def _start(self, schema: pa.Schema) -> PartialAggregation:
+        names = schema.names
+        keys = pa.schema([(name, group.type) for name, group in zip(names, self._groups, strict=False)])
+        aggregates = [
+            Aggregate(name, function, None if value is None else value.type)
+            for name, (function, value) in zip(names[len(keys) :], self._functions, strict=True)
+        ]
+        return PartialAggregation(keys, aggregates)
+
+
+def _compute(value: BoundExpression, batch: pa.RecordBatch, computed: dict[BoundExpression, pa.Array]) -> pa.Array:
+    if value not in computed:
+        computed[value] = evaluate(value, batch)
+    return computed[value]
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_columns == 0 or batch.num_rows >= _FEWEST_ROWS:
+            yield batch
+            continue
+        gathered.append(batch)
+        if sum(part.num_rows for part in gathered) >= _FEWEST_ROWS:
+            yield pa.concat_batches(gathered)
+            gathered = []
+    if gathered:
+        yield pa.concat_batches(gathered)
+
+
+def _as_read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for part in split(batch, _BATCH_ROWS):
+            yield pa.RecordBatch.from_arrays(part.columns, schema=schema) if len(schema) else part.select([])
