@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 _NOT_OF_THE_PROJECT = (".*", "__pycache__", "build", "dist", "*.egg-info", "spark-warehouse")
-_PACKAGES = ("connector", "lance_format", "pyspark_lance")
+_PACKAGES = ("connector", "lance_cli", "lance_format", "pyspark_lance")
 _MIN_SETUPTOOLS = 77
 _PROGRAM = """
 import sys
@@ -81,7 +81,8 @@ def test_the_sdist_has_all_that_testing_takes(built: Path) -> None:
         for path in (ROOT / name).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    tracked |= {"ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "docker-compose.yml", ".ci/run"}
+    tracked |= {"ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "docker-compose.yml"}
+    tracked |= {"mkdocs.yml", ".ci/run"}
     assert sorted(tracked - names) == []
 
 
@@ -95,7 +96,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(built: Path) -> None:
         assert f"{package}/py.typed" in names
     assert "connector/planner/java/DefaultSource.java" in names
     assert "connector/catalog/java/Catalog.java" in names
-    for extra in ("connect", "pandas"):
+    for extra in ("cli", "connect", "pandas"):
         assert f"Provides-Extra: {extra}\n" in metadata
 
 

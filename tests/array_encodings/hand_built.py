@@ -60,6 +60,6 @@ def write_file(path: Path, schema: pa.Schema, columns: Sequence[Column], file_bu
     num_rows = sum(page.num_rows for page in columns[0].pages)
     shared_by_all = [place(buffer) for buffer in file_buffers]
     descriptor = place(serialize_descriptor(Schema.from_arrow(schema), num_rows))
-    data.extend(serialize_end(messages, [descriptor, *shared_by_all], len(data), FileVersion.V2_0))
+    data.extend(b"".join(serialize_end(messages, [descriptor, *shared_by_all], len(data), FileVersion.V2_0)))
     path.write_bytes(data)
     return path

@@ -99,7 +99,7 @@ class Container:
         buffers = [ByteRange(start, len(descriptor)), *self.metadata.global_buffers[1:]]
         columns = [column.SerializeToString() for column in self.columns]
         head = self.data.ljust(start, b"\0") + descriptor
-        return head + serialize_end(columns, buffers, len(head), self.metadata.version)
+        return head + b"".join(serialize_end(columns, buffers, len(head), self.metadata.version))
 
 
 class MemoryReader:

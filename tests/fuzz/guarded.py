@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lance_format.kernels import jit, words
+from lance_format.kernels import jit, words, xxh3
+
+_WORD = 2**64 - 1
 
 
 class OutOfBoundsError(Exception):
@@ -82,13 +84,35 @@ def _store_word(array: Guarded, position: int, word: Any) -> None:
     array[int(position) : int(position) + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
 
 
+def _copy(source: Guarded, start: int, size: int, out: Guarded, position: int) -> None:
+    out[int(position) : int(position) + int(size)] = source[int(start) : int(start) + int(size)]
+
+
+def _add_stripes(accumulators: Guarded, data: Guarded, position: int, keys: Guarded, num_stripes: int) -> None:
+    for stripe in range(int(num_stripes)):
+        for lane in range(8):
+            value = int(_load_word(data, int(position) + 64 * stripe + 8 * lane))
+            mixed = value ^ int(keys[stripe + lane])
+            product = (mixed & 0xFFFFFFFF) * (mixed >> 32)
+            accumulators[lane ^ 1] = np.uint64((int(accumulators[lane ^ 1]) + value) & _WORD)
+            accumulators[lane] = np.uint64((int(accumulators[lane]) + product) & _WORD)
+
+
+_INSTRUCTIONS: dict[Any, Callable[..., Any]] = {
+    words._load: _load_word,
+    words._store: _store_word,
+    words._copy: _copy,
+    xxh3._add: _add_stripes,
+}
+
+
 def install() -> None:
     """Run all kernels so from now on, in this process."""
 
     def interpret(kernel: Any) -> Callable[..., Any]:
         function = kernel._function
-        if function in (words._load, words._store):
-            return _load_word if function is words._load else _store_word
+        if isinstance(kernel, jit._Intrinsic):
+            return _INSTRUCTIONS[function]
         scope = function.__globals__
         for name in function.__code__.co_names:
             if isinstance(scope.get(name), jit._Kernel):

@@ -33,6 +33,7 @@ from lance_format.table.row_ids.segments import (
     SortedArray,
     U64Segment,
 )
+from tests.table.builders import with_checksum
 
 CREATED, UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
 Fragment = table_pb2.DataFragment
@@ -71,7 +72,7 @@ def edit_manifest(path: Path, version: int, edit: Callable[[table_pb2.Manifest],
     manifest = read_manifest(path, version)[0]
     edit(manifest)
     body = manifest.SerializeToString()
-    file.write_bytes(data[:position] + struct.pack("<I", len(body)) + body + data[-16:])
+    file.write_bytes(with_checksum(data[:position] + struct.pack("<I", len(body)) + body + data[-16:]))
 
 
 def deleted_rows(path: Path, fragment: Fragment) -> np.ndarray:

@@ -43,6 +43,13 @@ _CONDITIONS = (
     "FALSE",
 )
 _SUBQUERIES = ("{t}id IN (SELECT id FROM source WHERE k > {n})", "{t}x > (SELECT avg(x) FROM source)")
+_MATCHES = (
+    "t.id = s.id AND t.k > 2",
+    "t.id <=> s.id AND s.k < 7",
+    "t.x <=> s.x AND t.id = s.id",
+    "t.x = s.x AND t.s = s.s AND t.id = s.id",
+    "t.p = s.p AND t.id = s.id",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,7 @@ def _merge(rng: random.Random, table: str) -> Change:
     clauses = " ".join(
         f"WHEN {kind} AND {clause.condition} THEN {clause.action}" for kind, some in kinds for clause in some
     )
-    on = rng.choice(["t.id = s.id", "t.id = s.id", "t.id = s.id AND t.k > 2", "t.id <=> s.id AND s.k < 7"])
+    on = rng.choice(["t.id = s.id", "t.id = s.id", *_MATCHES])
     return Change(
         f"MERGE INTO {table} t USING {source} s ON {on} {clauses}", _merged(source, on, matched, missing, surplus)
     )

@@ -9,7 +9,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.spark.conftest import ROOT
+from tests.spark.conftest import PREPARED, ROOT
+
+FORKED_PREPARED = os.pathsep.join([str(PREPARED), str(ROOT)])
+"""`PYTHONPATH` with which the processes in which Spark plans are forked prepared."""
+
+ERROR_OF = """
+def error_of(call):
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+"""
+"""Source of a function that programs have."""
 
 _BEGINNING = """
 import json, os, sys
@@ -19,13 +32,6 @@ def session():
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2")
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-
-def error_of(call):
-    try:
-        call()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
 """
 
 CONNECT = """
@@ -63,7 +69,7 @@ def run(program: str, directory: Path, *arguments: str, **variables: str) -> Any
     place = directory / "programs"
     place.mkdir(exist_ok=True)
     script = place / "program.py"
-    script.write_text(_BEGINNING + program)
+    script.write_text(_BEGINNING + ERROR_OF + program)
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 import lance_format
 from lance_format.proto import table_pb2
 from tests.spark.conftest import append, files, load, overwrite
+from tests.table.builders import with_checksum
 
 
 @contextlib.contextmanager
@@ -113,7 +114,7 @@ class TestReading:
     def test_a_truncated_manifest(self, spark: SparkSession, table: str) -> None:
         manifest = next(Path(table, "_versions").glob("*.manifest"))
         manifest.write_bytes(manifest.read_bytes()[:-5])
-        with refused("CorruptFileError", manifest.name):
+        with refused("ChecksumError", manifest.name):
             load(spark, table)
 
     @pytest.mark.parametrize("flag", ["reader", "writer"])
@@ -139,7 +140,9 @@ def set_feature_flag(path: str, flag: str) -> None:
     manifest = table_pb2.Manifest.FromString(content[start + 4 : start + 4 + length])
     setattr(manifest, f"{flag}_feature_flags", 1 << 40)
     encoded = manifest.SerializeToString()
-    manifest_path.write_bytes(content[:start] + len(encoded).to_bytes(4, "little") + encoded + content[-16:])
+    manifest_path.write_bytes(
+        with_checksum(content[:start] + len(encoded).to_bytes(4, "little") + encoded + content[-16:])
+    )
 
 
 class TestWriting:

@@ -358,6 +358,12 @@ def versions(catalog: Catalog) -> Catalog:
     return catalog
 
 
+@pytest.mark.parametrize("statement", ["SELECT * FROM lance.nothing", "DELETE FROM lance.nothing"])
+def test_a_missing_table_is_not_taken_for_files(planner: SparkSession, statement: str) -> None:
+    with pytest.raises(PySparkException, match=r"TABLE_OR_VIEW_NOT_FOUND.*lance\.nothing"):
+        planner.sql(statement).collect()
+
+
 def test_versions_of_a_table(versions: Catalog) -> None:
     count = "SELECT count(*) FROM @.t"
     assert versions.sql(f"{count} VERSION AS OF 1") == [(1,)]
@@ -371,7 +377,7 @@ def test_versions_of_a_table(versions: Catalog) -> None:
     assert versions.sql(joined) == [(1,)]
     versions.refuses(f"{count} VERSION AS OF 99", "99")
     versions.refuses(f"{count} VERSION AS OF 'none'", "none")
-    versions.refuses(f"{count} TIMESTAMP AS OF '2001-01-01'", "2001")
+    versions.refuses(f"{count} TIMESTAMP AS OF '2001-01-01'", "as old as the time given: the earliest, 1")
     versions.refuses("INSERT INTO @.t VERSION AS OF 1 VALUES (5)", "")
 
 
@@ -400,6 +406,21 @@ def test_branches_have_names(versions: Catalog) -> None:
     versions.refuses("ALTER TABLE @.t.branch_b RENAME TO db.x", "names a branch")
     versions.sql("CREATE TABLE @.branch_b AS SELECT 7 AS id")
     assert versions.sql("SELECT * FROM @.branch_b") == [(7,)]
+
+
+def test_a_table_of_the_same_name_is_another_table(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1L AS id")
+    before = [catalog.spark.table(f"{catalog.name}.db.t") for _ in range(2)]
+    catalog.sql("INSERT INTO @.t VALUES (2)")
+    catalog.sql("CREATE OR REPLACE TABLE @.t AS SELECT id FROM @.t")
+    assert before[0].count() == 2
+    assert before[0].where("id > 1").count() == 1
+    catalog.sql("DROP TABLE @.t PURGE")
+    catalog.sql("CREATE TABLE @.t AS SELECT 7L AS id")
+    for query in (before[1], before[0].where("id > 2")):
+        with pytest.raises(PySparkException, match="TABLE_ID_MISMATCH"):
+            query.collect()
+    assert catalog.sql("SELECT * FROM @.t") == [(7,)]
 
 
 def test_insert_by_column(catalog: Catalog) -> None:

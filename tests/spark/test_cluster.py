@@ -9,8 +9,7 @@ import lance
 import pytest
 
 import lance_format
-from tests.spark.conftest import ROOT
-from tests.spark.programs import run
+from tests.spark.programs import FORKED_PREPARED, run
 from tests.table.leftovers import leftovers
 
 _ROWS = 60_000
@@ -33,6 +32,7 @@ def settings():
     yield "spark.log.level", "OFF"
     yield "spark.sql.shuffle.partitions", "2"
     yield "spark.sql.adaptive.enabled", "false"
+    yield "spark.python.daemon.module", "connector.daemon"
 
 builder = SparkSession.builder.master("local-cluster[2,1,1024]")
 for name, value in settings():
@@ -127,7 +127,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     markers.mkdir()
     path = str(directory / "table.lance")
     program = "import pyspark.sql.functions as f\n" + _PROGRAM
-    found: dict[str, Any] = run(program, directory, path, str(markers), PYTHONPATH=str(ROOT))
+    found: dict[str, Any] = run(program, directory, path, str(markers), PYTHONPATH=FORKED_PREPARED)
     assert {marker.name for marker in markers.iterdir()} == {"appended", "updated", "removed", "merged"}
     return {**found, "path": path}
 

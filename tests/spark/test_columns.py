@@ -17,12 +17,16 @@ _BATCH_ROWS = 512
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Values that do not lie in the rows that Spark makes but somewhere else: strings, wide decimals, nested ones."""
+    """Values that do not lie in the rows that Spark makes but somewhere else: strings, wide decimals, nested ones.
+
+    The columns with gaps are those that the bridge reads from memory without Arrow's accessors.
+    """
     path = str(tmp_path_factory.mktemp("columns") / "t")
     rng = np.random.default_rng(11)
     order = rng.permutation(_NUM_ROWS)
     texts = [f"{number:05d}" + "x" * (number % 60) for number in order.tolist()]
     decimals = pa.array(order * 1000 + 7).cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 5))
+    gaps = order % 5 == 0
     rows = pa.table(
         {
             "id": range(_NUM_ROWS),
@@ -32,6 +36,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
             "wide": decimals,
             "list": [[text, None, text[:5]] for text in texts],
             "map": pa.array([[(text, number)] for number, text in enumerate(texts)], pa.map_(pa.string(), pa.int64())),
+            "int": pa.array(order - 9, pa.int32(), mask=gaps),
+            "long": pa.array(order * 10**12, mask=np.roll(gaps, 1)),
+            "float": pa.array(order.astype(np.float32) / 7, mask=np.roll(gaps, 2)),
+            "double": pa.array(order / 7, mask=np.roll(gaps, 3)),
+            "day": pa.array(order.astype(np.int32) - 5000, mask=np.roll(gaps, 4)).cast(pa.date32()),
+            "time": pa.array(order * 10**9, mask=gaps).cast(pa.timestamp("us", "UTC")),
+            "local": pa.array(order * 10**9, mask=gaps).cast(pa.timestamp("us")),
+            "note": pa.array(np.where(order % 3 == 0, "", "é€𝄞"), mask=gaps),
+            "nothing": pa.nulls(_NUM_ROWS, pa.string()),
+            "never": pa.nulls(_NUM_ROWS, pa.float64()),
             "pair": [{"a": text, "b": number} if number % 11 else None for number, text in enumerate(texts)],
         }
     )
@@ -43,7 +57,12 @@ def load(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format("lance").option("batch_size", _BATCH_ROWS).load(path)
 
 
+_GAPS = ("int", "long", "float", "double", "day", "time", "local", "note", "nothing", "never")
 _QUERIES = {
+    "gaps": lambda df: df.select("id", *_GAPS),
+    "counted gaps": lambda df: df.groupBy("part").agg(
+        *(count(name) for name in _GAPS for count in (f.count, f.min, f.max))
+    ),
     "extremes": lambda df: df.agg(
         *(pick(name) for name in ("text", "data", "wide", "list") for pick in (f.min, f.max))
     ),

@@ -27,6 +27,7 @@ from tests.table.leftovers import leftovers
 DATABASE = "changes"
 STABLE = pytest.mark.parametrize("stable", [False, True], ids=["", "stable row ids"])
 SEEDS = 2
+THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 STATEMENTS = 6
 
 
@@ -71,8 +72,16 @@ def refusal(spark: SparkSession, path: str, statement: str) -> str:
     return str(refused.value)
 
 
+@pytest.fixture(params=range(SEEDS))
+def seed(request: pytest.FixtureRequest, sql: SparkSession) -> Iterator[int]:
+    """Return a seed. With odd ones tables count as large, and are joined in the ways that large tables are."""
+    if request.param % 2:
+        sql.conf.set(THRESHOLD, "1000")
+    yield request.param
+    sql.conf.unset(THRESHOLD)
+
+
 @STABLE
-@pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_statements(sql: SparkSession, tmp_path: Path, seed: int, stable: bool) -> None:
     rng = random.Random(seed)
     first = sql.sql(random_rows(rng, 0, 40)).repartition(3)
@@ -476,3 +485,112 @@ class TestOtherNames:
             sql.sql(statement.format(name=f"lance.`{birds}`"))
         assert ids(birds) == [0, 3, 5, 6, 7, 8, 9, 40]
         assert {row.name for row in sql.table("birds").where("id IN (3, 40)").collect()} == {"three", "forty"}
+
+
+class TestJoinOfMerge:
+    """A small source is made a hash table, and its keys find the rows of the target that are shuffled."""
+
+    MERGE = (
+        "MERGE INTO lance.`{path}` t USING ({source}) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"
+    )
+    SOURCE = "SELECT id * 50 AS id, 'new' AS name FROM range(60)"
+
+    @pytest.fixture
+    def many(self, sql: SparkSession, path: str) -> str:
+        """Return the path of 2,000 rows in four fragments, in the order of their ids."""
+        append(sql.range(0, 2000, 1, 4).selectExpr("id", "'old' AS name"), path)
+        return path
+
+    @pytest.fixture
+    def threshold(self, sql: SparkSession) -> Iterator[None]:
+        """Let the target count as too large to be shuffled as a whole."""
+        sql.conf.set(THRESHOLD, "20000")
+        yield
+        sql.conf.unset(THRESHOLD)
+
+    def plan(self, spark: SparkSession, path: str, source: str, more: str = "") -> str:
+        text: str = spark.sql(f"EXPLAIN {self.MERGE.format(path=path, source=source)} {more}").collect()[0][0]
+        return text
+
+    def run(self, spark: SparkSession, path: str, source: str, more: str = "") -> str:
+        """Run the statement, and return the plan in its last form."""
+        spark.sql(f"{self.MERGE.format(path=path, source=source)} {more}").collect()
+        executions = spark._jsparkSession.sharedState().statusStore().executionsList()  # type: ignore[attr-defined]
+        return str(executions.last().physicalPlanDescription())
+
+    def shown(self, spark: SparkSession, metric: str) -> set[str]:
+        """Return the values of a metric of the last statement: it ran in one execution, and its result is another."""
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # type: ignore[attr-defined]
+        store = spark._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]
+        executions, found = store.executionsList(), set()
+        for one in (executions.apply(executions.size() - number) for number in (1, 2)):
+            values = store.executionMetrics(one.executionId())
+            metrics = [one.metrics().apply(index) for index in range(one.metrics().length())]
+            ids = [each.accumulatorId() for each in metrics if each.name() == metric]
+            found |= {values.apply(number) for number in ids if values.contains(number)}
+        return found
+
+    def new_ids(self, path: str) -> list[int]:
+        return sorted(lance.dataset(path).to_table(filter="name = 'new'")["id"].to_pylist())
+
+    @pytest.mark.parametrize("more", ["", "WHEN NOT MATCHED BY SOURCE AND t.id % 2 = 1 THEN DELETE"])
+    def test_hashes_the_source(self, sql: SparkSession, many: str, more: str) -> None:
+        assert "ShuffledHashJoin" in self.run(sql, many, self.SOURCE, more)
+        assert self.new_ids(many) == list(range(0, 3000, 50))
+        assert lance.dataset(many).count_rows() == (1020 if more else 2020)
+
+    def test_hashes_a_source_whose_size_is_known_once_it_is_shuffled(self, sql: SparkSession, many: str) -> None:
+        rows = [(number * 50, "new") for number in range(60)]
+        sql.createDataFrame(sql.sparkContext.parallelize(rows), "id long, name string").createOrReplaceTempView("given")
+        assert "ShuffledHashJoin" not in self.plan(sql, many, "SELECT * FROM given")
+        assert "ShuffledHashJoin" in self.run(sql, many, "SELECT * FROM given")
+        assert self.new_ids(many) == list(range(0, 3000, 50))
+
+    @pytest.mark.usefixtures("threshold")
+    def test_shuffles_only_matched_rows(self, sql: SparkSession, many: str) -> None:
+        evaluated = sql.sparkContext.accumulator(0)
+        count = f.udf(lambda number: (evaluated.add(1), number)[1], "long")
+        sql.udf.register("counted", count)
+        source = "SELECT counted(id * 50) AS id, 'new' AS name FROM range(0, 60, 1, 2)"
+        assert "LeftSemi" in self.run(sql, many, source)
+        assert evaluated.value == 60  # once: what it returns may differ
+        assert self.new_ids(many) == list(range(0, 3000, 50))
+        assert lance.dataset(many).count_rows() == 2020
+
+    @pytest.mark.usefixtures("threshold")
+    def test_reads_the_fragments_that_have_keys(self, sql: SparkSession, many: str) -> None:
+        lance_format.dataset(many).create_scalar_index("id", "ZONEMAP")
+        source = "SELECT IF(id > 57, id * 25, 1200 + id) AS id, 'new' AS name FROM range(60)"
+        self.run(sql, many, source)
+        assert "3" in self.shown(sql, "fragments left out by the plan")
+        assert self.new_ids(many) == [*range(1200, 1258), 1450, 1475]
+        matched = f"{self.MERGE.format(path=many, source=self.SOURCE)}".partition(" WHEN NOT")[0]
+        assert "dynamicpruning" in sql.sql(f"EXPLAIN {matched}").collect()[0][0]
+
+    @pytest.mark.usefixtures("threshold")
+    @pytest.mark.parametrize(
+        ("condition", "matches"),
+        [
+            ("t.id <=> s.id", 2),
+            ("t.id = s.id AND t.name = s.name", 0),
+            ("t.id = s.id AND t.id > 100", 1),
+            ("t.id + 1 = s.id", 2),
+            ("t.id > s.id AND t.id < s.id + 2", 2),
+        ],
+    )
+    def test_conditions(self, sql: SparkSession, many: str, condition: str, matches: int) -> None:
+        sql.sql(
+            f"MERGE INTO lance.`{many}` t USING (SELECT * FROM VALUES (50L, 'new'), (1500L, 'new'), (NULL, 'new')"
+            f" AS given(id, name)) s ON {condition} WHEN MATCHED THEN UPDATE SET name = s.name"
+            " WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+        table = lance.dataset(many)
+        assert (table.count_rows(), table.count_rows("name = 'new'")) == (2003 - matches, 3)
+
+    def test_leaves_other_joins_to_spark(self, sql: SparkSession, many: str) -> None:
+        assert "SortMergeJoin" in self.plan(sql, many, "SELECT id, 'new' AS name FROM range(2000)")
+        matched = self.MERGE.partition(" WHEN NOT")[0].format(path=many, source=self.SOURCE)
+        assert "BroadcastHashJoin" in sql.sql(f"EXPLAIN {matched}").collect()[0][0]
+        deleted = f"DELETE FROM lance.`{many}` WHERE id IN (SELECT /*+ MERGE(r) */ id * 50 FROM range(60) r)"
+        assert "SortMergeJoin" in sql.sql(f"EXPLAIN {deleted}").collect()[0][0]

@@ -19,7 +19,6 @@ from connector.jobs.running import run
 from connector.jobs.sizes import SETTING
 from lance_format import Compaction, CorruptFileError, InvalidInputError, RetryableCommitConflictError
 from tests.spark.conftest import files
-from tests.spark.programs import CONNECT
 from tests.spark.programs import run as run_program
 from tests.table.changes.test_planned_change import CHANGES, rows, write
 from tests.table.leftovers import leftovers
@@ -291,38 +290,3 @@ def test_tasks_that_fail_and_executors_that_are_lost(tmp_path: Path) -> None:
     found = run_program(_CLUSTER, tmp_path, str(tmp_path / "table.lance"))
     assert (found.pop("fail"), found.pop("kill")) == ([2, [], 4000], [4, [], 4000])
     assert found == {name: [True, 0, 0] for name in ("update", "compaction", "index", "merge of some columns")}
-
-
-_CONNECT = """
-import pathlib
-import lance_format
-from connector.jobs.running import run
-
-lance_format.write_dataset({"id": range(4000)}, path, max_rows_per_file=500)
-spark.conf.set("spark.lance.job.minBytes", "0")
-table = lance_format.dataset(path)
-plan = table.plan_update({"id": "id + 10000"}, "id % 2 = 0", split_size_bytes=300_000)
-found = {"class": type(spark).__module__, "tasks": len(plan.tasks) > 1}
-found["updated"] = run(spark, table, plan, description="update").num_rows_updated
-found["rows"] = table.count_rows("id >= 10000")
-before = len(list(pathlib.Path(path, "data").iterdir()))
-plan = table.plan_update({"id": "id + 10000"}, "id % 2 = 0", split_size_bytes=300_000)
-lance_format.dataset(path).delete("id = 10002")
-found["conflict"] = error_of(lambda: run(spark, table, plan, description="update"))
-bad = table.plan_update({"id": "id / (id - 3)"}, split_size_bytes=300_000)
-pathlib.Path(path, "data", table.get_fragments()[0].data_files()[0].path).unlink()
-found["bad"] = error_of(lambda: run(spark, table, bad, description="divide"))
-found["left"] = len(list(pathlib.Path(path, "data").iterdir())) - before
-spark.stop()
-print(json.dumps(found))
-"""
-
-
-def test_spark_connect(tmp_path: Path) -> None:
-    found = run_program(CONNECT + _CONNECT, tmp_path, str(tmp_path / "table.lance"))
-    assert found["class"].startswith("pyspark.sql.connect.")
-    assert found["tasks"]
-    assert (found["updated"], found["rows"]) == (2000, 2000)
-    assert found["conflict"].startswith("RetryableCommitConflictError: ")
-    assert found["bad"].startswith("DatasetNotFoundError: ")
-    assert found["left"] == -1

@@ -20,9 +20,16 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 import lance_format
-from connector.table_api.row_changes import DELETE, Delta, change_rows, operation
+from connector.table_api.row_changes import DELETE, Delta, RowChangeResult, change_rows, operation
 from connector.table_api.target import ADDRESS, Snapshot, Target
-from lance_format import InvalidInputError, LanceError, NotSupportedError, RetryableCommitConflictError
+from lance_format import (
+    CommitConflictError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    last_batches,
+)
 from pyspark_lance import LanceTable
 from tests.spark import merge_model
 from tests.spark.conftest import append, planning
@@ -357,8 +364,13 @@ class TestMerge:
         merge = birds.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll("s.id = 8").whenNotMatchedInsertAll()
         wrong = merge.whenNotMatchedBySourceUpdate(set={"id": "name"}).withSchemaEvolution()
         assert "values of type string" in refusal(path, wrong.execute)
+        broken = source.withColumn("seen", f.expr("CAST(raise_error('no such bird') AS DATE)"))
+        failing = birds.alias("t").merge(broken, "t.id = s.id").whenNotMatchedInsertAll().withSchemaEvolution()
+        with pytest.raises(PySparkException, match="no such bird"):
+            failing.execute()
+        assert lance.dataset(path).schema.names == birds.toDF().columns
         result = merge.withSchemaEvolution().execute()
-        assert (result.version, counts(result)) == (3, (1, 2, 0))
+        assert (result.version, counts(result)) == (2, (1, 2, 0))
         changed = LanceTable.forPath(spark, path).toDF().where("seen IS NOT NULL").orderBy("id")
         assert [tuple(row) for row in changed.drop("p", "seen").collect()] == [
             (None, "lost", None),
@@ -916,3 +928,44 @@ class TestUpkeep:
         assert "no column 'nope' in the table" in refusal(path, lambda: birds.addColumnsFrom(rows, "nope"))
         assert "no column 'weight' in the DataFrame" in refusal(path, lambda: birds.addColumnsFrom(rows, "weight"))
         lance.dataset(path).validate()
+
+
+def test_changes_that_number_themselves_are_made_once(spark: SparkSession, birds: LanceTable, path: str) -> None:
+    def numbered(version: int) -> LanceTable:
+        return LanceTable.forPath(spark, path, {"txnAppId": "arrivals", "txnVersion": str(version)})
+
+    def merge(version: int, name: str) -> RowChangeResult:
+        source = birds.toDF().where("id IN (1, 2)").selectExpr("id + 8 AS id", f"'{name}' AS name", "weight", "p")
+        merged = numbered(version).alias("t").merge(source.alias("s"), "t.id = s.id")
+        return merged.whenMatchedUpdate(set={"name": "s.name"}).whenNotMatchedInsertAll().execute()
+
+    first = merge(3, "once")
+    assert (first.num_updated_rows, first.num_inserted_rows) == (1, 1)
+    before = content(birds)
+    lance.dataset(path).optimize.compact_files()
+    version = lance_format.dataset(path).version
+    for number in (3, 2):
+        assert merge(number, "twice") == RowChangeResult(version)
+    assert numbered(3).update("id = 1", {"name": "'twice'"}) == RowChangeResult(version)
+    for condition in ("id = 1", None):
+        assert numbered(3).delete(condition) == RowChangeResult(version)
+    assert content(birds) == before
+    assert numbered(4).update("id = 1", {"name": "'next'"}).num_updated_rows == 1
+    assert numbered(4).delete() == RowChangeResult(version + 1)
+    assert last_batches(lance.dataset(path).config()) == {"arrivals": 4}
+    assert numbered(5).delete().num_deleted_rows == 11
+    assert not leftovers(Path(path))
+
+
+def test_of_two_changes_with_one_number_the_second_fails(spark: SparkSession, birds: LanceTable, path: str) -> None:
+    def plan(snapshot: Snapshot) -> Delta:
+        if lance_format.dataset(path).version == 1:
+            numbered.delete("id = 7")
+        return Delta(snapshot.rows.where("id < 2").select(operation(DELETE), ADDRESS))
+
+    options = {"txnAppId": "arrivals", "txnVersion": "1"}
+    numbered = LanceTable.forPath(spark, path, options)
+    with pytest.raises(CommitConflictError, match="another writer committed batch 1 of 'arrivals'"):
+        change_rows(Target(spark, path, options), "DELETE", plan)
+    assert ids(path) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+    assert not leftovers(Path(path))

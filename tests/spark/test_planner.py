@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 
 import lance_format
 from connector.planner import answers, install
+from connector.planner.jars import class_names, find_jar
 from connector.source.data_source import LanceDataSource
 from tests.spark.conftest import PLANNER, append, load, overwrite
 
@@ -523,6 +524,15 @@ def test_sessions_may_do_without(planner: SparkSession, table: str) -> None:
         assert not install(planner, LanceDataSource)
 
 
+def test_the_classes_come_from_a_jar_that_later_drivers_find(planner: SparkSession) -> None:
+    context: Any = planner.sparkContext
+    loader = context._jvm.Thread.currentThread().getContextClassLoader()
+    jar = Path(loader.loadClass("lance.Python").getField("jar").get(None))
+    key = jar.stem.removeprefix("lance-planner-").split("-")[0]
+    assert find_jar(key) == jar
+    assert "lance.DefaultSource" in class_names(jar)
+
+
 def test_what_stands_in_the_way_is_logged(
     spark: SparkSession,
     path: str,
@@ -533,7 +543,7 @@ def test_what_stands_in_the_way_is_logged(
     """Classes of Spark that have moved, a session without a JVM: neither keeps anyone from reading."""
     append(spark.range(3), path)
     (tmp_path / "Moved.java").write_text("package gone; import org.apache.spark.Moved; class Gone extends Moved {}")
-    monkeypatch.setattr("connector.planner.installation._SOURCES", tmp_path)
+    monkeypatch.setattr("connector.planner.installation._SOURCES", (tmp_path,))
     monkeypatch.setattr("connector.planner.installation._PACKAGE", "gone")
     with caplog.at_level(logging.WARNING):
         spark.conf.set(PLANNER, "true")

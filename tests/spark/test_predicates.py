@@ -321,9 +321,9 @@ def together(df: DataFrame, predicates: list[str]) -> list[tuple[int, int]]:
 
 def one_by_one(df: DataFrame, predicates: list[str]) -> list[tuple[int, int]]:
     """Return the same from a query each, in SQL."""
-    df.createOrReplaceTempView("numbered")
+    df.createOrReplaceTempView("compared")
     terms = [
-        f"SELECT {place} AS place, count(*) AS n, coalesce(sum(id), 0) AS total FROM numbered WHERE {text}"
+        f"SELECT {place} AS place, count(*) AS n, coalesce(sum(id), 0) AS total FROM compared WHERE {text}"
         for place, text in enumerate(predicates)
     ]
     rows = df.sparkSession.sql(" UNION ALL ".join(terms)).collect()

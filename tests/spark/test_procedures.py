@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,27 @@ def test_indices(catalog: Catalog, table: LanceDataset) -> None:
     assert found.to_table(filter="id = 900").num_rows == 1
     assert call(catalog, "drop_index('@.t', 'n')") == [("n", 7)]
     assert [index.name for index in lance.dataset(table.uri).describe_indices()] == ["id_idx"]
+
+
+def test_verify(catalog: Catalog, table: LanceDataset) -> None:
+    ((path, kind, status, _, size, verified, _, _),) = call(catalog, "verify('@.t')")
+    assert (path, kind, status) == (None, "table", "intact")
+    assert size == verified > 0
+    kinds = Counter(row[1] for row in call(catalog, "verify('@.t', all_files => true)"))
+    assert kinds == {"table": 1, "manifest": 1, "transaction file": 1, "data file": 8}
+    table.create_scalar_index("id", "ZONEMAP")
+    data = sorted((Path(table.uri) / "data").iterdir())[0]
+    (index,) = (Path(table.uri) / "_indices").glob("*/*")
+    for damaged in (data, index):
+        content = bytearray(damaged.read_bytes())
+        content[70] ^= 1
+        damaged.write_bytes(content)
+    summary, *problems = call(catalog, "verify('@.t', repair => true)")
+    assert summary[2] == "damaged"
+    assert "dropped the indices id_idx" in summary[7]
+    assert {row[0].rpartition("/")[2] for row in problems} == {data.name, index.name}
+    catalog.refuses("SELECT sum(id) FROM @.t", data.name)
+    assert not lance_format.dataset(table.uri).list_indices()
 
 
 def test_vacuum(catalog: Catalog, table: LanceDataset) -> None:

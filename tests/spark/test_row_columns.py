@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 import lance_format
 from lance_format.proto import table_pb2
 from tests.spark.conftest import load, overwrite
+from tests.table.builders import with_checksum
 
 ALL = ["_rowid", "_rowaddr", "_fragid", "_row_created_at_version", "_row_last_updated_at_version", "_rowoffset"]
 OF_PYLANCE = [name for name in ALL if name != "_fragid"]
@@ -74,7 +75,7 @@ def raise_next_row_id(path: str, next_row_id: int) -> None:
     manifest = table_pb2.Manifest.FromString(content[start + 4 : start + 4 + size])
     manifest.next_row_id = next_row_id
     body = manifest.SerializeToString()
-    file.write_bytes(content[:start] + len(body).to_bytes(4, "little") + body + content[-16:])
+    file.write_bytes(with_checksum(content[:start] + len(body).to_bytes(4, "little") + body + content[-16:]))
 
 
 def test_a_column_of_its_own_hides_one(spark: SparkSession, path: str) -> None:

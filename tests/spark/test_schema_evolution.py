@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import lance
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import lance_format
 from tests.spark.conftest import Catalog
 from tests.spark.test_catalog import version
+from tests.table.leftovers import leftovers
 
 MERGE = (
     "MERGE WITH SCHEMA EVOLUTION INTO @.birds t USING ({source}) s ON t.id = s.id"
@@ -44,10 +49,10 @@ def test_merge_adds_columns_and_fields(catalog: Catalog, birds: str) -> None:
         (2, (21, "x"), 201, "emu"),
         (3, (30, "y"), 300, "owl"),
     ]
-    assert lance_format.dataset(birds).version == before + 2  # the columns, then the rows
+    assert lance_format.dataset(birds).version == before + 1
     catalog.sql(MERGE.format(source="SELECT 1L AS id, 'emu' AS name"))
     assert rows(catalog)[0] == (1, (10, None), 100, "emu")
-    assert lance_format.dataset(birds).version == before + 3
+    assert lance_format.dataset(birds).version == before + 2
 
 
 def test_merge_takes_only_columns_that_it_assigns(catalog: Catalog, birds: str) -> None:
@@ -59,18 +64,22 @@ def test_merge_takes_only_columns_that_it_assigns(catalog: Catalog, birds: str) 
     assert lance_format.dataset(birds).schema.names == ["id", "s", "n"]
 
 
-def test_numbers_get_wider_and_never_narrower(catalog: Catalog, birds: str) -> None:
-    wide = "SELECT 1L AS id, 5000000000L AS n"
-    catalog.sql(MERGE.format(source=wide))
-    assert rows(catalog) == [(1, (10,), 5_000_000_000), (2, (20,), 200)]
-    narrow = "SELECT 2 AS id, 201S AS n"
-    if version(catalog.spark) >= (4, 2):  # Spark asks for the supported changes, and casts the other columns.
-        catalog.sql(MERGE.format(source=narrow))
-        assert rows(catalog)[1] == (2, (20,), 201)
+def test_types_stay(catalog: Catalog, birds: str) -> None:
+    before = lance_format.dataset(birds).version
+    is_cast = version(catalog.spark) >= (4, 2)  # Spark asks for the supported changes, and casts the other columns.
+    wide = MERGE.format(source="SELECT 1L AS id, 5000000000L AS n, 'x' AS more")
+    refusal = "CAST_OVERFLOW" if is_cast else "n of .* from int to bigint.*ALTER COLUMN n TYPE BIGINT"
+    catalog.refuses(wide, refusal)
+    assert lance_format.dataset(birds).version == before
+    other = MERGE.format(source="SELECT 2 AS id, 201S AS n, 'x' AS more")
+    if is_cast:
+        catalog.sql(other)
+        assert rows(catalog)[1] == (2, (20,), 201, "x")
+        assert lance_format.dataset(birds).version == before + 1
     else:
-        catalog.refuses(MERGE.format(source=narrow), "would change the column .* by which values may be lost")
-    assert str(lance_format.dataset(birds).schema.field("n").type) == "int64"
-    assert str(lance_format.dataset(birds).schema.field("id").type) == "int64"
+        catalog.refuses(other, "would change the column .* Cast the rows")
+    stored = lance_format.dataset(birds).schema
+    assert [str(stored.field(name).type) for name in ("id", "n")] == ["int64", "int32"]
 
 
 @pytest.mark.usefixtures("birds")
@@ -81,9 +90,9 @@ def test_what_cannot_be_evolved_is_refused(catalog: Catalog) -> None:
         " ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
         "below an array or a map.*CREATE OR REPLACE",
     )
-    explained = catalog.sql(f"EXPLAIN {MERGE.format(source='SELECT 1L AS id, 2 AS more')}")
-    assert "EXPLAIN of one would change" in str(explained)
-    assert "more" not in lance_format.dataset(catalog.path("birds")).schema.names
+    before = lance_format.dataset(catalog.path("birds")).version
+    assert "more" in str(catalog.sql(f"EXPLAIN {MERGE.format(source='SELECT 1L AS id, 2 AS more')}"))
+    assert lance_format.dataset(catalog.path("birds")).version == before
     catalog.refuses("ALTER TABLE @.lists ADD COLUMN l.element.b INT", "below an array or a map")
     catalog.refuses("ALTER TABLE @.lists RENAME COLUMN l.element.a TO b", "below an array or a map")
 
@@ -94,12 +103,56 @@ def test_a_table_by_its_path(catalog: Catalog, birds: str) -> None:
     assert rows(catalog)[0] == (1, (10,), 100, "x")
 
 
-def test_a_statement_that_fails_keeps_the_rows(catalog: Catalog, birds: str) -> None:
-    source = "SELECT 1L AS id, CAST(raise_error('no such bird') AS STRING) AS more"
+@pytest.mark.parametrize("error", ["raise_error('no such bird')", "error_of(id)"], ids=["source", "task"])
+def test_a_statement_that_fails_changes_nothing(catalog: Catalog, birds: str, error: str) -> None:
+    def fail(number: Any) -> Any:
+        raise ValueError(f"no such bird {number}")
+
+    catalog.spark.udf.register("error_of", fail, "string")
+    before = lance_format.dataset(birds).version
+    source = f"SELECT id, CAST({error} AS STRING) AS more FROM range(1, 3)"
     with pytest.raises(Exception, match="no such bird"):
         catalog.sql(MERGE.format(source=source))
-    assert rows(catalog) == [(1, (10,), 100, None), (2, (20,), 200, None)]
-    assert not [name for name in lance_format.dataset(birds).schema.names if name not in ("id", "s", "n", "more")]
+    assert rows(catalog) == [(1, (10,), 100), (2, (20,), 200)]
+    assert lance_format.dataset(birds).version == before
+    assert not leftovers(Path(birds))
+
+
+def test_a_merge_that_only_inserts(catalog: Catalog, birds: str) -> None:
+    before = lance_format.dataset(birds).version
+    catalog.sql(
+        MERGE.format(source="SELECT id, 'x' AS more FROM range(2, 4)").replace(" WHEN MATCHED THEN UPDATE SET *", "")
+    )
+    assert rows(catalog) == [(1, (10,), 100, None), (2, (20,), 200, None), (3, None, None, "x")]
+    assert lance_format.dataset(birds).version == before + 1
+
+
+def test_conditions_see_the_new_columns(catalog: Catalog, birds: str) -> None:
+    catalog.sql(
+        "MERGE WITH SCHEMA EVOLUTION INTO @.birds t USING (SELECT id, 'x' AS more FROM range(2, 5)) s"
+        " ON t.id = s.id AND t.more IS NULL WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        " WHEN NOT MATCHED BY SOURCE AND t.more IS NULL THEN DELETE"
+    )
+    assert rows(catalog) == [(2, (20,), 200, "x"), (3, None, None, "x"), (4, None, None, "x")]
+
+
+def test_the_source_reads_the_table(catalog: Catalog, birds: str) -> None:
+    before = "(SELECT * FROM @.birds VERSION AS OF 2)"
+    source = f"SELECT b.id, b.n + a.n AS n, 'x' AS more FROM @.birds b JOIN {before} a USING (id)"
+    catalog.sql(MERGE.format(source=source))
+    assert rows(catalog) == [(1, (10,), 200, "x"), (2, (20,), 400, "x")]
+
+
+def test_another_writer_adds_the_column_meanwhile(catalog: Catalog, birds: str) -> None:
+    def add(number: Any) -> Any:
+        dataset = lance_format.dataset(birds)
+        if "more" not in dataset.schema.names:
+            dataset.add_columns(pa.schema([("more", pa.string())]))
+        return number
+
+    catalog.spark.udf.register("adding", add, "long")
+    catalog.sql(MERGE.format(source="SELECT adding(id) AS id, 'x' AS more FROM range(2, 4, 1, 1)"))
+    assert rows(catalog) == [(1, (10,), 100, None), (2, (20,), 200, "x"), (3, None, None, "x")]
 
 
 class TestInsert:
@@ -108,22 +161,37 @@ class TestInsert:
         if version(spark) < (4, 2):
             pytest.skip("Spark 4.1 has no INSERT WITH SCHEMA EVOLUTION")
 
+    def test_adds_columns_with_the_rows(self, catalog: Catalog, birds: str) -> None:
+        before = lance_format.dataset(birds).version
+        insert = "INSERT WITH SCHEMA EVOLUTION INTO @.birds BY NAME SELECT 3L AS id, {} AS name"
+        with pytest.raises(Exception, match="no such bird"):
+            catalog.sql(insert.format("CAST(raise_error('no such bird') AS STRING)"))
+        assert lance_format.dataset(birds).version == before
+        catalog.sql(insert.format("'owl'"))
+        assert rows(catalog) == [(1, (10,), 100, None), (2, (20,), 200, None), (3, None, None, "owl")]
+        assert lance_format.dataset(birds).version == before + 1
+        catalog.sql("INSERT WITH SCHEMA EVOLUTION OVERWRITE TABLE @.birds BY NAME SELECT 4L AS id, 1.5D AS weight")
+        assert rows(catalog) == [(4, None, None, None, 1.5)]
+        assert lance_format.dataset(birds).version == before + 2
+
     @pytest.mark.usefixtures("birds")
     def test_by_name(self, catalog: Catalog) -> None:
         catalog.sql(
             "INSERT WITH SCHEMA EVOLUTION INTO @.birds BY NAME"
-            " SELECT 3L AS id, named_struct('a', 30, 'b', 'x') AS s, 5000000000L AS n, 'owl' AS name"
+            " SELECT 3L AS id, named_struct('a', 30, 'b', 'x') AS s, 300L AS n, 'owl' AS name"
         )
         assert rows(catalog) == [
             (1, (10, None), 100, None),
             (2, (20, None), 200, None),
-            (3, (30, "x"), 5_000_000_000, "owl"),
+            (3, (30, "x"), 300, "owl"),
         ]
 
     def test_replacing_rows(self, catalog: Catalog, birds: str) -> None:
+        before = lance_format.dataset(birds).version
         catalog.sql(
             "INSERT WITH SCHEMA EVOLUTION INTO @.birds REPLACE WHERE id = 2"
             " SELECT 2L AS id, named_struct('a', 22) AS s, 202 AS n, 'owl' AS name"
         )
         assert rows(catalog) == [(1, (10,), 100, None), (2, (22,), 202, "owl")]
         assert lance_format.dataset(birds).schema.names[3:] == ["name"] or version(catalog.spark) < (4, 2)
+        assert lance_format.dataset(birds).version == before + 1

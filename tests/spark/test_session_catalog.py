@@ -66,6 +66,30 @@ def test_lance_tables(session: SparkSession, tmp_path: Path) -> None:
     assert not (tmp_path / "kept" / "u").exists()
 
 
+def listed(session: SparkSession) -> list[str]:
+    """Return the columns that Spark's own catalog lists."""
+    metadata = session._jsparkSession.sessionState().catalog()
+    found = metadata.externalCatalog().getTable("kept", "t")
+    return list(found.schema().fieldNames())
+
+
+def test_new_columns_come_with_the_rows(session: SparkSession, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE kept.t USING lance AS SELECT id FROM range(4)")
+    path = str(tmp_path / "kept" / "t")
+    merge = (
+        "MERGE WITH SCHEMA EVOLUTION INTO kept.t t USING (SELECT id, {} AS extra FROM range(3, 5)) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    with pytest.raises(PySparkException, match="no such bird"):
+        session.sql(merge.format("CAST(raise_error('no such bird') AS STRING)"))
+    assert lance_format.dataset(path).version == 1
+    assert listed(session) == session.table("kept.t").columns == ["id"]
+    session.sql(merge.format("'x'"))
+    assert lance_format.dataset(path).version == 2
+    assert listed(session) == session.table("kept.t").columns == ["id", "extra"]
+    assert rows(session, "SELECT * FROM kept.t WHERE id > 1") == [(2, None), (3, "x"), (4, "x")]
+
+
 def test_a_table_without_rows_is_declared(session: SparkSession) -> None:
     session.sql("CREATE TABLE kept.t (id INT, name STRING) USING lance")
     session.sql("INSERT INTO kept.t VALUES (1, 'owl')")

@@ -7,6 +7,8 @@ import datetime
 import itertools
 import json
 import pickle
+import shutil
+from collections.abc import Callable
 from typing import Any
 
 import lance
@@ -19,6 +21,7 @@ from connector.source.data_source import LanceDataSource
 from connector.stream.offsets import Offset
 from connector.stream.source import LIMITS_BATCHES, create_stream_reader
 from lance_format import (
+    ChangeLog,
     InvalidInputError,
     LanceDataset,
     SchemaMismatchError,
@@ -388,7 +391,7 @@ def test_large_changes_are_divided(path: str) -> None:
 
 
 class Listings(LocalStore):
-    """Local files that count what is asked of them."""
+    """Local files that note what is asked of them."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -397,23 +400,64 @@ class Listings(LocalStore):
         self.asked.append("list")
         return super().list_first(prefix)
 
+    def size(self, path: str) -> int:
+        self.asked.append("look up")
+        return super().size(path)
+
     def read(self, path: str, max_bytes: int, tag: str | None = None) -> bytes:
         self.asked.append("read")
         return super().read(path, max_bytes, tag)
 
 
-def test_an_empty_trigger_looks_up_the_latest_version_only(path: str) -> None:
+def test_an_empty_trigger_looks_up_the_next_version_only(path: str) -> None:
     table = write_dataset({"id": [1]}, path)
     for number in range(30):
         table.update_config({"n": str(number)})
     store = Listings()
     directory = TableDirectory(store, table._table.directory.root)
     reader: Any = Stream(path).reader()
-    reader._log._table = dataclasses.replace(table._table, directory=directory)
+    counted = LanceDataset(table.uri, dataclasses.replace(table._table, directory=directory))
+    reader._log = reader._versions._log = ChangeLog(counted)
     start = latest(reader, reader.initialOffset())
     store.asked.clear()
     assert latest(reader, start) == start
-    assert store.asked == ["list"]
+    assert store.asked == ["look up"]
     table.insert({"id": [2]})
     assert latest(reader, start) != start
-    assert store.asked[1:] == ["list", "read"]
+    assert store.asked[1:] == ["look up", "list", "read"]
+
+
+@pytest.mark.parametrize("num_versions", [1, 3, 5])
+@pytest.mark.parametrize("writer", [write_dataset, lance.write_dataset])
+def test_a_running_stream_notices_another_table_at_its_path(path: str, writer: Any, num_versions: int) -> None:
+    """It has fewer versions, as many, or more. With as many it is noticed when it has one more."""
+    for mode in ("create", "append", "append"):
+        writer(numbers(0, 3), path, mode=mode)
+    reader = Stream(path).reader()
+    start = reader.initialOffset()
+    end = latest(reader, start)
+    assert reader.partitions(start, end)
+    shutil.rmtree(path)
+    for number in range(num_versions):
+        writer(numbers(100, 103), path, mode="append" if number else "create")
+    reader._log._watch._listed_at -= 60
+    with pytest.raises(InvalidInputError, match="dropped and created again"):
+        read_on(reader, end, lambda: writer(numbers(100, 103), path, mode="append"))
+
+
+def read_on(reader: Any, start: dict[str, Any], change: Callable[[], object]) -> None:
+    """Plan two batches, and change the table in between. A reader of Spark 4.1 learns late where a batch starts."""
+    reader.partitions(start, latest(reader, start))
+    change()
+    reader.partitions(start, latest(reader, start))
+
+
+def test_batches_have_as_many_tasks_as_can_run(path: str) -> None:
+    table = write_dataset({"id": range(1 << 20), "other": range(1 << 20)}, path, max_rows_per_file=1 << 17)
+    for parallelism in (1, 2):
+        source = LanceDataSource({"path": path, "__lance.parallelism": str(parallelism)})
+        reader: Any = source.streamReader(source.schema())
+        start = reader.initialOffset()
+        tasks = reader.partitions(start, latest(reader, start))
+        assert len(tasks) == parallelism
+        assert sum(batch.num_rows for task in tasks for batch in reader.read(task)) == table.count_rows()

@@ -22,6 +22,7 @@ import lance_format
 from lance_format import BatchMarker, last_batches
 from tests.spark.conftest import Catalog, append, data_files, files, load, overwrite
 from tests.spark.programs import CONNECT, run
+from tests.table.leftovers import leftovers
 
 SCHEMA = "a long, s string"
 
@@ -164,6 +165,25 @@ def test_updates_replace_rows_by_their_key(arrivals: Arrivals, planner: SparkSes
     assert arrivals.rows() == [(1, "row 1", 3), (2, "row 2", 2), (3, "row 3", 1), (4, "row 4", 1), (90, "foreign", 5)]
     properties = lance_format.dataset(arrivals.path).read_transaction(5).transaction_properties
     assert (properties["num_updated_rows"], properties["num_inserted_rows"]) == ("1", "1")
+
+
+def test_updates_that_another_writer_overtakes_are_made_again(arrivals: Arrivals, planner: SparkSession) -> None:
+    lance.write_dataset(pa.table({"a": [1, 7], "s": ["x", "y"]}), arrivals.path)
+    arrivals.add(1, 2, 3)
+    path = arrivals.path
+
+    def race(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        yield from frames
+        lance.dataset(path).update({"s": "'foreign'"}, where="a IN (1, 7)")
+        lance.write_dataset(pa.table({"a": [2, 8], "s": ["foreign", "foreign"]}), path, mode="append")
+
+    arrivals.run(lambda rows: rows.mapInPandas(race, SCHEMA), mode="update", mergeKey="a")
+    assert arrivals.rows() == [(1, "row 1"), (2, "row 2"), (3, "row 3"), (7, "foreign"), (8, "foreign")]
+    assert lance_format.dataset(path).version == 4
+    assert not leftovers(Path(path))
+    arrivals.forget(0)
+    arrivals.run(mode="update", mergeKey="a")
+    assert lance_format.dataset(path).version == 4
 
 
 def test_keys_that_do_not_name_one_row_are_refused(arrivals: Arrivals, planner: SparkSession) -> None:
@@ -350,6 +370,8 @@ for name in os.listdir(f"{path}/c/commits"):
     if "1" in name:
         os.remove(f"{path}/c/commits/{name}")
 run()
+copied = spark.readStream.format("lance").load(f"{path}/t.lance").writeStream.format("lance")
+copied.option("checkpointLocation", f"{path}/d").trigger(availableNow=True).start(f"{path}/u.lance").awaitTermination()
 print(json.dumps([row.a for row in spark.read.format("lance").load(f"{path}/t.lance").orderBy("a").collect()]))
 """
 
@@ -357,3 +379,5 @@ print(json.dumps([row.a for row in spark.read.format("lance").load(f"{path}/t.la
 def test_streams_through_spark_connect(tmp_path: Path) -> None:
     assert run(CONNECT + _CONNECTED, tmp_path, str(tmp_path)) == [0, 1]
     assert lance_format.dataset(tmp_path / "t.lance").version == 2
+    copied = lance_format.dataset(tmp_path / "u.lance").to_table()
+    assert sorted(copied["a"].to_pylist()) == [0, 1]

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import lance_format
+from connector.stream import driver_streams
 from connector.stream.source import LIMITS_BATCHES
 from tests.spark.conftest import Catalog, append, load
 
@@ -92,6 +93,77 @@ def test_the_change_feed_is_a_batch(spark: SparkSession, way: str, path: str) ->
     assert load(spark, path, readChangeFeed=True, **until).count() == 7
 
 
+@pytest.mark.skipif(not LIMITS_BATCHES, reason="Spark 4.1 has no clause CHANGES")
+@pytest.mark.parametrize("stable", ["true", "false"])
+def test_sql_has_the_changes_of_tables(catalog: Catalog, tmp_path: Path, stable: str) -> None:
+    catalog.sql(f"CREATE TABLE @.t (id BIGINT, v STRING) TBLPROPERTIES ('enable_stable_row_ids' = '{stable}')")
+    catalog.sql("INSERT INTO @.t VALUES (1, 'a'), (2, 'b')")
+    catalog.sql("UPDATE @.t SET v = 'c' WHERE id = 2")
+    catalog.sql("DELETE FROM @.t WHERE id = 1")
+    before, after = ("update_preimage", "update_postimage") if stable == "true" else ("delete", "insert")
+    update = [(2, "b", before, 3), (2, "c", after, 3)]
+    columns, order = "id, v, _change_type, _commit_version", "ORDER BY _commit_version, v"
+    found = catalog.sql(f"SELECT {columns} FROM @.t CHANGES FROM VERSION 3 {order}")
+    assert found == [*update, (1, "a", "delete", 4)]
+    assert catalog.sql(f"SELECT {columns} FROM @.t CHANGES FROM VERSION 3 TO VERSION 3 {order}") == update
+    assert catalog.sql("SELECT id FROM @.t CHANGES FROM VERSION 1 TO VERSION 2 WHERE v > 'a'") == [(2,)]
+    time = catalog.sql("SELECT CAST(_commit_timestamp AS STRING) FROM @.t CHANGES FROM VERSION 4")[0][0]
+    assert catalog.sql(f"SELECT id FROM @.t CHANGES FROM TIMESTAMP '{time}'") == [(1,)]
+    catalog.refuses("SELECT * FROM @.t CHANGES FROM VERSION 9", "startingVersion 9 is later than")
+    catalog.refuses("SELECT * FROM @.t CHANGES FROM VERSION 'x'", "takes the numbers of versions")
+    catalog.refuses(
+        "SELECT * FROM @.t CHANGES FROM VERSION 3 WITH (deduplicationMode = 'netChanges')",
+        "net changes of .*each version",
+    )
+    computed = f"SELECT {columns} FROM @.t CHANGES FROM VERSION 3 TO VERSION 3 WITH (computeUpdates = 'true') {order}"
+    if stable == "true":
+        assert catalog.sql(computed) == update
+    else:
+        catalog.refuses(computed, "no stable row ids")
+    stream = catalog.spark.sql(f"SELECT id FROM STREAM {catalog.name}.db.t CHANGES FROM VERSION 4")
+    assert drain(stream, tmp_path / "checkpoint") == [[(1,)]]
+
+
+_REFUSED = [
+    ({"version": "1"}, "'version' names one version"),
+    ({"endingVersion": "1"}, "are for batches"),
+    ({"startingVersion": "9"}, "startingVersion 9 is later than version 1"),
+    ({"startingTimestamp": "2099-01-01 00:00:00+00:00"}, "startingTimestamp is too late"),
+    ({"metadata_table": "files"}, "cannot be read as a stream"),
+    ({"startingVersion": "1", "startingTimestamp": "2020-01-01 00:00:00+00:00"}, "contradict each other"),
+]
+
+
+def test_streams_are_refused_when_they_are_loaded(planner: SparkSession, path: str) -> None:
+    lance_format.write_dataset({"id": [1]}, path)
+    for options, message in _REFUSED:
+        with pytest.raises(PySparkException, match=message):
+            planner.readStream.format("lance").options(**options).load(path)
+
+
+def test_streams_are_refused_when_they_start(planner: SparkSession, path: str, tmp_path: Path) -> None:
+    """The table was dropped and created again in between."""
+    table = lance_format.write_dataset({"id": [1]}, path)
+    table.insert({"id": [2]})
+    stream = planner.readStream.format("lance").option("startingVersion", 2).load(path)
+    lance_format.LanceDataset.drop(path)
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(PySparkException, match="there is no Lance table"):
+        writer.start()
+    lance_format.write_dataset({"id": [1]}, path)
+    with pytest.raises(PySparkException, match="startingVersion 2 is later than version 1"):
+        writer.start()
+
+
+def test_queries_without_the_planner_end_with_what_is_refused(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    lance_format.write_dataset({"id": [1]}, path)
+    stream = spark.readStream.format("lance").option("startingVersion", "9").load(path)
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(PySparkException, match="startingVersion 9 is later than version 1"):
+        query.awaitTermination()
+    assert "startingVersion 9 is later than version 1" in str(query.exception())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -109,3 +181,14 @@ def test_batches_refuse_what_they_would_ignore(
     lance_format.write_dataset({"id": [1]}, path)
     with pytest.raises(PySparkException, match=message):
         load(spark, path, **options).count()
+
+
+def test_the_driver_keeps_readers_of_streams_that_run(planner: SparkSession, path: str, tmp_path: Path) -> None:
+    lance_format.write_dataset({"id": range(10)}, path)
+    seen: list[int] = []
+    stream = planner.readStream.format("lance").load(path)
+    writer = stream.writeStream.foreachBatch(lambda *_: seen.append(len(driver_streams._readers)))
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert seen == [1]
+    assert not driver_streams._readers

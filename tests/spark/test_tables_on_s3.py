@@ -308,6 +308,28 @@ def test_blobs(spark: SparkSession, root: str, options: dict[str, str], pylance:
     assert len(pylance(path).take_blobs("picture", indices=[50])[0].read()) == 50_000
 
 
+def test_streams(
+    planner: SparkSession, root: str, options: dict[str, str], tmp_path: Path, pylance: Callable[..., Any]
+) -> None:
+    """A table is the source of a query, and another one its sink. The checkpoint has no secret."""
+    table = lance_format.write_dataset({"id": range(10)}, f"{root}/source", storage_options=_plain(options))
+    stream = planner.readStream.format("lance").options(**options).load(f"{root}/source")
+    for number in range(2):
+        writer = stream.writeStream.format("lance").options(**options).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(f"{root}/target")
+        query.awaitTermination()
+        assert sorted(pylance(f"{root}/target").to_table()["id"].to_pylist()) == list(range(10 + number))
+        table.insert({"id": [10 + number]})
+    kept = [path.read_bytes() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
+    assert kept
+    assert not [content for content in kept if SECRET.encode() in content]
+
+
+def _plain(options: dict[str, str]) -> dict[str, str]:
+    """Return the options of the storage as they are outside of Spark."""
+    return {name.removeprefix("storage."): value for name, value in options.items()}
+
+
 def test_credentials_that_expire_during_a_job(spark: SparkSession, root: str, s3_server: ObjectServer) -> None:
     """The store refuses each token after some requests; the processes of the tasks live longer."""
     kept = {name: value for name, value in s3_server.options.items() if "key" not in name}

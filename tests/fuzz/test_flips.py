@@ -1,0 +1,27 @@
+"""No damage to a table gives a wrong answer: the campaign of `flips.py`, briefly and, nightly, at length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.flips import DAMAGES, run_campaign
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_no_damage_is_a_wrong_answer(tmp_path: Path, how: str) -> None:
+    results = run_campaign(tmp_path, 30, 0, how, num_rows=300)
+    assert set(results) <= {"found", "harmless"}
+    assert results["found"] > 15
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("how", "cases"), [("flip", 20_000), ("truncation", 1000), ("zeros", 3000), ("repetition", 3000)]
+)
+def test_no_damage_of_many_is_a_wrong_answer(tmp_path: Path, how: str, cases: int) -> None:
+    results = run_campaign(tmp_path, cases, 1, how)
+    assert set(results) <= {"found", "harmless"}
+    if how == "flip":
+        assert set(results) == {"found"}

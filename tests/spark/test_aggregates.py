@@ -1,0 +1,427 @@
+"""Groups and aggregates that tasks compute mean the same as those that Spark computes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+import lance_format
+from connector.source.data_source import LanceDataSource
+from lance_format import InvalidInputError
+from tests.spark.conftest import append, load, planning
+
+AGGREGATES = "spark.lance.planner.aggregates.enabled"
+ANSI = "spark.sql.ansi.enabled"
+NUM_QUERIES = 16
+NUM_ROWS = 3000
+DAYS = [datetime.date.fromisoformat(day) for day in ("0001-01-01", "1969-12-31", "2024-02-29", "9999-12-31")]
+TIMES = [datetime.datetime(1960, 1, 1, 1, 2, 3, 5), datetime.datetime(2024, 12, 31, 23, 59, 59, 999999)]
+FAILURES = (
+    "has no value for some row",
+    "ARITHMETIC_OVERFLOW",
+    "CAST_OVERFLOW",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "BY_ZERO",
+)
+"""Parts of the messages of values that cannot be computed, by tasks and by Spark."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of columns, and their values."""
+
+    spark_type: str
+    values: list[Any]
+
+    @property
+    def is_integer(self) -> bool:
+        return self.spark_type in ("byte", "short", "int", "long")
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_integer or self.spark_type in ("float", "double") or self.spark_type.startswith("decimal")
+
+
+COLUMNS = {
+    "flag": Kind("boolean", [True, False]),
+    "tiny": Kind("byte", [-128, -1, 0, 1, 127]),
+    "few": Kind("int", list(range(-3, 10))),
+    "many": Kind("int", list(range(-1000, 1000))),
+    "edge": Kind("int", [-(2**31), -7, 0, 7, 2**31 - 1]),
+    "count": Kind("long", [0, 1, 5, 10**6, -(10**6)]),
+    "huge": Kind("long", [-(2**63), -1, 0, 2**53 + 1, 2**63 - 1]),
+    "single": Kind("float", [0.1, -0.0, 0.0, 1.5, -2.5, float("nan")]),
+    "real": Kind("double", [0.1, -0.0, 0.0, 1.5, 1e6, -3.25]),
+    "odd": Kind("double", [0.5, -0.0, 0.0, float("nan"), float("inf"), float("-inf")]),
+    "price": Kind("decimal(9,2)", [Decimal("1.50"), Decimal("-0.01"), Decimal("0.00"), Decimal("9999999.99")]),
+    "rate": Kind("decimal(15,4)", [Decimal("0.0500"), Decimal("1.0000"), Decimal("0.3333")]),
+    "wide": Kind("decimal(38,10)", [Decimal("1.5"), Decimal("-12345678901234567890.0000000001"), Decimal("9" * 27)]),
+    "small": Kind("decimal(4,1)", [Decimal("1.5"), Decimal("-999.9"), Decimal("0.0")]),
+    "text": Kind("string", ["", "a", "ab", "é", "zebra", "a longer text than others", "😀", "A"]),
+    "data": Kind("binary", [b"", b"\x00", b"\xff", b"abc"]),
+    "day": Kind("date", DAYS),
+    "moment": Kind("timestamp", [time.replace(tzinfo=datetime.UTC) for time in TIMES]),
+    "clock": Kind("timestamp_ntz", TIMES),
+    "s.few": Kind("int", [1, 2, 3]),
+    "s.text": Kind("string", ["x", "y"]),
+}  # fmt: skip
+
+
+CASTS = ["long", "double", "decimal(20,3)", "int", "float", "decimal(6,1)", "short"]
+PARTS = ["year", "month", "day", "quarter", "weekofyear", "dayofyear", "dayofweek", "weekday"]
+KEYS = [
+    "few % 3",
+    "year(day)",
+    "trunc(day, 'MM')",
+    "trunc(day, 'week')",
+    "cast(clock AS date)",
+    "cast(moment AS date)",
+    "substring(text, 1, 1)",
+    "length(text)",
+    "flag AND few > 2",
+    "price * 2",
+    "coalesce(text, 'none')",
+    "CASE WHEN few > 3 THEN text ELSE 'other' END",
+    "-real",
+    "cast(single AS double)",
+    "cast(few AS decimal(12,2))",
+    "greatest(few, tiny)",
+    "many & 3",
+]
+PREDICATES = [
+    "flag",
+    "few > 3",
+    "many <= 0",
+    "text = 'ab'",
+    "text LIKE 'a%'",
+    "day IS NULL",
+    "real > 0 AND few <> 2",
+    "NOT flag OR price > 1",
+    "few IN (1, 2, 3)",
+    "odd = 0",
+    "s.few = 2",
+    "text > 'a' OR data = X'00'",
+]
+
+
+NUMBERS = [name for name, kind in COLUMNS.items() if kind.is_number]
+SAFE_NUMBERS = ["few", "many", "count", "real", "price", "rate", "s.few", "tiny"]
+GROUPED = list(COLUMNS)
+
+
+def make_rows(number: random.Random) -> list[tuple[Any, ...]]:
+    def value(name: str) -> Any:
+        return None if number.random() < 0.1 else number.choice(COLUMNS[name].values)
+
+    top = [name for name in COLUMNS if "." not in name]
+    rows = []
+    for _ in range(NUM_ROWS):
+        struct = None if number.random() < 0.1 else (value("s.few"), value("s.text"))
+        rows.append((*map(value, top), struct))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the name of a view of a table of several fragments, one of them with deleted rows."""
+    path = str(tmp_path_factory.mktemp("aggregates") / "table.lance")
+    fields = [f"`{name}` {kind.spark_type}" for name, kind in COLUMNS.items() if "." not in name]
+    rows = make_rows(random.Random(5))
+    with planning(spark):
+        df = spark.createDataFrame(rows, ", ".join([*fields, "s struct<few: int, text: string>"]))
+        append(df.coalesce(1), path, max_row_per_file=1000)
+        lance_format.dataset(path).delete("few = 3 AND many < 0")
+        load(spark, path, split_size_bytes=20_000).createOrReplaceTempView("aggregated")
+        yield "aggregated"
+
+
+@contextlib.contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    yield
+    spark.conf.unset(name) if before is None else spark.conf.set(name, before)
+
+
+def run(spark: SparkSession, query: str) -> tuple[list[Any], bool]:
+    """Return the sorted rows of a query, or the failure, and whether tasks computed aggregates."""
+    df = spark.sql(query)
+    is_pushed = "aggregates: [" in df._jdf.queryExecution().executedPlan().toString()
+    try:
+        found = [tuple(map(comparable, row)) for row in df.collect()]
+    except PySparkException as error:
+        if not any(text in str(error) for text in FAILURES):
+            raise
+        return ["failure"], is_pushed
+    return sorted(found, key=repr), is_pushed
+
+
+def comparable(value: Any) -> Any:
+    """Return a value to compare: sums of floats depend on their order in the last digits, and zeros have no sign."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else f"{value + 0.0:.9g}"
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value
+
+
+def number_of(chance: random.Random, depth: int = 2) -> str:
+    """Return a random number in SQL."""
+    if depth == 0 or chance.random() < 0.3:
+        return chance.choice(SAFE_NUMBERS if chance.random() < 0.8 else NUMBERS)
+    one, other = number_of(chance, depth - 1), number_of(chance, depth - 1)
+    return chance.choice(
+        [
+            f"({one} + {other})",
+            f"({one} - {other})",
+            f"({one} * {other})",
+            f"(price * (1 - rate) * ({chance.choice(['1', 'rate', 'few'])} + rate))",
+            f"({one} * 2)",
+            f"(-{one})",
+            f"abs({one})",
+            f"({chance.choice(['few', 'many', 'tiny', 'count'])} % {chance.choice(['7', '10', 'few'])})",
+            f"(real / {chance.choice(['2', '0.5D', 'real'])})",
+            "(many & 15)",
+            "(few | tiny)",
+            "(many ^ few)",
+            f"CASE WHEN {predicate(chance)} THEN {one} ELSE {other} END",
+            f"CASE WHEN {predicate(chance)} THEN {one} WHEN flag THEN 1 END",
+            f"if({predicate(chance)}, 1, 0)",
+            f"coalesce({chance.choice(SAFE_NUMBERS)}, 0)",
+            f"greatest({one}, {other})",
+            f"least({one}, {other})",
+            f"cast({one} AS {chance.choice(CASTS)})",
+            f"cast({predicate(chance)} AS int)",
+            "length(text)",
+            f"{chance.choice(PARTS)}(day)",
+            f"{chance.choice(['year', 'hour', 'minute', 'month'])}({chance.choice(['clock', 'moment'])})",
+        ]
+    )
+
+
+def predicate(chance: random.Random) -> str:
+    return chance.choice(PREDICATES)
+
+
+def key(chance: random.Random) -> str:
+    if chance.random() < 0.6:
+        return chance.choice(GROUPED)
+    return chance.choice([*KEYS, number_of(chance)])
+
+
+def aggregate(chance: random.Random) -> str:
+    name = chance.choice(["sum", "sum", "avg", "min", "max", "count", "count(*)"])
+    if name == "count(*)":
+        return name
+    if name in ("sum", "avg"):
+        return f"{name}({number_of(chance)})"
+    return f"{name}({chance.choice(GROUPED) if chance.random() < 0.7 else number_of(chance)})"
+
+
+def make_query(chance: random.Random, table: str) -> str:
+    keys = list(dict.fromkeys(key(chance) for _ in range(chance.choice([0, 1, 1, 1, 2, 3]))))
+    chosen = [f"{name} AS key{index}" for index, name in enumerate(keys)]
+    chosen += [f"{aggregate(chance)} AS value{index}" for index in range(chance.choice([1, 2, 3, 4]))]
+    where = f" WHERE {predicate(chance)}" if chance.random() < 0.5 else ""
+    groups = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join(chosen)} FROM {table}{where}{groups}"
+
+
+def compare(spark: SparkSession, query: str) -> bool:
+    """Compare the rows of a query with those that Spark aggregates; return whether tasks computed aggregates."""
+    found, is_pushed = run(spark, query)
+    with setting(spark, AGGREGATES, "false"):
+        expected, is_expected_pushed = run(spark, query)
+    assert not is_expected_pushed
+    assert found == expected, query
+    return is_pushed
+
+
+def check_queries(spark: SparkSession, table: str, ansi: str, seeds: range) -> None:
+    pushed = 0
+    with contextlib.ExitStack() as stack:
+        # Queries are small, so they are not compiled.
+        for name in ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled"):
+            stack.enter_context(setting(spark, name, "false"))
+        stack.enter_context(setting(spark, "spark.sql.codegen.factoryMode", "NO_CODEGEN"))
+        stack.enter_context(setting(spark, "spark.sql.session.timeZone", "UTC"))
+        stack.enter_context(setting(spark, ANSI, ansi))
+        for seed in seeds:
+            pushed += compare(spark, make_query(random.Random(seed), table))
+    assert pushed > len(seeds) * (0.5 if ansi == "true" else 0.15)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_random_aggregates(spark: SparkSession, table: str, ansi: str) -> None:
+    check_queries(spark, table, ansi, range(NUM_QUERIES))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_many_random_aggregates(spark: SparkSession, table: str, ansi: str) -> None:
+    check_queries(spark, table, ansi, range(1000, 1300))
+
+
+def rows_of(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in spark.sql(query).collect()), key=repr)
+
+
+def is_pushed(spark: SparkSession, query: str) -> bool:
+    return "aggregates: [" in plan_of(spark, query)
+
+
+def plan_of(spark: SparkSession, query: str) -> str:
+    return str(spark.sql(query)._jdf.queryExecution().executedPlan().toString())
+
+
+def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> None:
+    query = f"SELECT few, sum(price), count(*) FROM {table} WHERE many > 5 GROUP BY few"
+    plan = plan_of(planner, query)
+    assert "reads: struct<few:int,price:decimal(9,2)>, groups: [few], aggregates: [SUM(price), COUNT(*)]" in plan
+    assert "filters: [many IS NOT NULL, many > 5]" in plan
+    with setting(planner, AGGREGATES, "false"):
+        assert not is_pushed(planner, query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(DISTINCT few) FROM {}",
+        "SELECT few, sum(DISTINCT many) FROM {} GROUP BY few",
+        "SELECT few, count(*) FILTER (WHERE flag) FROM {} GROUP BY few",
+        "SELECT few, stddev(many) FROM {} GROUP BY few",
+        "SELECT text COLLATE UTF8_LCASE, count(*) FROM {} GROUP BY 1",
+        "SELECT few, sum(small) FROM {} GROUP BY few",
+        "SELECT few, count(*) FROM {} WHERE text LIKE 'a%b%c' GROUP BY few",
+        "SELECT few, count(*) FROM {} GROUP BY ROLLUP (few)",
+        "SELECT few, avg(count * 2) FROM {} GROUP BY few",
+        "SELECT CASE WHEN 1 / few > 2 THEN 1 ELSE 2 END, count(*) FROM {} WHERE few <> 0 GROUP BY 1",
+        "SELECT coalesce(few, 1 % many), count(*) FROM {} GROUP BY 1",
+    ],
+)
+def test_what_spark_aggregates_itself(planner: SparkSession, table: str, query: str) -> None:
+    assert not is_pushed(planner, query.format(table))
+
+
+def test_no_rows(planner: SparkSession, table: str, path: str) -> None:
+    functions = "count(*), count(few), sum(few), avg(price), min(text), max(odd)"
+    nothing = [(0, 0, None, None, None, None)]
+    for where in ("count > 10000000", "text = 'nowhere'", "few = 3 AND many < 0"):
+        query = f"SELECT {functions} FROM {table} WHERE {where}"
+        assert is_pushed(planner, query)
+        assert rows_of(planner, query) == nothing
+        assert rows_of(planner, f"SELECT few, {functions} FROM {table} WHERE {where} GROUP BY few") == []
+    append(planner.table(table).limit(0), path)
+    load(planner, path).createOrReplaceTempView("aggregated_empty")
+    assert rows_of(planner, f"SELECT {functions} FROM aggregated_empty") == nothing
+    assert rows_of(planner, f"SELECT few, {functions} FROM aggregated_empty GROUP BY few") == []
+
+
+def test_sums_that_overflow(planner: SparkSession, path: str) -> None:
+    rows = [
+        (1, 2**63 - 1, "99999"),
+        (1, 2**63 - 1, "99999"),
+        (2, 2**63 - 1, "-99999"),
+        (2, 5, "-99999"),
+        (2, -7, "-99999"),
+    ]
+    df = planner.createDataFrame(rows, "g int, n long, d string").selectExpr("g", "n", "cast(d AS decimal(5,0)) AS d")
+    append(df.coalesce(1), path)
+    load(planner, path).createOrReplaceTempView("aggregated_sums")
+    query = "SELECT g, sum(n) FROM aggregated_sums GROUP BY g"
+    with setting(planner, ANSI, "true"):
+        with pytest.raises(PySparkException, match="ARITHMETIC_OVERFLOW"):
+            planner.sql(query).collect()
+        # Spark fails if it adds 5 before -7, even though the sum is in range.
+        assert rows_of(planner, f"{query} HAVING g = 2") == [(2, 2**63 - 3)]
+        assert rows_of(planner, "SELECT g, try_sum(n) FROM aggregated_sums GROUP BY g") == [(1, None), (2, 2**63 - 3)]
+    with setting(planner, ANSI, "false"):
+        assert rows_of(planner, query) == [(1, -2), (2, 2**63 - 3)]
+    for ansi in ("true", "false"):
+        with setting(planner, ANSI, ansi):
+            sums = "SELECT g, sum(d), avg(d), count(d) FROM aggregated_sums GROUP BY g"
+            assert is_pushed(planner, sums)
+            assert rows_of(planner, sums) == [
+                (1, Decimal(199998), Decimal(99999), 2),
+                (2, Decimal(-299997), Decimal(-99999), 3),
+            ]
+            averages = "SELECT g, avg(n) FROM aggregated_sums GROUP BY g"
+            assert not is_pushed(planner, averages)
+            assert [row[0] for row in rows_of(planner, averages)] == [1, 2]
+
+
+def test_averages_of_numbers_with_small_bounds(planner: SparkSession, path: str) -> None:
+    append(planner.range(0, 30_000, 1, 1).selectExpr("id % 3 AS g", "id AS n"), path)
+    load(planner, path).createOrReplaceTempView("aggregated_bounded")
+    query = "SELECT g, avg(n) FROM aggregated_bounded GROUP BY g"
+    assert is_pushed(planner, query)
+    assert rows_of(planner, query) == [(0, 14998.5), (1, 14999.5), (2, 15000.5)]
+
+
+def test_aggregates_of_subqueries(planner: SparkSession, table: str) -> None:
+    for query in (
+        f"SELECT count(*) FROM (SELECT DISTINCT few, text FROM {table})",
+        f"SELECT a.few, n, m FROM (SELECT few, count(*) n FROM {table} GROUP BY few) a "
+        f"JOIN (SELECT few, max(many) m FROM {table} WHERE flag GROUP BY few) b ON a.few = b.few",
+        f"SELECT few, many FROM {table} WHERE many = (SELECT max(many) FROM {table} WHERE flag)",
+        f"SELECT double, count(*) FROM (SELECT few * 2 AS double FROM {table}) GROUP BY double HAVING count(*) > 10",
+        f"SELECT few, sum(many) AS total FROM {table} GROUP BY few ORDER BY total DESC NULLS LAST LIMIT 2",
+    ):
+        assert compare(planner, query)
+
+
+def test_metadata_tables_and_feeds_are_aggregated_by_spark(planner: SparkSession, path: str) -> None:
+    append(planner.range(5), path)
+    append(planner.range(3), path)
+    for options, counts in (
+        ({"metadata_table": "history"}, [(2,)]),
+        ({"readChangeFeed": "true", "startingVersion": "1"}, [(8,)]),
+    ):
+        load(planner, path, **options).createOrReplaceTempView("aggregated_metadata")
+        assert rows_of(planner, "SELECT count(*) FROM aggregated_metadata") == counts
+    load(planner, path, filter="id > 1").createOrReplaceTempView("aggregated_metadata")
+    assert rows_of(planner, "SELECT count(*), sum(id) FROM aggregated_metadata") == [(4, 11)]
+
+
+def test_statistics_answer_for_whole_fragments(path: str) -> None:
+    """Fragments without deleted rows, whose pages cannot be read here."""
+    numbers = pa.array([*range(29_999), None], pa.int32())
+    rows = pa.table({"n": numbers, "text": ["a", "b", "c"] * 10_000})
+    dataset = lance_format.write_dataset(rows, path, max_rows_per_file=10_000)
+    dataset.delete("n = 15000")
+    functions = [["count_all", None], ["count", ["COLUMN", "n"]], ["min", ["COLUMN", "n"]], ["max", ["COLUMN", "text"]]]
+    columns = t.StructType().add("n", "integer").add("text", "string")
+    form = {"groups": [], "functions": functions, "columns": columns.json()}
+    result = t.StructType().add("a", "long").add("b", "long").add("c", "integer").add("d", "string")
+
+    def read(form: Any, **options: str) -> list[Any]:
+        reader = LanceDataSource({"path": path, "__lance.aggregates": json.dumps(form), **options}).reader(result)
+        batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+    known = [(10_000, 10_000, 0, "c"), (10_000, 9_999, 20_000, "c"), (9_999, 9_999, 10_000, "c")]
+    assert read(form) == known
+    assert read(form, filter="n < 12") == [(12, 12, 0, "c")]
+    with_sum = {**form, "functions": [functions[0], ["sum", ["COLUMN", "n"]], *functions[2:]]}
+    assert read(with_sum) == [(29_999, sum(range(29_999)) - 15_000, 0, "c")]
+    for fragment in dataset.get_fragments():
+        if fragment.fragment_id != 1:
+            with Path(path, "data", fragment.metadata.files[0].path).open("r+b") as stream:
+                stream.write(b"\xff" * 40)
+    assert read(form) == known
+    with pytest.raises(InvalidInputError, match=r"the aggregates .* cannot be read"):
+        read({"groups": []})

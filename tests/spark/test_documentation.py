@@ -1,0 +1,24 @@
+"""The snippets of the pages of docs/ run, and print what the pages say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.docs.snippets import Page, pages, unchanged
+from tests.servers import ObjectServer
+from tests.spark.remote import hadoop_settings
+
+
+@pytest.mark.parametrize("path", pages(with_bucket=False))
+def test_a_page(path: Path, planner: SparkSession, tmp_path: Path) -> None:
+    with unchanged(planner):
+        Page(path, tmp_path, planner).run()
+
+
+@pytest.mark.parametrize("path", pages(with_bucket=True))
+def test_a_page_with_a_bucket(path: Path, planner: SparkSession, tmp_path: Path, s3_server: ObjectServer) -> None:
+    with unchanged(planner), hadoop_settings(planner, s3_server):
+        Page(path, tmp_path, planner, s3_server.new_root()).run()
