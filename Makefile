@@ -4,7 +4,9 @@
 #   make demo-stream  the same flights arrive month by month, and two streams follow them, killed midway and restarted
 #   make test    run the tests: those of the library, then those of Spark
 #   make lint    ruff, mypy and the import contracts
+#   make docs    build the documentation site in build/site; broken links fail
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
+#   make lowest  run the tests of the library on the lowest versions of packages that are supported
 #   make wheel   build wheels: one for every platform, one for this platform that contains compiled kernels
 
 SHELL := /bin/bash
@@ -20,12 +22,16 @@ PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=worksteal --durations=25
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 SPARKS := 4.1 4.2
 AZURITE := 3.37.0
+CLASSES := spark-classes.jsa
 
 # Spark's workers have to be the Python of the driver.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help demo demo-stream test lint matrix wheel java clean
+# Many processes import the package. They do not compile its modules again, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo demo-stream test test-library test-spark lint docs matrix lowest wheel java install prepared clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -37,17 +43,27 @@ demo-stream: java $(VENV)/.examples $(VENV)/.kernels
 	$(BIN)/python examples/stream_flights.py $(ARGS)
 
 # The first stage has a process more than there are cores, since tests wait for disks and for other processes. Every
-# process of the second stage has one JVM, which its tests share. With ARGS pytest runs once, with these.
-test: java $(VENV)/.test $(VENV)/.kernels $(VENV)/.azurite
+# process of the second stage has one JVM, which its tests share. A test that hangs fails after 15 minutes. With ARGS
+# pytest runs once, with these.
 ifdef ARGS
+test: prepared
 	$(PYTEST) $(ARGS)
 else
-	PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') $(PYTEST) --ignore=tests/spark
-	$(PYTEST) tests/spark
+test: test-library test-spark
 endif
 
+test-library: prepared
+	PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') $(PYTEST) --timeout=900 --ignore=tests/spark
+
+test-spark: prepared
+	$(PYTEST) --timeout=900 tests/spark
+
+# All that runs need; without it each of them makes what it lacks.
+install: $(VENV)/.dev $(VENV)/.docs $(VENV)/.test
+prepared: java $(VENV)/.test $(VENV)/.kernels $(VENV)/.azurite $(VENV)/$(CLASSES)
+
 # PySpark 4.1 and 4.2 leave sockets open, of which Python warns when it collects them.
-matrix: java $(SPARKS:%=$(VENV)-spark-%/.test)
+matrix: java $(SPARKS:%=$(VENV)-spark-%/$(CLASSES))
 	@set -e; for spark in $(SPARKS); do \
 	  echo "Spark $$spark"; \
 	  export PYSPARK_PYTHON=$(CURDIR)/$(VENV)-spark-$$spark/bin/python; \
@@ -55,11 +71,17 @@ matrix: java $(SPARKS:%=$(VENV)-spark-%/.test)
 	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
 	done
 
+lowest: $(VENV)-lowest/.test
+	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) $(or $(ARGS),tests/expressions tests/file tests/table)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.docs
+	$(BIN)/zensical build --clean --strict
 
 wheel: $(VENV)/.test
 	$(BIN)/python tools/build_wheels.py
@@ -99,9 +121,20 @@ $(VENV)/.azurite: | $(BIN)/python
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@$(AZURITE) && touch $@; \
 	fi
 
+# The tests start some 30 JVMs. Without the archive they take longer.
+$(VENV)/$(CLASSES) $(SPARKS:%=$(VENV)-spark-%/$(CLASSES)): %/$(CLASSES): %/.test
+	@echo "Archiving the classes of Spark that tests load into $@"
+	@rm -f $@
+	@PYSPARK_PYTHON=$(CURDIR)/$*/bin/python $*/bin/python tools/archive_classes.py $@ >/dev/null 2>&1 || touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the checks need into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "Installing the package and what the documentation needs into $(VENV)"
+	@$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(VENV)-spark-%/.test: pyproject.toml | $(BIN)/python
@@ -110,5 +143,11 @@ $(VENV)-spark-%/.test: pyproject.toml | $(BIN)/python
 	@$(VENV)-spark-$*/bin/$(PIP) 'pyspark==$*.*' --editable '.[examples,test]'
 	@touch $@
 
+$(VENV)-lowest/.test: pyproject.toml tools/lowest.txt | $(BIN)/python
+	@echo "Installing the package, the lowest versions of its dependencies and what the tests need into $(VENV)-lowest"
+	@$(BIN)/python -m venv $(VENV)-lowest
+	@$(VENV)-lowest/bin/$(PIP) --constraint tools/lowest.txt --editable '.[cli,examples]' hypothesis pylance==14.0.2 pytest pytest-xdist
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(SPARKS:%=$(VENV)-spark-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lowest $(SPARKS:%=$(VENV)-spark-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .cache

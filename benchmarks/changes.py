@@ -7,7 +7,8 @@ begins with the same version, which is restored before. The medians of the round
 ratios to a scan of the columns that MERGE joins and to the others. The counts of rows are compared before anything is
 timed. pylance changes its own copy of the table; Parquet writes all rows again, as a join says.
 
-`memory` updates all rows on a local cluster and prints by how much the processes of the driver grow. It needs Linux.
+`memory` updates and merges all rows on a local cluster, and prints by how much the processes of the driver grow. It
+needs Linux.
 """
 
 from __future__ import annotations
@@ -261,10 +262,19 @@ def _run_memory(directory: Path, num_rows: int) -> None:
     target = f"lance.`{path}`"
     spark.sql(f"UPDATE {target} SET price = 1 WHERE id % 100 = 0").collect()
     virtual_machine: Any = spark.sparkContext._jvm
-    with _peak(virtual_machine.java.lang.ProcessHandle.current().pid()) as grown:
-        seconds = _seconds(lambda: spark.sql(f"UPDATE {target} SET price = price + number").collect())
-    print(f"UPDATE of {num_rows:,} rows in {seconds:.1f} s; the driver grows by", end=" ")
-    print(", ".join(f"{size / 2**20:.0f} MiB ({name})" for name, size in grown.items()))
+    pid = virtual_machine.java.lang.ProcessHandle.current().pid()
+    source = f"(SELECT id, 2.5D AS price FROM range(0, {num_rows}, 1, {_FRAGMENTS}))"
+    statements = {
+        "UPDATE": f"UPDATE {target} SET price = price + number",
+        "MERGE": f"MERGE INTO {target} t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET price = s.price",
+    }
+    for name, statement in statements.items():
+        with _peak(pid) as grown:
+            start = time.perf_counter()
+            spark.sql(statement).collect()
+            seconds = time.perf_counter() - start
+        print(f"{name} of {num_rows:,} rows in {seconds:.1f} s; the driver grows by", end=" ")
+        print(", ".join(f"{size / 2**20:.0f} MiB ({who})" for who, size in grown.items()), flush=True)
     spark.stop()
 
 

@@ -1,11 +1,14 @@
 """Time and requests of operations on a table in S3, of this library and of pylance.
 
     python -m benchmarks.object_store --latency-ms 30
-    python -m benchmarks.object_store --memory-gib 4
+    python -m benchmarks.object_store --scans-gib 0.1 --latency-ms 30
+    python -m benchmarks.object_store --scans-gib 4 --max-rows-per-file 1000000
 
 Both use the same server on this machine, behind a proxy that delays each request. Each operation opens the table again,
-and is run several times; the shortest time counts. With `--memory-gib` a table of this size is scanned instead, in a
-separate process, and the peak of its resident memory above that after the import of the library is printed.
+and is run several times; the shortest time counts. With `--scans-gib` a table of this size is scanned instead, of one
+file and of fifty, or of files of some rows. The server is one of files then, which is no slower than its readers. Each
+library scans in a separate process, whose first scan loads its code. The shortest of the other times counts, and the
+peak of resident memory above that after the import of the library.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import argparse
 import importlib
 import itertools
 import math
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_format
+from benchmarks.file_server import serving
 from tests.proxies import Proxy
 from tests.servers import s3, s3_options
 
@@ -38,13 +44,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency-ms", type=float, default=30.0)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--memory-gib", type=float, help="measure the memory of a scan of so many GiB")
-    parser.add_argument("--scan", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--scans-gib", type=float, help="measure scans of so many GiB")
+    parser.add_argument("--max-rows-per-file", type=int, help="the size of the files of these scans")
+    parser.add_argument("--scan", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.scan:
-        scan(*asked.scan)
-    elif asked.memory_gib:
-        measure_memory(asked.memory_gib)
+        scan(*asked.scan, asked.runs)
+    elif asked.scans_gib:
+        compare_scans(asked)
     else:
         compare(asked)
 
@@ -71,8 +78,8 @@ def compare(asked: argparse.Namespace) -> None:
     print(f"geometric mean of the ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
 
 
-def measure_memory(gib: float) -> None:
-    """Write a table of some GiB in files of 1 GiB, and print the memory and time of scans."""
+def compare_scans(asked: argparse.Namespace) -> None:
+    """Print the times and the memory of scans of whole tables."""
     batch_rows = 65_536
     random = np.random.default_rng(0)
     columns = {
@@ -81,28 +88,37 @@ def measure_memory(gib: float) -> None:
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(random.random(batch_rows * 32, np.float32)), 32),
     }
     batch = pa.record_batch(columns)
-    batches = itertools.repeat(batch, int(gib * 2**30 / batch.nbytes))
-    with s3() as server:
-        uri = server.new_root()
-        reader = pa.RecordBatchReader.from_batches(batch.schema, batches)
-        lance_format.write_dataset(reader, uri, max_bytes_per_file=2**30, storage_options=server.options)
-        for library in ("lance_format", "lance"):
-            command = [sys.executable, "-m", "benchmarks.object_store", "--scan", library, f"{uri} {server.endpoint}"]
-            print(
-                f"scan of {gib} GiB: {subprocess.run(command, check=True, capture_output=True, text=True).stdout}",
-                end="",
+    num_batches = max(1, int(asked.scans_gib * 2**30 / batch.nbytes))
+    sizes = (asked.max_rows_per_file,) if asked.max_rows_per_file else (2**31, num_batches * batch_rows // 50)
+    with tempfile.TemporaryDirectory(prefix="lance-benchmark-") as directory:
+        for size in sizes:
+            reader = pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch, num_batches))
+            table = lance_format.write_dataset(
+                reader, f"{directory}/bucket/{size}", max_rows_per_file=size, max_bytes_per_file=2**40
             )
+            print(f"{asked.scans_gib} GiB in {len(table.get_fragments())} files")
+            with serving(Path(directory), asked.latency_ms) as endpoint:
+                for library in ("lance_format", "lance"):
+                    command = [sys.executable, "-m", "benchmarks.object_store", "--runs", str(asked.runs)]
+                    command += ["--scan", library, f"s3://bucket/{size}", endpoint]
+                    subprocess.run(command, check=True)
+            shutil.rmtree(f"{directory}/bucket/{size}")
 
 
-def scan(library: str, place: str) -> None:
+def scan(library: str, uri: str, endpoint: str, runs: int) -> None:
     """Scan a table in this process."""
-    uri, endpoint = place.split()
     table = importlib.import_module(library).dataset(uri, storage_options=s3_options(endpoint))
     Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak.
-    before, start = resident_mib("VmRSS"), time.perf_counter()
-    num_rows = sum(batch.num_rows for batch in table.to_batches())
-    seconds = time.perf_counter() - start
-    print(f"{library}: {num_rows} rows, {resident_mib('VmHWM') - before:.0f} MiB, {seconds:.1f} s")
+    before, found = resident_mib("VmRSS"), []
+    for _ in range(runs + 1):
+        start, begun = time.perf_counter(), time.process_time()
+        num_rows = sum(batch.num_rows for batch in table.to_batches())
+        found.append((time.perf_counter() - start, time.process_time() - begun))
+    seconds, cpu_seconds = min(found[1:])
+    peak = resident_mib("VmHWM") - before
+    print(
+        f"  {library:<13}{num_rows:>12} rows{seconds:>8.2f} s ({cpu_seconds:.2f} s of CPU){peak:>8.0f} MiB", flush=True
+    )
 
 
 def resident_mib(field: str) -> float:

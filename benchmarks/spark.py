@@ -1,10 +1,11 @@
 """Lance tables in Spark against Parquet, and against the plainest Python data source around pylance.
 
-    python benchmarks/spark.py [queries | tpch] [--rows N] [--scale-factor F] [--rounds R] [--keep DIRECTORY]
+    python benchmarks/spark.py [queries | groups | tpch] [--rows N] [--scale-factor F] [--rounds R] [--keep DIRECTORY]
 
 All three hold the same rows, written by Spark, and are read in one session, in turn. The medians of the rounds are
 printed in seconds, with the ratios of ours to the others: below 1 is faster. Every result is compared with that of
-Parquet before anything is timed. TPC-H wants `tpchgen-cli` to be installed.
+Parquet before anything is timed. TPC-H wants `tpchgen-cli` to be installed. The groups are the questions of the
+db-benchmark (https://duckdblabs.github.io/db-benchmark) about its table G1, with Spark's functions, and a few more.
 """
 
 from __future__ import annotations
@@ -150,6 +151,39 @@ def _queries(spark: SparkSession, directory: Path, num_rows: int) -> Mapping[str
     }
 
 
+def _groups(spark: SparkSession, num_rows: int) -> DataFrame:
+    """The table G1 of the db-benchmark: keys of 100 values, and of a hundredth of the rows; and a price and a day."""
+    few, many = 100, max(num_rows // 100, 1)
+    columns = [f"concat('id', lpad(1 + abs(hash(id, {i})) % {few}, 3, '0')) as id{i}" for i in (1, 2)]
+    columns += [f"concat('id', lpad(1 + abs(hash(id, 3)) % {many}, 10, '0')) as id3"]
+    columns += [f"1 + abs(hash(id, {i})) % {few} as id{i}" for i in (4, 5)]
+    columns += [f"1 + abs(hash(id, 6)) % {many} as id6", "1 + abs(hash(id, 7)) % 5 as v1"]
+    columns += ["1 + abs(hash(id, 8)) % 15 as v2", "round(rand(9) * 100, 6) as v3"]
+    columns += ["cast(abs(hash(id, 10)) % 10000000 / 100 as decimal(15, 2)) as price"]
+    columns += ["date_add(date '2020-01-01', abs(hash(id, 11)) % 2000) as day"]
+    return spark.range(0, num_rows, 1, 4).selectExpr(*columns)
+
+
+_GROUP_QUERIES = {
+    "q1": "SELECT id1, sum(v1) FROM t GROUP BY id1",
+    "q2": "SELECT id1, id2, sum(v1) FROM t GROUP BY id1, id2",
+    "q3": "SELECT id3, sum(v1), avg(v3) FROM t GROUP BY id3",
+    "q4": "SELECT id4, avg(v1), avg(v2), avg(v3) FROM t GROUP BY id4",
+    "q5": "SELECT id6, sum(v1), sum(v2), sum(v3) FROM t GROUP BY id6",
+    "q6": "SELECT id4, id5, percentile(v3, 0.5), stddev(v3) FROM t GROUP BY id4, id5",
+    "q7": "SELECT id3, max(v1) - min(v2) FROM t GROUP BY id3",
+    "q8": "SELECT id6, v3 FROM (SELECT id6, v3, row_number() OVER (PARTITION BY id6 ORDER BY v3 DESC) n FROM t) "
+    "WHERE n <= 2",
+    "q9": "SELECT id2, id4, power(corr(v1, v2), 2) FROM t GROUP BY id2, id4",
+    "q10": "SELECT id1, id2, id3, id4, id5, id6, sum(v3), count(*) FROM t GROUP BY id1, id2, id3, id4, id5, id6",
+    "no groups": "SELECT sum(v1), avg(v3), max(id1), count(*) FROM t",
+    "expressions": "SELECT id4, sum(price * (1 - 0.05)), count(*) FROM t WHERE day >= date '2021-01-01' GROUP BY id4",
+    "years": "SELECT year(day), v1, sum(price), avg(price) FROM t GROUP BY year(day), v1",
+    "conditions": "SELECT id1, sum(CASE WHEN v1 > 3 THEN price ELSE 0 END) FROM t WHERE id2 LIKE 'id01%' GROUP BY id1",
+    "distinct": "SELECT count(*) FROM (SELECT DISTINCT id3 FROM t)",
+}
+
+
 def _noop(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -210,6 +244,26 @@ def _run_queries(spark: SparkSession, directory: Path, num_rows: int, rounds: in
         _print_line("write", _medians(runs, rounds))
 
 
+def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
+    _save(_groups(spark, num_rows), directory, "groups")
+
+    def make(contestant: str, text: str) -> DataFrame:
+        _load(spark, directory, "groups", contestant).createOrReplaceTempView("t")
+        return spark.sql(text)
+
+    print(f"\ngroups of {num_rows:,} rows")
+    _print_header()
+    lines = []
+    for name, text in _GROUP_QUERIES.items():
+        if name != "q10":
+            _check(name, {contestant: make(contestant, text) for contestant in ("lance", "parquet")})
+        runs = {c: lambda c=c, text=text: _noop(make(c, text)) for c in ("lance", "parquet")}
+        lines.append(_medians(runs, rounds))
+        _print_line(name, lines[-1])
+    ratio = statistics.geometric_mean(line["lance"] / line["parquet"] for line in lines)
+    print(f"geometric mean of ratios: {ratio:.2f} of Parquet's time")
+
+
 def _tpch_queries() -> dict[str, str]:
     found = {}
     for part in Path(__file__).with_name("tpch.sql").read_text().split("\n-- q")[1:]:
@@ -250,7 +304,7 @@ def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, rounds:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=["queries", "tpch"], help="what to run; both by default")
+    parser.add_argument("part", nargs="?", choices=["queries", "groups", "tpch"], help="what to run; all by default")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--scale-factor", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -260,9 +314,11 @@ def main() -> None:
         directory = arguments.keep or Path(scratch)
         directory.mkdir(parents=True, exist_ok=True)
         spark = _session()
-        if arguments.part != "tpch":
+        if arguments.part in (None, "queries"):
             _run_queries(spark, directory, arguments.rows, arguments.rounds)
-        if arguments.part != "queries":
+        if arguments.part in (None, "groups"):
+            _run_groups(spark, directory, arguments.rows, arguments.rounds)
+        if arguments.part in (None, "tpch"):
             _run_tpch(spark, directory, arguments.scale_factor, arguments.rounds)
         spark.stop()
 
