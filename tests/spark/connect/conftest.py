@@ -56,6 +56,9 @@ print(json.dumps(found))
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return the findings of programs: one is in the process of the server, the others are clients."""
     directory = tmp_path_factory.mktemp("connect")
-    clients = {name: _CLIENT + ERROR_OF + program + _END for name, program in {"data source": DATA_SOURCE, "jobs": JOBS}.items()}
+    clients = {
+        name: _CLIENT + ERROR_OF + program + _END
+        for name, program in {"data source": DATA_SOURCE, "jobs": JOBS}.items()
+    }
     arguments = json.dumps(clients), str(directory), str(free_port())
     return run(_SERVER + LANCE_TABLE + _CLIENTS, directory, *arguments, PYTHONPATH=FORKED_PREPARED)
