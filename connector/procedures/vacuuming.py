@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import warnings
 from typing import Any
 
 from pyspark.sql.types import BooleanType, LongType, StringType
 
 from connector.jobs.running import run
 from connector.procedures.declaring import Result, Target, columns
+from connector.stream.changes_reading import KEEP_VERSIONS
+from connector.stream.driver_streams import needed_version
 from lance_format import CleanupStats, LanceDataset
 
 _COUNTS = tuple(field.name for field in dataclasses.fields(CleanupStats))
@@ -29,7 +32,10 @@ def vacuum(
     delete_rate_limit: int | None,
     dry_run: bool | None,
 ) -> Result:
-    """Remove old versions and the files that only they need; see `LanceDataset.cleanup_old_versions`."""
+    """Remove old versions and the files that only they need; see `LanceDataset.cleanup_old_versions`.
+
+    Warns if a stream that runs in this driver has not read one of these versions.
+    """
     dataset = target.open()
     conditions: dict[str, Any] = {
         "older_than": older_than,
@@ -43,11 +49,28 @@ def vacuum(
         found = dataset.explain_cleanup_old_versions(**conditions, include_files=True, max_files=_MAX_FILES)
         rows = [(each.path, each.kind, each.size_bytes, each.unverified) for each in found.candidate_files]
         return Result(DRY_SCHEMA, rows)
+    before = _versions(dataset)
     plan = dataset.begin_cleanup(**conditions)
+    _warn_of_streams(dataset, before - _versions(dataset))
     num_files = sum(len(task.files) for task in plan.tasks)
     stats = run(target.spark, dataset, plan, description=f"delete {num_files} old files")
     return Result(SCHEMA, [[getattr(stats, name) for name in _COUNTS]])
 
 
 def _before(dataset: LanceDataset, version: int) -> list[int]:
-    return [each["version"] for each in dataset.version_refs() if each["version"] < version]
+    return sorted(each for each in _versions(dataset) if each < version)
+
+
+def _versions(dataset: LanceDataset) -> set[int]:
+    return {each["version"] for each in dataset.version_refs()}
+
+
+def _warn_of_streams(dataset: LanceDataset, removed: set[int]) -> None:
+    needed = needed_version(dataset.uri)
+    lost = [] if needed is None else sorted(version for version in removed if version >= needed)
+    if lost:
+        warnings.warn(
+            f"version {lost[0]} of {dataset.uri} was removed, which a stream of this driver has not read, or compares"
+            f" the next one with: the stream may fail; {KEEP_VERSIONS}",
+            stacklevel=1,
+        )

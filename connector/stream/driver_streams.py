@@ -48,6 +48,18 @@ def answer_stream(source: DataSource, question: Mapping[str, Any], schema: Struc
     return _CALLS[question["call"]](_readers[question["id"]], question)
 
 
+def needed_version(uri: str) -> int | None:
+    """Return the first version of a table that a stream of this process still needs; None if there is no such stream.
+
+    Parameters
+    ----------
+    uri : str
+        The location of the table, or of its branch.
+    """
+    found = [reader.needed_version for reader in list(_readers.values()) if reader.uri == uri]
+    return min((version for version in found if version is not None), default=None)
+
+
 def _default_limit(reader: Any) -> dict[str, int | None] | None:
     """Return the limits of a batch; None if this version of Spark lets no source limit batches."""
     if not hasattr(reader, "getDefaultReadLimit"):

@@ -107,6 +107,18 @@ class LanceStreamReader(DataSourceStreamReader):
         self._seen = baseline.version
         self._checked: Hashable = None
         self._first: Offset | None = None
+        self._position: Offset | None = None
+
+    @property
+    def uri(self) -> str:
+        """The location of the table, or of its branch."""
+        return self._options.path
+
+    @property
+    def needed_version(self) -> int | None:
+        """The first version that the stream still reads, or compares the next one with; None before its first batch."""
+        position = self._position
+        return None if position is None else position.version - (not position.is_snapshot)
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query starts: before the rows of the latest version, unless options say otherwise.
@@ -136,7 +148,7 @@ class LanceStreamReader(DataSourceStreamReader):
             See `VersionReader.changes`.
         """
         last = Offset.parse(end)
-        position = Offset.parse(start).begin(last)
+        position = self._position = Offset.parse(start).begin(last)
         self._check_identity(position)
         parts: list[tuple[RowChange, int]] = []
         while position.key < last.key:
@@ -157,7 +169,7 @@ class LanceStreamReader(DataSourceStreamReader):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Forget what was delivered."""
-        position = Offset.parse(end)
+        position = self._position = Offset.parse(end)
         self._deliveries = {key: found for key, found in self._deliveries.items() if key[0] >= position.version}
 
     def __getstate__(self) -> dict[str, Any]:

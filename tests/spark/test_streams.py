@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lance_format
 from connector.stream import driver_streams
 from connector.stream.source import LIMITS_BATCHES
-from tests.spark.conftest import Catalog, append, load
+from tests.spark.conftest import PLANNER, Catalog, append, load
 
 LIMIT = {"maxFilesPerTrigger": "3"} if LIMITS_BATCHES else {}
 
@@ -141,6 +143,28 @@ def test_streams_are_refused_when_they_are_loaded(planner: SparkSession, path: s
             planner.readStream.format("lance").options(**options).load(path)
 
 
+def test_streams_of_catalogs_are_refused_when_they_are_named(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    catalog.spark.sql(f"CREATE TABLE spark_catalog.default.refused USING lance LOCATION '{catalog.path('t')}'")
+    names = [f"{catalog.name}.db.t", "spark_catalog.default.refused"]
+    try:
+        for session, name in itertools.product([catalog.spark, catalog.spark.newSession()], names):
+            for option, value in catalog.spark.conf.getAll.items():
+                if option.startswith(("spark.sql.catalog.", PLANNER)):
+                    session.conf.set(option, value)
+            for options, message in _REFUSED:
+                with pytest.raises(PySparkException, match=message):
+                    session.readStream.options(**options).table(name)
+            assert drain(session.readStream.option("startingVersion", "1").table(name), tmp_path / f"{session} {name}")
+        stream = catalog.spark.readStream.option("startingVersion", "1").table(names[0])
+        lance_format.LanceDataset.drop(catalog.path("t"))
+        writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with pytest.raises(PySparkException, match="there is no Lance table"):
+            writer.start()
+    finally:
+        catalog.spark.sql("DROP TABLE spark_catalog.default.refused")
+
+
 def test_streams_are_refused_when_they_start(planner: SparkSession, path: str, tmp_path: Path) -> None:
     """The table was dropped and created again in between."""
     table = lance_format.write_dataset({"id": [1]}, path)
@@ -192,3 +216,26 @@ def test_the_driver_keeps_readers_of_streams_that_run(planner: SparkSession, pat
     query.awaitTermination()
     assert seen == [1]
     assert not driver_streams._readers
+
+
+def test_a_cleanup_warns_of_streams_that_have_not_read_what_it_removes(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    stream = catalog.spark.readStream.table(f"{catalog.name}.db.t")
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="1 hour").start()
+    try:
+        deadline = time.monotonic() + 300
+        while not (tmp_path / "checkpoint/commits/0").exists():
+            assert query.isActive
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        vacuum = f"CALL {catalog.name}.system.vacuum(table => 'db.t', retain_versions => 1)"
+        catalog.spark.sql(vacuum)  # warnings are errors
+        for number in (2, 3):
+            catalog.sql(f"INSERT INTO @.t VALUES ({number})")
+        with pytest.warns(UserWarning, match=r"version 1 of .*db/t.lance was removed, which a stream .* has not read"):
+            catalog.spark.sql(vacuum)
+    finally:
+        query.stop()
+    catalog.sql("INSERT INTO @.t VALUES (4)")
+    catalog.spark.sql(vacuum)

@@ -221,6 +221,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   }
 
   Table load(Identifier table, Map options) throws NoSuchTableException {
+    StreamChecks.install();
     if (!isInQuery(table) && !tableExists(table)) throw noSuch(table);
     Evolution.addHeld(options);
     Facts facts = Facts.demanded(options);

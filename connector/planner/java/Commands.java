@@ -56,6 +56,7 @@ final class Commands extends SparkStrategy {
   /** Takes part in the planning of the active session. Each session has own strategies. */
   static synchronized void install() {
     Statements.install();
+    StreamChecks.install();
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();

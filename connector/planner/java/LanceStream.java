@@ -39,12 +39,11 @@ class LanceStream implements MicroBatchStream {
     int asking = 0;
     while (asking < calls.length && isPassing(calls[asking].getClassName())) asking++;
     if (asking == calls.length || !calls[asking].getClassName().contains(".TableCapabilityCheck")) return false;
-    for (int i = asking; i < calls.length; i++) {
-      String caller = calls[i].getClassName();
-      if (caller.endsWith(".DataStreamReader") || caller.endsWith(".DataStreamWriter")) return true;
-    }
-    return false;
+    return isOfStreams();
   }
+
+  /** Whether a plan is analysed for load(), table(), start() or toTable() of streams. */
+  static boolean isOfStreams() { return Callers.end(".DataStreamReader") || Callers.end(".DataStreamWriter"); }
 
   private static boolean isPassing(String name) {
     return name.startsWith("lance.") || name.startsWith("scala.") || name.contains("DataSourceV2Implicits");
