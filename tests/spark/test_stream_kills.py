@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,25 +20,33 @@ import pyarrow.parquet
 import pytest
 
 import lance_format
-from tests.spark.conftest import ROOT
+from lance_format import DatasetNotFoundError, last_batches
+from tests.spark.programs import FORKED_PREPARED
 from tests.table.leftovers import leftovers
 
 _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 import pyspark_lance
+from connector.stream.source import LIMITS_BATCHES
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
 builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.scheduler.mode", "FAIR")
+builder = builder.config("spark.sql.streaming.minBatchesToRetain", "100000")
 spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 root, queries = sys.argv[1], []
 for name in sys.argv[2:]:
-    rows = spark.readStream.schema("a long, s string").option("maxFilesPerTrigger", 1).parquet(f"{root}/source")
     mode = name.split("-")[0]
-    rows = rows.groupBy("a").agg({"s": "max"}).toDF("a", "s") if mode == "complete" else rows.repartition(2)
-    writer = rows.writeStream.format("lance").outputMode(mode).trigger(availableNow=True)
+    if mode == "relay":
+        reader = spark.readStream.format("lance")
+        rows = (reader.option("maxFilesPerTrigger", 3) if LIMITS_BATCHES else reader).load(f"{root}/append.lance")
+    else:
+        rows = spark.readStream.schema("a long, s string").option("maxFilesPerTrigger", 1).parquet(f"{root}/source")
+        rows = rows.groupBy("a").agg({"s": "max"}).toDF("a", "s") if mode == "complete" else rows.repartition(2)
+    writer = rows.writeStream.format("lance").outputMode("append" if mode == "relay" else mode)
     writer = writer.option("mergeKey", "a") if mode == "update" else writer
-    queries.append(writer.option("checkpointLocation", f"{root}/{name}.checkpoint").start(f"{root}/{name}.lance"))
+    writer = writer.option("checkpointLocation", f"{root}/{name}.checkpoint").trigger(availableNow=True)
+    queries.append(writer.start(f"{root}/{name}.lance"))
 for query in queries:
     query.awaitTermination()
 """
@@ -45,16 +54,16 @@ _ROWS, _NEW = 200, 150
 """Numbers of rows of a file, and of those whose key no earlier file has."""
 
 
-def start(directory: Path) -> subprocess.Popen[bytes]:
-    """Start all queries in one driver, whose processes form a session of their own."""
+def start(directory: Path, *chosen: str) -> subprocess.Popen[bytes]:
+    """Start queries, by default all, in one driver, whose processes form a session of their own."""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": FORKED_PREPARED,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     environment.pop("PYSPARK_DRIVER_PYTHON", None)
-    command = [sys.executable, str(directory / "program.py"), str(directory), *tables(directory)]
+    command = [sys.executable, str(directory / "program.py"), str(directory), *(chosen or tables(directory))]
     return subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
 
 
@@ -69,13 +78,13 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def kill_when(directory: Path, condition: Callable[[], bool], jitter: float = 0) -> bool:
-    """Run the queries until a condition holds, and kill their driver; return whether they ended first."""
-    process = start(directory)
+def kill_when(directory: Path, condition: Callable[[], bool], jitter: float = 0, *chosen: str) -> bool:
+    """Run queries until a condition holds, and kill their driver; return whether they ended first."""
+    process = start(directory, *chosen)
     deadline = time.monotonic() + 900
     while process.poll() is None and not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.005)
+        time.sleep(0.01)
     time.sleep(jitter)
     has_ended = process.poll() is not None
     end(process)
@@ -87,9 +96,28 @@ def tables(directory: Path) -> list[str]:
     return (directory / "tables").read_text().split()
 
 
-def names(directory: Path) -> set[str]:
-    """Return the names of the files of all tables."""
-    return {path.name for path in directory.glob("*.lance/*/*") if path.suffix in (".lance", ".manifest")}
+KINDS = {"data file": "*.lance/data", "version": "*.lance/_versions", "plan": "*/offsets", "commit": "*/commits"}
+"""Directories whose files show how far queries are: files of tables, and of checkpoints."""
+
+
+def count(directory: Path, kind: str) -> int:
+    """Return the number of files of a kind, of all queries; those of Spark that begin with a dot are others."""
+    return sum(not path.name.startswith(".") for place in directory.glob(KINDS[kind]) for path in place.iterdir())
+
+
+def last(directory: Path, name: str, kind: str) -> int:
+    """Return the last batch that a checkpoint has planned (`offsets`) or finished (`commits`); -1 if there is none."""
+    place = directory / f"{name}.checkpoint" / kind
+    return max((int(path.name) for path in place.glob("[0-9]*") if path.name.isdigit()), default=-1)
+
+
+def landed(directory: Path, name: str) -> int:
+    """Return the last batch that the table of a query has; -1 if it has none."""
+    try:
+        found = last_batches(lance_format.dataset(directory / f"{name}.lance").config())
+    except DatasetNotFoundError:
+        return -1
+    return max(found.values(), default=-1)
 
 
 def rows_of(number: int) -> dict[int, str]:
@@ -98,17 +126,31 @@ def rows_of(number: int) -> dict[int, str]:
     return {key: f"row {number:03} {key}" for key in keys}
 
 
+def table_of(number: int) -> pa.Table:
+    rows = rows_of(number)
+    return pa.table({"a": pa.array(rows, pa.int64()), "s": list(rows.values())})
+
+
+def num_arrived(directory: Path) -> int:
+    return len(list((directory / "source").iterdir()))
+
+
+def arrive(directory: Path, num_files: int) -> None:
+    """Let files arrive, up to a number of them."""
+    for number in range(num_arrived(directory), num_files):
+        pyarrow.parquet.write_table(table_of(number), directory / "next")
+        os.utime(directory / "next", (number, number))  # Spark takes the oldest file first
+        (directory / "next").rename(directory / f"source/{number:03}.parquet")
+
+
 def prepare(directory: Path, num_files: int, *given: str) -> None:
     (directory / "program.py").write_text(_PROGRAM)
     (directory / "tables").write_text(" ".join(given))
     (directory / "source").mkdir()
-    for number in range(num_files):
-        rows = rows_of(number)
-        table = pa.table({"a": pa.array(rows, pa.int64()), "s": list(rows.values())})
-        pyarrow.parquet.write_table(table, directory / f"source/{number:03}.parquet")
+    arrive(directory, num_files)
     for name in given:
-        if name.startswith("update"):
-            lance_format.write_dataset(table.slice(0, 0), directory / f"{name}.lance")
+        if name.startswith("update") or (name == "append" and "relay" in given):
+            lance_format.write_dataset(table_of(0).slice(0, 0), directory / f"{name}.lance")
 
 
 def check(directory: Path, num_files: int) -> None:
@@ -117,10 +159,12 @@ def check(directory: Path, num_files: int) -> None:
     latest = {key: text for rows in files for key, text in rows.items()}
     for name in tables(directory):
         path = directory / f"{name}.lance"
-        every = [row for rows in files for row in rows.items()] if name.startswith("append") else latest.items()
+        is_all = name.startswith(("append", "relay"))
+        every = sorted([row for rows in files for row in rows.items()] if is_all else latest.items())
         table = lance_format.dataset(path)
         ours = table.to_table().sort_by([("a", "ascending"), ("s", "ascending")])
-        assert list(zip(ours["a"].to_pylist(), ours["s"].to_pylist(), strict=True)) == sorted(every), name
+        assert ours["a"].to_pylist() == [key for key, _ in every], name
+        assert ours["s"].to_pylist() == [text for _, text in every], name
         reference: Any = lance.dataset(path)
         reference.validate()
         assert reference.to_table().sort_by([("a", "ascending"), ("s", "ascending")]) == ours
@@ -139,27 +183,35 @@ def finish(directory: Path) -> None:
 def test_a_killed_driver_adds_each_batch_once(tmp_path: Path) -> None:
     """Killed once when a data file is begun, and once when a version is there of which the checkpoint does not know."""
     prepare(tmp_path, 2, "append", "complete", "update")
-    before = names(tmp_path)
-    assert not kill_when(tmp_path, lambda: any(name.endswith(".lance") for name in names(tmp_path) - before))
-    before = names(tmp_path)
-    assert not kill_when(tmp_path, lambda: any(n.endswith(".manifest") for n in names(tmp_path) - before))
+    for kind in ("data file", "version"):
+        before = count(tmp_path, kind)
+        assert not kill_when(tmp_path, lambda: count(tmp_path, kind) > before)  # noqa: B023
     finish(tmp_path)
     check(tmp_path, 2)
 
 
 @pytest.mark.nightly
-def test_queries_that_are_killed_fifty_times_add_each_batch_once(tmp_path: Path) -> None:
-    """A driver runs several queries, each of which is killed at some point of its own batch."""
-    count = int(os.environ.get("LANCE_KILL_COUNT", "50"))
-    modes = ["append", "append-2", "append-3", "complete", "update", "update-2"]
-    chosen, num_files, num_kills = random.Random(7), 40, 0
-    prepare(tmp_path, num_files, *modes)
-    while num_kills < count:
-        known, suffix = names(tmp_path), chosen.choice([".lance", ".manifest"])
-        jitter = chosen.choice([0.0, chosen.random() * 0.1, chosen.random(), chosen.random() * 3])
-        if kill_when(tmp_path, lambda: any(n.endswith(suffix) for n in names(tmp_path) - known), jitter):  # noqa: B023
-            break
-        num_kills += len(modes)
+def test_a_driver_that_is_killed_fifty_times_adds_each_batch_once(tmp_path: Path) -> None:
+    """Each driver runs two of four queries, one of which reads the table of another as a stream."""
+    kills, modes = int(os.environ.get("LANCE_KILL_COUNT", "50")), ("append", "complete", "update", "relay")
+    chosen, met = random.Random(7), Counter[str]()
+    prepare(tmp_path, 0, *modes)
+    while met["kills"] < kills:
+        arrive(tmp_path, min(last(tmp_path, name, "commits") for name in modes[:3]) + 13)
+        kind, queries = chosen.choice(list(KINDS)), chosen.sample(modes, 2)
+        before = count(tmp_path, kind)
+        jitter = chosen.choice([0.0, chosen.random() * 0.05, chosen.random() * 0.3, chosen.random()])
+        if kill_when(tmp_path, lambda: count(tmp_path, kind) > before, jitter, *queries):  # noqa: B023
+            continue
+        met["kills"] += 1
+        for name in queries:
+            planned, finished = last(tmp_path, name, "offsets"), last(tmp_path, name, "commits")
+            met["within a batch"] += planned > finished
+            met["between the table and the checkpoint"] += planned > finished and landed(tmp_path, name) == planned
+        print(dict(met), flush=True)
+    num_files = num_arrived(tmp_path)
     finish(tmp_path)
+    finish(tmp_path)  # the table that the last query reads has grown
     check(tmp_path, num_files)
-    assert num_kills > count // 2
+    assert met["within a batch"] >= kills // 2
+    assert met["between the table and the checkpoint"]

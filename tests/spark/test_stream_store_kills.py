@@ -1,17 +1,19 @@
 """Processes of a stream's driver that die, or stop for a while, at each call that touches the disk.
 
 Spark is not needed for that: a batch is what Spark does with the sink, by copies of it, in a process that is killed. A
-file per batch stands for the checkpoint.
+file per batch stands for the checkpoint. The batches before the one that is killed are written once, and copied.
 """
 
 from __future__ import annotations
 
 import datetime
 import functools
+import gc
 import json
 import os
 import pickle
 import random
+import shutil
 import signal
 import traceback
 import uuid
@@ -34,10 +36,10 @@ from tests.processes import run
 from tests.table.faults import FaultyDisk
 from tests.table.leftovers import leftovers
 
-MODES = ("append", "complete", "update")
-NUM_BATCHES = 3
-PARTS = 6
-"""Numbers of tests among which all calls are divided: a process may take ten minutes."""
+MODES = ("append", "complete", "update", "compacted")
+"""Output modes, and `append` with a compaction after each batch."""
+BATCHES = (2, 0)
+"""The batches that are killed: the first, which makes the table unless the mode is `update`, and a later one."""
 _SCHEMA = StructType().add("a", "long").add("s", "string")
 _EMPTY = pa.table({"a": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
 
@@ -78,23 +80,26 @@ class DeadlyDisk(FaultyDisk):
 
 def rows_of(mode: str, batch: int) -> list[list[tuple[int, str]]]:
     """Return the rows of the two tasks of a batch; those of an update replace some of the batch before."""
-    first = batch * (10 if mode == "append" else 5)
+    first = batch * (10 if mode in ("append", "compacted") else 5)
     rows = [(number, f"{batch} {number}") for number in range(first, first + 10)]
     return [rows[:4], rows[4:]]
 
 
-def model(mode: str) -> dict[int, str]:
-    """Return the rows of the table after all batches."""
-    batches = range(NUM_BATCHES - 1, NUM_BATCHES) if mode == "complete" else range(NUM_BATCHES)
+def model(mode: str, last: int) -> dict[int, str]:
+    """Return the rows of the table after a batch."""
+    batches = range(last, last + 1) if mode == "complete" else range(last + 1)
     return dict(row for batch in batches for rows in rows_of(mode, batch) for row in rows)
 
 
 def run_batch(directory: Path, mode: str, batch: int) -> None:
     """Do what Spark does for a batch: plan it, run two tasks, and commit by another copy of the writer."""
-    form = {"mode": mode.capitalize(), "uuid": str(uuid.uuid4())}
+    output_mode = "append" if mode == "compacted" else mode
+    form = {"mode": output_mode.capitalize(), "uuid": str(uuid.uuid4())}
     options = {"path": str(directory / "t"), "__lance.sink": json.dumps(form), "max_row_per_file": "3"}
     if mode == "update":
         options["mergeKey"] = "a"
+    if mode == "compacted":
+        options["compactEvery"] = "1"
     planned = pickle.dumps(LanceDataSource(options).streamWriter(_SCHEMA, overwrite=mode == "complete"))
     messages = []
     for number, rows in enumerate(rows_of(mode, batch)):
@@ -113,12 +118,14 @@ def _same(value: Any) -> Any:
     return value
 
 
-def drive(directory: Path, mode: str, number: int = -1, is_late: bool = False, signal_number: int = 0) -> None:
+def drive(
+    directory: Path, mode: str, last: int, number: int = -1, is_late: bool = False, signal_number: int = 0
+) -> None:
     """Run the batches that the checkpoint lacks. A process that was stopped ends with its batch: its driver is gone."""
     disk = DeadlyDisk(number, is_late=is_late, number_of_signal=signal_number)
     for module in (local, local_files):
         vars(module)["os"] = disk
-    for batch in range(NUM_BATCHES):
+    for batch in range(last + 1):
         mark = directory / f"committed {batch}"
         if not mark.exists():
             run_batch(directory, mode, batch)
@@ -147,11 +154,17 @@ def finish(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(start(work), 0)[1])
 
 
-def prepare(directory: Path, mode: str) -> Path:
+def prepare(directory: Path, mode: str, last: int) -> Path:
+    """Make a table and a checkpoint that have all batches before one."""
     directory.mkdir()
     if mode == "update":
         lance_format.write_dataset(_EMPTY, str(directory / "t"), enable_stable_row_ids=True)
+    assert finish(lambda: drive(directory, mode, last - 1)) == 0
     return directory
+
+
+def copy(directory: Path, name: str) -> Path:
+    return Path(shutil.copytree(directory / "prepared", directory / name))
 
 
 def disturb(directory: Path, mode: str) -> None:
@@ -166,11 +179,11 @@ def disturb(directory: Path, mode: str) -> None:
     (directory / "disturbed").touch()
 
 
-def check(directory: Path, mode: str) -> None:
+def check(directory: Path, mode: str, last: int) -> None:
     """Check that each batch is in the table once, and that a cleanup leaves only files of the table."""
     path = directory / "t"
     table = lance_format.dataset(path)
-    expected = {**model(mode), **({1000: "foreign"} if (directory / "disturbed").exists() else {})}
+    expected = {**model(mode, last), **({1000: "foreign"} if (directory / "disturbed").exists() else {})}
     found = sorted((row["a"], row["s"]) for row in table.to_table().to_pylist())
     assert found == sorted(expected.items())
     reference: Any = lance.dataset(str(path))
@@ -181,51 +194,73 @@ def check(directory: Path, mode: str) -> None:
     assert len(lance_format.dataset(path).to_table()) == len(found)
 
 
-def choose(directory: Path, mode: str, count: int | None, part: int) -> Sequence[int]:
-    """Return the numbers of some calls of a query that nothing disturbs, or of those of one of `PARTS` parts."""
-    assert finish(lambda: drive(prepare(directory / "counted", mode), mode)) == 0
-    assert finish(lambda: check(directory / "counted", mode)) == 0
-    num_calls = int((directory / "counted/calls").read_text())
-    return range(part, num_calls, PARTS) if count is None else random.Random(mode).sample(range(num_calls), count)
+def restart(directory: Path, mode: str, last: int) -> None:
+    """Run the query to its end, in a process that is not killed, and check the table."""
+    drive(directory, mode, last)
+    check(directory, mode, last)
 
 
-def check_kills(directory: Path, mode: str, count: int | None, part: int = 0) -> None:
-    """Kill a driver at calls, each in a table of its own; restart it, and compare the table with the model."""
-    for number in choose(directory, mode, count, part):
+def choose(directory: Path, mode: str, last: int, count: int | None) -> Sequence[int]:
+    """Return the numbers of some calls of a batch that nothing disturbs, or of all."""
+    prepare(directory / "prepared", mode, last)
+    place = copy(directory, "counted")
+    drive(place, mode, last)  # in this process, whose forks have what it has loaded
+    assert finish(lambda: check(place, mode, last)) == 0
+    lance_format.dataset(place / "t").to_table()
+    gc.collect()
+    gc.freeze()
+    num_calls = int((place / "calls").read_text())
+    return range(num_calls) if count is None else random.Random(mode).sample(range(num_calls), count)
+
+
+def check_kills(directory: Path, mode: str, last: int, count: int | None) -> int:
+    """Kill a driver at calls of a batch, each in an own table; restart it, and compare the table with the model."""
+    num_kills = 0
+    for number in choose(directory, mode, last, count):
         for is_late in (False, True):
-            place = prepare(directory / f"{number} {is_late}", mode)
-            assert finish(lambda: drive(place, mode, number, is_late, signal.SIGKILL)) == -signal.SIGKILL  # noqa: B023
-            if number % 2:
+            place = copy(directory, f"{number} {is_late}")
+            killed = finish(lambda: drive(place, mode, last, number, is_late, signal.SIGKILL))  # noqa: B023
+            assert killed == -signal.SIGKILL
+            if number % 2:  # what lies between two calls is met both ways
                 assert finish(lambda: disturb(place, mode)) == 0  # noqa: B023
-            assert finish(lambda: drive(place, mode)) == 0  # noqa: B023
-            assert finish(lambda: check(place, mode)) == 0, f"call {number} of {mode}, {is_late=}"  # noqa: B023
+            assert finish(lambda: restart(place, mode, last)) == 0, f"call {number} of {mode}, {is_late=}"  # noqa: B023
+            num_kills += 1
+            shutil.rmtree(place)
+    return num_kills
 
 
-def check_stops(directory: Path, mode: str, count: int | None, part: int = 0) -> None:
-    """Stop a driver at calls, let another one run the query to its end, and let the first one go on."""
-    for number in choose(directory, mode, count, part):
-        place = prepare(directory / str(number), mode)
-        pid = start(lambda: drive(place, mode, number, False, signal.SIGSTOP))  # noqa: B023
+def check_stops(directory: Path, mode: str, last: int, count: int | None) -> int:
+    """Stop a driver at calls of a batch, let another one run the query to its end, and let the first one go on."""
+    num_stops = 0
+    for number in choose(directory, mode, last, count):
+        place = copy(directory, str(number))
+        pid = start(lambda: drive(place, mode, last, number, False, signal.SIGSTOP))  # noqa: B023
         assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
-        assert finish(lambda: drive(place, mode)) == 0  # noqa: B023
+        assert finish(lambda: drive(place, mode, last)) == 0  # noqa: B023
         os.kill(pid, signal.SIGCONT)
         os.waitpid(pid, 0)
-        assert finish(lambda: check(place, mode)) == 0, f"call {number} of {mode}"  # noqa: B023
+        assert finish(lambda: check(place, mode, last)) == 0, f"call {number} of {mode}"  # noqa: B023
+        num_stops += 1
+        shutil.rmtree(place)
+    return num_stops
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_driver_that_is_killed_at_a_call_adds_each_batch_once(tmp_path: Path, mode: str) -> None:
-    run(functools.partial(check_kills, tmp_path, mode, 6))
+    run(functools.partial(check_kills, tmp_path, mode, 2, 6))
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_driver_that_goes_on_after_another_has_taken_its_place_changes_nothing(tmp_path: Path, mode: str) -> None:
-    run(functools.partial(check_stops, tmp_path, mode, 4))
+    run(functools.partial(check_stops, tmp_path, mode, 2, 4))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", [check_kills, check_stops])
-def test_each_call_of_a_driver(tmp_path: Path, mode: str, kind: Callable[..., None], part: int) -> None:
-    run(functools.partial(kind, tmp_path, mode, None, part))
+@pytest.mark.parametrize("last", BATCHES)
+def test_each_call_of_a_batch(tmp_path: Path, mode: str, kind: Callable[..., int], last: int) -> None:
+    """Killed before and after each call, and stopped before each."""
+    number = run(functools.partial(kind, tmp_path, mode, last, None))
+    print(f"{kind.__name__} {mode} {last}: {number}", flush=True)
+    assert number
