@@ -63,9 +63,10 @@ class Place:
             return None
         return int(json.loads((self.checkpoint / f"offsets/{max(finished)}").read_text().splitlines()[2])["version"])
 
-    def num_batches(self) -> int:
-        """Return the number of batches that were planned."""
-        return len(list((self.checkpoint / "offsets").glob("[0-9]*")))
+    def count(self, kind: str) -> int:
+        """Return the number of batches that were planned (`offsets`), written or finished (`commits`)."""
+        place = self.out / "_spark_metadata" if kind == "written" else self.checkpoint / kind
+        return len({path.name.split(".")[0] for path in place.glob("[0-9]*")})
 
 
 def rows(writer: int, number: int) -> pa.Table:
@@ -139,8 +140,9 @@ def writers(place: Place) -> Iterator[None]:
     assert [process.exitcode for process in processes] == [0] * len(processes)
 
 
-def run(place: Place, trigger: str = "once", kill_after: float | None = None) -> bool:
-    """Run the program, and return whether it came to its end."""
+def run(place: Place, trigger: str = "once", kill_at: str | None = None, jitter: float = 0) -> bool:
+    """Run the program, and kill it after a batch was planned, written or finished; return whether it ended before."""
+    before = 0 if kill_at is None else place.count(kill_at)
     place.program.write_text(_PROGRAM)
     arguments = [place.table, str(place.out), str(place.checkpoint), trigger]
     environment = {**os.environ, "PYTHONPATH": FORKED_PREPARED, "PYSPARK_PYTHON": sys.executable}
@@ -155,8 +157,10 @@ def run(place: Place, trigger: str = "once", kill_after: float | None = None) ->
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
-        if kill_after is not None:
-            time.sleep(kill_after)  # the point in time is what varies
+        if kill_at is not None:
+            while process.poll() is None and place.count(kill_at) <= before:
+                time.sleep(0.01)
+            time.sleep(jitter)  # the point in time is what varies
             os.killpg(process.pid, signal.SIGKILL)  # the JVM too
         return process.stdout.readline() == "done\n"
 
@@ -176,14 +180,17 @@ def check(directory: Path, seed: int, kills: int) -> dict[str, int]:
     with writers(place):
         for number in range(kills):
             # Some runs fix where they end; others read what is written while they run.
-            if run(place, "once" if number % 4 == 3 else "always", chance.uniform(0, 8)):
+            kind = chance.choice(["offsets", "written", "commits"])
+            jitter = chance.choice([0.0, chance.random() * 0.05, chance.random() * 0.3, chance.random()])
+            if run(place, "once" if number % 4 == 3 else "always", kind, jitter):
                 found["ended before"] += 1
                 continue
             found["kills"] += 1
-            found["within a batch"] += place.num_batches() > len(list((place.checkpoint / "commits").glob("[0-9]*")))
+            found["within a batch"] += place.count("offsets") > place.count("commits")
+            print(found, place.count("commits"), flush=True)
     found["versions"] = lance_format.dataset(place.table).version
     found["versions that are left"] = len(lance_format.dataset(place.table).versions())
-    found["batches"] = place.num_batches()
+    found["batches"] = place.count("offsets")
     found["conflicts"] = len(place.failures.read_text().splitlines()) if place.failures.exists() else 0
     assert run(place)
     appended: list[Any] = [

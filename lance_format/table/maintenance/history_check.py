@@ -94,7 +94,7 @@ def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Iterato
 
 
 def _check_presence(directory: TableDirectory, history: History, unlisted: dict[str, int]) -> Iterator[Finding]:
-    """Yield the unlisted files that versions need, and that are not there. Files of indices are not named one by one."""
+    """Yield the unlisted files that versions need and that are missing. Files of indices are not named one by one."""
     for path, version in sorted(unlisted.items()):
         file = classify(directory.relative(path)) if path.startswith(f"{directory.root}/") else None
         if file is None:
