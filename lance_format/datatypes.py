@@ -171,6 +171,14 @@ class Field:
         children = tuple(child.with_ids(ids, field_id) for child in self.children)
         return dataclasses.replace(self, id=field_id, parent_id=parent_id, children=children)
 
+    def with_ids_of(self, known: Iterable[Field], ids: Iterator[int], parent_id: int) -> Field:
+        """Return the field with the ids that known siblings of its name and type have; others as `with_ids` does."""
+        same = (other for other in known if (other.name, other.logical_type) == (self.name, self.logical_type))
+        old = next(same, None)
+        field_id, below = (next(ids), ()) if old is None else (old.id, old.children)
+        children = tuple(child.with_ids_of(below, ids, field_id) for child in self.children)
+        return dataclasses.replace(self, id=field_id, parent_id=parent_id, children=children)
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:
@@ -220,6 +228,22 @@ class Schema:
     def to_arrow(self) -> pa.Schema:
         """Return the Arrow schema, with registered extension types."""
         return pa.schema([field.to_arrow() for field in self.fields], metadata=dict(self.metadata) or None)
+
+    def with_ids_of(self, known: Schema, first_id: int) -> Schema:
+        """Return the schema with the ids of fields of the same path and type in another one; others get new ids.
+
+        Parameters
+        ----------
+        known : Schema
+        first_id : int
+            The first of the new ids, which are assigned in depth-first pre-order.
+        """
+        ids = iter(range(first_id, 2**31))
+        known_fields = {field.name: (field,) for field in known.fields}
+        return Schema(
+            tuple(field.with_ids_of(known_fields.get(field.name, ()), ids, TOP_LEVEL_PARENT) for field in self.fields),
+            self.metadata,
+        )
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, *, first_id: int = 0) -> Schema:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from connector.jobs.sizes import DEFAULT_BYTES
 from connector.read.pickling import pickle_reader
 from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
 from connector.types.schemas import to_exchange_schema
-from lance_format import ColumnBounds, LanceDataset
+from lance_format import ColumnBounds, LanceDataset, LanceField
 
 Source = Callable[[dict[str, str]], Any]
 """Makes a data source from its options."""
@@ -66,6 +66,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         "uri": dataset.uri,
         "version": dataset.version,
         "trace": dataset.trace().hex(),
+        "field_ids": field_ids(schema, dataset.lance_schema.fields()),
         "name": f"{dataset.uri} version {dataset.version}",
         "rows": rows,
         "fragments": len(fragments),
@@ -75,6 +76,47 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         "filterable": filterable_columns(pa.schema(plain), schema),
         "aggregated": True,
     }
+
+
+def field_ids(columns: StructType, fields: Sequence[LanceField]) -> list[int | None]:
+    """Return the ids of columns and of the fields of structs below them, in depth-first pre-order.
+
+    Parameters
+    ----------
+    columns : StructType
+        Columns as Spark sees them.
+    fields : sequence of LanceField
+        Those of the table, in any order.
+
+    Returns
+    -------
+    list of int
+        None for those that the table lacks.
+    """
+    by_name = {field.name(): field for field in fields}
+    found: list[int | None] = []
+    for column in columns:
+        field = by_name.get(column.name)
+        found.append(None if field is None else field.id())
+        found += _ids_below(column.dataType, [] if field is None else field.children())
+    return found
+
+
+def _ids_below(spark_type: DataType, children: Sequence[LanceField]) -> list[int | None]:
+    """Return the ids of fields of structs in a type; Lance keeps maps as lists of structs."""
+    if isinstance(spark_type, StructType):
+        return field_ids(spark_type, children)
+    if isinstance(spark_type, ArrayType):
+        return _ids_below(spark_type.elementType, _below(children, 0))
+    if isinstance(spark_type, MapType):
+        entries = _below(children, 0)
+        parts = (spark_type.keyType, spark_type.valueType)
+        return [found for place, part in enumerate(parts) for found in _ids_below(part, _below(entries, place))]
+    return []
+
+
+def _below(fields: Sequence[LanceField], place: int) -> Sequence[LanceField]:
+    return fields[place].children() if place < len(fields) else []
 
 
 def _column_bytes(schema: pa.Schema, rows: int, data_bytes: int) -> dict[str, int]:

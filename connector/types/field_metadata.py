@@ -52,6 +52,8 @@ KEY_POSITION = f"{KEY}:position"
 _RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
 _DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """Key of Spark for the declared type of a column with char or varchar, which is string in plans."""
+_FIELD_ID_KEY = "__FIELD_ID"
+"""Key of Spark 4.2 and newer for the id that a column has in the table that a query reads; others have their own."""
 
 _INTERVAL_FIELDS = {"day": 0, "hour": 1, "minute": 2, "second": 3}
 _INTERVAL = re.compile(r"interval (day|hour|minute|second)(?: to (day|hour|minute|second))?")
@@ -66,7 +68,7 @@ def to_stored_metadata(field: StructField) -> dict[str, str]:
     stored: dict[str, str] = {}
     others: dict[str, Any] = {}
     for key, value in field.metadata.items():
-        if key == VECTOR_SIZE_KEY:
+        if key in (VECTOR_SIZE_KEY, _FIELD_ID_KEY):
             continue
         if isinstance(value, str) and key not in _RESERVED_KEYS:
             stored[key] = value

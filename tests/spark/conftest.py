@@ -55,6 +55,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def _drop_temporary_views() -> Iterator[None]:
+    """Drop the temporary views that a test leaves: they hide tables of the same name from the tests after it."""
+    yield
+    session: Any = SparkSession._instantiatedSession
+    if session is None or session.sparkContext._jsc is None:
+        return
+    views = session._jsparkSession.sessionState().catalog().listLocalTempViews("*").mkString("\n")
+    for view in views.split("\n") if views else ():
+        session.catalog.dropTempView(view.strip("`"))
+
+
 @pytest.fixture(params=["off", "filters", "planner"], ids=["pushdown off", "pushdown on", "planner"])
 def pushdown(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     """Each way of Spark to plan reads."""

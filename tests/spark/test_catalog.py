@@ -7,10 +7,12 @@ from pathlib import Path
 import lance
 import lance.namespace
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
+from pyspark.util import VersionUtils
 
 import lance_format
 from tests.spark.conftest import PLANNER, Catalog, data_files
@@ -406,6 +408,49 @@ def test_branches_have_names(versions: Catalog) -> None:
     versions.refuses("ALTER TABLE @.t.branch_b RENAME TO db.x", "names a branch")
     versions.sql("CREATE TABLE @.branch_b AS SELECT 7 AS id")
     assert versions.sql("SELECT * FROM @.branch_b") == [(7,)]
+
+
+needs_ids = pytest.mark.skipif(
+    VersionUtils.majorMinorVersion(pyspark.__version__) < (4, 2), reason="columns of Spark 4.1 have no ids"
+)
+
+
+@needs_ids
+@pytest.mark.parametrize("column", ["name", "p.y"])
+def test_a_column_of_the_same_name_is_another_column(catalog: Catalog, column: str) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id, 2 AS name, named_struct('x', 1, 'y', 2) AS p")
+    table = catalog.spark.table(f"{catalog.name}.db.t")
+    before = [table, table.select("id"), table.where("id > 0")]
+    catalog.sql(f"ALTER TABLE @.t DROP COLUMN {column}")
+    catalog.sql(f"ALTER TABLE @.t ADD COLUMN {column} INT")
+    for frame in before:
+        with pytest.raises(PySparkException, match=r"(?s)COLUMNS_MISMATCH.*field ID has changed"):
+            frame.collect()
+    assert catalog.spark.table(f"{catalog.name}.db.t").select("p.x", "id").collect() == [(1, 1)]
+
+
+@needs_ids
+def test_columns_stay_the_same_if_their_rows_are_replaced(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 0 AS old, 1 AS id, named_struct('x', 1, 'y', 2) AS p")
+    catalog.sql("ALTER TABLE @.t DROP COLUMN old")
+    before = catalog.spark.table(f"{catalog.name}.db.t")
+    catalog.sql("INSERT OVERWRITE @.t SELECT id + 1, p FROM @.t")
+    assert before.select("*").collect() == [(2, (1, 2))]
+    catalog.sql("CREATE OR REPLACE TABLE @.t AS SELECT p, id + 1 AS id FROM @.t")
+    assert before.select("*").collect() == [(3, (1, 2))]
+    catalog.sql("UPDATE @.t SET id = 7")
+    catalog.sql("ALTER TABLE @.t ADD COLUMN more INT")
+    assert before.select("*").collect() == [(7, (1, 2))]
+    assert lance.dataset(catalog.path("t")).to_table(["id"]).to_pylist() == [{"id": 7}]
+
+
+def test_ids_of_columns_are_not_stored_with_a_copy(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id, named_struct('x', 1) AS p, map('a', named_struct('y', 1)) AS m")
+    catalog.sql("CREATE TABLE @.copy AS SELECT * FROM @.t")
+    catalog.sql("CREATE TABLE @.like LIKE @.t")
+    catalog.spark.table(f"{catalog.name}.db.t").write.format("lance").save(catalog.path("saved"))
+    for name in ("copy", "like", "saved"):
+        assert "FIELD_ID" not in str(lance.dataset(catalog.path(name)).schema)
 
 
 def test_a_table_of_the_same_name_is_another_table(catalog: Catalog) -> None:

@@ -43,6 +43,9 @@ final class Facts {
   /** Digests of the transactions of this version and of those before it, in hexadecimal; null if it is no table's. */
   String trace() { return (String) answer.get("trace"); }
 
+  /** Ids of the columns and of fields below them, in depth-first pre-order; null if it is no table's. */
+  List fieldIds() { return (List) answer.get("field_ids"); }
+
   long number() { return ((Number) answer.get("version")).longValue(); }
 
   /** The location and version for messages. */

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -156,6 +157,28 @@ class TestCommit:
         lance_format.write_dataset(rows(10, 20), path, mode="append")
         assert planned.commit(fragments) == 3
         assert column(path) == list(range(50, 60))
+
+    def test_an_overwrite_keeps_the_ids_of_fields(self, tmp_path: Path) -> None:
+        def ids() -> dict[str, int]:
+            fields = lance_format.dataset(tmp_path / "t").lance_schema.fields()
+            below = [(f"{field.name()}.{child.name()}", child.id()) for field in fields for child in field.children()]
+            return dict([(field.name(), field.id()) for field in fields] + below)
+
+        point = pa.array([{"x": 1, "y": 2}])
+        first = pa.table({"a": [1], "b": [2], "p": point, "c": ["x"]})
+        lance_format.write_dataset(first, tmp_path / "t").drop_columns(["b"])
+        assert ids() == {"a": 0, "p": 2, "p.x": 3, "p.y": 4, "c": 5}
+        second = pa.table(
+            {"c": [1], "p": point.cast(pa.struct({"y": pa.int64(), "z": pa.int64()})), "a": [1], "b": [1]}
+        )
+        lance_format.write_dataset(second, tmp_path / "t", mode="overwrite")
+        assert ids() == {"c": 6, "p": 2, "p.y": 4, "p.z": 7, "a": 0, "b": 8}
+        for library in (lance_format, lance):
+            found = library.dataset(str(tmp_path / "t"))
+            found.validate()
+            assert found.to_table() == second
+        lance.write_dataset(second, tmp_path / "t", mode="append")
+        assert lance_format.dataset(tmp_path / "t").to_table() == pa.concat_tables([second, second])
 
     def test_two_creations(self, tmp_path: Path) -> None:
         one, two = (plan(tmp_path / "t", "create") for _ in range(2))

@@ -329,6 +329,8 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
     if current is None or options.mode == "overwrite":
         lance_schema = Schema.from_arrow(table_schema(schema, file_version))
         lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
+        if current is not None and file_version is not FileVersion.V0_1:  # whose files number their columns
+            lance_schema = lance_schema.with_ids_of(current.schema, current.next_field_id)
         _check_names(lance_schema.fields)
         check_requests(lance_schema.fields)
         _check_portable(lance_schema.fields, options, current)
