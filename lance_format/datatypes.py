@@ -172,7 +172,16 @@ class Field:
         return dataclasses.replace(self, id=field_id, parent_id=parent_id, children=children)
 
     def with_ids_of(self, known: Iterable[Field], ids: Iterator[int], parent_id: int) -> Field:
-        """Return the field with the ids that known siblings of its name and type have; others as `with_ids` does."""
+        """Return the field with the ids of known fields of the same path and type, as `Schema.with_ids_of` does.
+
+        Parameters
+        ----------
+        known : iterable of Field
+            Candidates with ids for this field.
+        ids : iterator of int
+            New ids.
+        parent_id : int
+        """
         same = (other for other in known if (other.name, other.logical_type) == (self.name, self.logical_type))
         old = next(same, None)
         field_id, below = (next(ids), ()) if old is None else (old.id, old.children)

@@ -138,6 +138,16 @@ def test_metadata_tables_are_not_changed(catalog: Catalog, table: LanceDataset, 
     catalog.refuses(statement, "metadata|already exists")
 
 
+def test_they_are_not_written(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    for statement in (
+        "INSERT INTO @.t.files SELECT * FROM @.t.files",
+        "INSERT OVERWRITE @.t.files SELECT * FROM @.t.files",
+        "INSERT INTO @.t.files REPLACE WHERE fragment_id = 0 SELECT * FROM @.t.files",
+    ):
+        catalog.refuses(statement, r"^'files' is a metadata table of \S+t.lance and cannot be written: write the table")
+
+
 def test_the_option(spark: SparkSession, path: str, pushdown: str) -> None:
     build(path)
     found = load(spark, path, metadata_table="fragments").where("rows < 100").select("id", "rows").collect()

@@ -8,7 +8,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.AnsiTypeCoercion$;
+import org.apache.spark.sql.catalyst.analysis.TypeCoercion$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -16,6 +20,7 @@ import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -42,25 +47,46 @@ final class CatalogProcedure implements UnboundProcedure, BoundProcedure {
   public String description() { return (String) declared.get("comment"); }
   public boolean isDeterministic() { return false; }
 
-  /** Spark casts no interval to another type of interval; parameters take any of them, as all count microseconds. */
+  /**
+   * Spark casts no interval to another type of interval; parameters take any of them, as all count microseconds. It does
+   * not end if it can cast an argument to no type of the parameter, so such arguments are refused.
+   */
   public BoundProcedure bind(StructType given) {
     StructField[] fields = given.fields();
     Map made = new HashMap(declared);
     List parameters = new ArrayList(declaredParameters());
     for (int i = 0; i < fields.length; i++) {
-      if (!(fields[i].dataType() instanceof DayTimeIntervalType)) continue;
+      DataType type = fields[i].dataType();
       boolean isNamed = fields[i].metadata().contains(ProcedureParameter.BY_NAME_METADATA_KEY);
       for (int j = 0; j < parameters.size(); j++) {
         Map each = (Map) parameters.get(j);
         boolean isIt = isNamed ? fields[i].name().equalsIgnoreCase((String) each.get("name")) : i == j;
-        if (!isIt || !(type(each) instanceof DayTimeIntervalType)) continue;
-        Map typed = new HashMap(each);
-        typed.put("type", fields[i].dataType().json());
-        parameters.set(j, typed);
+        if (!isIt) continue;
+        if (type instanceof DayTimeIntervalType && type(each) instanceof DayTimeIntervalType) {
+          Map typed = new HashMap(each);
+          typed.put("type", type.json());
+          parameters.set(j, typed);
+        } else if (!isCast(type, type(each))) {
+          throw new IllegalArgumentException("The argument `" + each.get("name") + "` of " + name() + " is of type "
+              + type.sql() + ", and " + type(each).sql() + " is needed: " + example(type(each)) + "; nothing was done");
+        }
       }
     }
     made.put("parameters", parameters);
     return new CatalogProcedure(catalog, made);
+  }
+
+  /** As Spark casts arguments, which are constants. */
+  private static boolean isCast(DataType from, DataType to) {
+    Expression argument = new Literal(null, from);
+    return (SQLConf$.MODULE$.get().ansiEnabled() ? AnsiTypeCoercion$.MODULE$.implicitCast(argument, to)
+        : TypeCoercion$.MODULE$.implicitCast(argument, to)).isDefined();
+  }
+
+  private static String example(DataType type) {
+    if (type instanceof ArrayType) return "write array('a', 'b')";
+    if (type instanceof DayTimeIntervalType) return "write INTERVAL '7' DAY";
+    return "write CAST(... AS " + type.sql() + ")";
   }
 
   private List declaredParameters() { return (List) declared.get("parameters"); }

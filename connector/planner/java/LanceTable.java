@@ -128,6 +128,11 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
 
   /** Refuses columns that differ in case only unless queries can distinguish them, as Spark does for files. */
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    Object metadata = all().get("metadata_table");
+    if (metadata != null) {
+      throw new UnsupportedOperationException("'" + metadata + "' is a metadata table of " + all().get("path")
+          + " and cannot be written: write the table");
+    }
     List names = Arrays.asList(info.schema().fieldNames());
     SchemaUtils$.MODULE$.checkColumnNameDuplication(scala.jdk.javaapi.CollectionConverters.asScala(names).toSeq(),
         SQLConf$.MODULE$.get().caseSensitiveAnalysis());

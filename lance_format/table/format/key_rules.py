@@ -38,7 +38,11 @@ def check_primary_key(schema: Schema) -> None:
 def _check_key(field: Field, path: str, *, nullable: bool) -> None:
     nullable |= field.nullable
     if field.unenforced_primary_key and (nullable or field.children):
-        problem = "may be null, or is below what may be" if nullable else "has fields below it"
+        problem = "has fields below it"
+        if nullable:
+            problem = (
+                "may be null, or is below what may be; columns become NOT NULL when a table is created or replaced"
+            )
         raise SchemaMismatchError(f"column {path!r} cannot be part of the primary key: it {problem}")
     for child in field.children:
         _check_key(child, f"{path}.{child.name}", nullable=nullable)
