@@ -68,7 +68,7 @@ matrix: java $(SPARKS:%=$(VENV)-spark-%/$(CLASSES))
 	  echo "Spark $$spark"; \
 	  export PYSPARK_PYTHON=$(CURDIR)/$(VENV)-spark-$$spark/bin/python; \
 	  export PYSPARK_DRIVER_PYTHON=$$PYSPARK_PYTHON; \
-	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
+	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) --timeout=900 -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
 	done
 
 lowest: $(VENV)-lowest/.test
