@@ -92,19 +92,14 @@ class StreamingReader(Protocol):
         """Read ranges, and yield each in order; see `RangeReader.read_ranges`. Closing the stream ends the reading."""
 
 
-class PackingReader(Protocol):
-    """A `RangeReader` that reads into memory of its caller, which serves for many small ranges one after the other."""
+class LendingReader(Protocol):
+    """A `RangeReader` of a file that this process has open, so that kernels read it."""
 
-    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
-        """Read ranges, each to the place after the one before; see `RangeReader.read_ranges`.
+    def lend(self) -> int:
+        """Return the descriptor of the file; -1 if there is none."""
 
-        Parameters
-        ----------
-        offsets, sizes : sequence of int
-            The ranges, which lie within the file.
-        out : memoryview
-            Writable bytes, at least as many as the ranges have.
-        """
+    def give_back(self, num_requests: int, num_bytes: int) -> None:
+        """End a use of the descriptor, which has made so many requests and read so many bytes."""
 
 
 def stream_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:

@@ -28,7 +28,9 @@ U64 = npt.NDArray[np.uint64]
 
 MIN_BLOCK_BYTES = 241
 
-_LANES = 8
+LANES = 8
+"""Number of accumulators."""
+
 _STRIPE_BYTES = 64
 _CHUNK_STRIPES = 16
 _CHUNK_BYTES = _CHUNK_STRIPES * _STRIPE_BYTES
@@ -72,8 +74,8 @@ def _add(typing_context: Any, accumulators: Any, data: Any, position: Any, keys:
     from numba.core import cgutils
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = ir.VectorType(ir.IntType(64), _LANES)
-        neighbours = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [lane ^ 1 for lane in range(_LANES)])
+        lanes = ir.VectorType(ir.IntType(64), LANES)
+        neighbours = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane ^ 1 for lane in range(LANES)])
 
         def pointer(number: int, index: Any) -> Any:
             view = context.make_array(signature.args[number])(context, builder, arguments[number])
@@ -93,8 +95,8 @@ def _add(typing_context: Any, accumulators: Any, data: Any, position: Any, keys:
             offset = builder.mul(stripes.index, ir.Constant(stripes.index.type, _STRIPE_BYTES))
             found = load(builder.gep(first, [offset]), 1)
             mixed = builder.xor(found, load(builder.gep(keys, [stripes.index]), 8))
-            low = builder.and_(mixed, ir.Constant(lanes, [_ALL] * _LANES))
-            product = builder.mul(low, builder.lshr(mixed, ir.Constant(lanes, [32] * _LANES)))
+            low = builder.and_(mixed, ir.Constant(lanes, [_ALL] * LANES))
+            product = builder.mul(low, builder.lshr(mixed, ir.Constant(lanes, [32] * LANES)))
             moved = builder.shuffle_vector(found, found, neighbours)
             builder.store(builder.add(builder.load(total), builder.add(moved, product)), total)
         builder.store(builder.load(total), kept, align=8)
@@ -118,6 +120,37 @@ def _fold(one: np.uint64, other: np.uint64) -> np.uint64:
 
 
 @kernel
+def sum_block(data: U8, position: int, size: int, accumulators: U64) -> np.uint32:
+    """Return the lower 32 bits of the hash of a block.
+
+    Parameters
+    ----------
+    data : uint8[position + size or more]
+    position : int
+        The start of the block.
+    size : int
+        Its bytes, at least `MIN_BLOCK_BYTES`.
+    accumulators : uint64[LANES]
+        Overwritten.
+    """
+    accumulators[:] = _START
+    num_chunks = (size - 1) // _CHUNK_BYTES
+    for chunk in range(num_chunks):
+        _add_stripes(accumulators, data, position + chunk * _CHUNK_BYTES, _KEYS, _CHUNK_STRIPES)
+        for lane in range(LANES):
+            value = accumulators[lane]
+            accumulators[lane] = (value ^ (value >> np.uint64(47)) ^ _KEYS[_SCRAMBLE_KEY + lane]) * _SCRAMBLE_PRIME
+    num_stripes = (size - 1 - num_chunks * _CHUNK_BYTES) // _STRIPE_BYTES
+    _add_stripes(accumulators, data, position + num_chunks * _CHUNK_BYTES, _KEYS, num_stripes)
+    _add_stripes(accumulators, data, position + size - _STRIPE_BYTES, _LAST_KEYS, 1)
+    value = np.uint64(size) * _BYTES_PRIME
+    for lane in range(0, LANES, 2):
+        value += _fold(accumulators[lane] ^ _MERGE_KEYS[lane], accumulators[lane + 1] ^ _MERGE_KEYS[lane + 1])
+    value = (value ^ (value >> np.uint64(37))) * _END_PRIME
+    return np.uint32((value ^ (value >> _HALF)) & _LOW)
+
+
+@kernel
 def sum_blocks(data: U8, block_bytes: int, out: U32) -> int:
     """Compute the lower 32 bits of the hash of each of successive blocks.
 
@@ -134,23 +167,7 @@ def sum_blocks(data: U8, block_bytes: int, out: U32) -> int:
     int
         The number of blocks.
     """
-    accumulators = np.empty(_LANES, np.uint64)
-    num_chunks = (block_bytes - 1) // _CHUNK_BYTES
-    num_stripes = (block_bytes - 1 - num_chunks * _CHUNK_BYTES) // _STRIPE_BYTES
-    position = 0
-    for block in range(np.uint64(out.size)):
-        accumulators[:] = _START
-        for chunk in range(num_chunks):
-            _add_stripes(accumulators, data, position + chunk * _CHUNK_BYTES, _KEYS, _CHUNK_STRIPES)
-            for lane in range(_LANES):
-                value = accumulators[lane]
-                accumulators[lane] = (value ^ (value >> np.uint64(47)) ^ _KEYS[_SCRAMBLE_KEY + lane]) * _SCRAMBLE_PRIME
-        _add_stripes(accumulators, data, position + num_chunks * _CHUNK_BYTES, _KEYS, num_stripes)
-        position += block_bytes
-        _add_stripes(accumulators, data, position - _STRIPE_BYTES, _LAST_KEYS, 1)
-        value = np.uint64(block_bytes) * _BYTES_PRIME
-        for lane in range(0, _LANES, 2):
-            value += _fold(accumulators[lane] ^ _MERGE_KEYS[lane], accumulators[lane + 1] ^ _MERGE_KEYS[lane + 1])
-        value = (value ^ (value >> np.uint64(37))) * _END_PRIME
-        out[block] = np.uint32((value ^ (value >> _HALF)) & _LOW)
+    accumulators = np.empty(LANES, np.uint64)
+    for block in range(out.size):
+        out[block] = sum_block(data, block * block_bytes, block_bytes, accumulators)
     return out.size

@@ -67,5 +67,13 @@ class _CountedReader:
             self._counter.num_bytes += len(found)
             yield found
 
+    def lend(self) -> int:
+        lend = getattr(self._reader, "lend", None)
+        return -1 if lend is None else lend()
+
+    def give_back(self, num_requests: int, num_bytes: int) -> None:
+        self._counter.num_requests += num_requests
+        self._counter.num_bytes += num_bytes
+
     def close(self) -> None:
         self._reader.close()

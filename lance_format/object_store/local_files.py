@@ -83,15 +83,12 @@ class LocalReader:
             for wanted in ranges:
                 yield self._read(wanted)
 
-    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
-        """See `PackingReader`."""
-        position = 0
-        with FileErrors("read", self._path):
-            for offset, size in zip(offsets, sizes, strict=True):
-                place = out[position : position + size]
-                if os.preadv(self._descriptor, (place,), offset) != size:
-                    place[:] = self._read(ByteRange(offset, size))
-                position += size
+    def lend(self) -> int:
+        """See `LendingReader`."""
+        return self._descriptor
+
+    def give_back(self, num_requests: int, num_bytes: int) -> None:
+        """See `LendingReader`."""
 
     def close(self) -> None:
         """See `RangeReader`."""

@@ -23,10 +23,6 @@ class CountingReader(LocalReader):
         self.requests += ranges
         return super().stream_ranges(ranges)
 
-    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
-        self.requests += map(ByteRange, offsets, sizes)
-        super().read_into(offsets, sizes, out)
-
 
 class CountedFile:
     """An open file, and the cost of its reads, without that of checksums.

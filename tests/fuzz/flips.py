@@ -1,6 +1,6 @@
 """Single damages to all files of a table: each must be an error that names the file, or change nothing that is read.
 
-python -m tests.fuzz.flips [--cases N] [--seed N]
+python -m tests.fuzz.flips [--how flip|truncation|zeros|repetition|exchange] [--cases N] [--seed N]
 """
 
 from __future__ import annotations
@@ -94,6 +94,10 @@ DAMAGES: dict[str, Callable[[random.Random, bytes], bytes]] = {
 }
 
 
+EXCHANGE = "exchange"
+"""Another file in the place of one: of the same table, or of one with the same rows."""
+
+
 class Campaign:
     """Damages files of one table, one at a time.
 
@@ -101,10 +105,13 @@ class Campaign:
     ----------
     path : Path
         The table.
+    other : Path
+        Another table with the same rows.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, other: Path) -> None:
         self._path = path
+        self._others = {file: file.read_bytes() for file in self._files_of(other)}
         self._files = {file: file.read_bytes() for file in self._files_of(path)}
         self._expected = read_all(path)
         self._weights = [len(data) ** 0.5 for data in self._files.values()]
@@ -120,14 +127,17 @@ class Campaign:
         """Damage a file, and return the result: `harmless`, `found`, or what is wrong."""
         (file,) = rng.choices(list(self._files), self._weights)
         data = self._files[file]
-        damaged = DAMAGES[how](rng, data)
+        damaged = self._exchange(rng, file) if how == EXCHANGE else DAMAGES[how](rng, data)
         if damaged == data:
             return "harmless"
         file.write_bytes(damaged)
         try:
             found = read_all(self._path)
         except LanceError as error:
-            return "found" if file.name in str(error) else f"the error does not name {file}: {error}"
+            named = [file, *self._others] if how == EXCHANGE else [file]  # Another manifest names its own files.
+            return (
+                "found" if any(one.name in str(error) for one in named) else f"the error does not name {file}: {error}"
+            )
         except Exception as error:  # Anything else is a defect, which the campaign reports.
             return f"{type(error).__name__} after damage to {file}: {error}"
         finally:
@@ -135,6 +145,13 @@ class Campaign:
         if found != self._expected:
             return f"WRONG ANSWER after damage to {file}"
         return "harmless"
+
+    def _exchange(self, rng: random.Random, file: Path) -> bytes:
+        """Return the bytes of another file of the same kind, half of the time made as long as those of this one."""
+        kind, size = file.relative_to(self._path).parts[0], len(self._files[file])
+        files = {**self._files, **self._others}
+        data = files[rng.choice([other for other in files if kind in other.parts and other != file])]
+        return data[:size].ljust(size, b"\0") if rng.random() < 0.5 else data
 
 
 def _version_of(name: str) -> int:
@@ -149,8 +166,10 @@ def run_campaign(
     results: collections.Counter[str] = collections.Counter()
     for version in VERSIONS:
         path = directory / f"{how}-{version}"
-        make_table(path, version, num_rows)
-        campaign = Campaign(path)
+        other = directory / f"{how}-{version}-other"
+        for place in (path, other):
+            make_table(place, version, num_rows)
+        campaign = Campaign(path, other)
         rng = random.Random(f"{seed} {version}")
         results.update(campaign.run(rng, how) for _ in range(cases // len(VERSIONS)))
     return results
@@ -160,7 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--how", choices=DAMAGES, default="flip")
+    parser.add_argument("--how", choices=[*DAMAGES, EXCHANGE], default="flip")
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="verify-flips-"))
     try:

@@ -6,12 +6,13 @@ an error, which reveals accesses that a damaged file causes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from lance_format.kernels import jit, words, xxh3
+from lance_format.kernels import file_reads, jit, words, xxh3
 
 _WORD = 2**64 - 1
 
@@ -98,11 +99,19 @@ def _add_stripes(accumulators: Guarded, data: Guarded, position: int, keys: Guar
             accumulators[lane] = np.uint64((int(accumulators[lane]) + product) & _WORD)
 
 
+def _read(descriptor: int, out: Guarded, position: int, size: int, offset: int) -> int:
+    try:
+        return os.preadv(int(descriptor), [out[int(position) : int(position) + int(size)].array], int(offset))
+    except OSError:
+        return -1
+
+
 _INSTRUCTIONS: dict[Any, Callable[..., Any]] = {
     words._load: _load_word,
     words._store: _store_word,
     words._copy: _copy,
     xxh3._add: _add_stripes,
+    file_reads._pread: _read,
 }
 
 

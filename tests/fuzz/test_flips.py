@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.flips import DAMAGES, run_campaign
+from tests.fuzz.flips import DAMAGES, EXCHANGE, run_campaign
 
 
-@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("how", [*DAMAGES, EXCHANGE])
 def test_no_damage_is_a_wrong_answer(tmp_path: Path, how: str) -> None:
     results = run_campaign(tmp_path, 30, 0, how, num_rows=300)
     assert set(results) <= {"found", "harmless"}
@@ -18,7 +18,7 @@ def test_no_damage_is_a_wrong_answer(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("how", "cases"), [("flip", 20_000), ("truncation", 1000), ("zeros", 3000), ("repetition", 3000)]
+    ("how", "cases"), [("flip", 20_000), ("truncation", 1000), ("zeros", 3000), ("repetition", 3000), (EXCHANGE, 1000)]
 )
 def test_no_damage_of_many_is_a_wrong_answer(tmp_path: Path, how: str, cases: int) -> None:
     results = run_campaign(tmp_path, cases, 1, how)

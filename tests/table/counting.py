@@ -23,10 +23,6 @@ class _Reader(LocalReader):
         self._requests += ranges
         return super().stream_ranges(ranges)
 
-    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
-        self._requests += map(ByteRange, offsets, sizes)
-        super().read_into(offsets, sizes, out)
-
 
 class CountingStore(LocalStore):
     """Local files; `requests` are the ranges that were read, and `opened` the files."""

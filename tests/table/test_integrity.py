@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -16,7 +18,9 @@ import pytest
 
 import lance_format
 from lance_format import ChecksumError, LanceDataset
+from lance_format.proto import table_pb2
 from lance_format.table.format.layout import new_index_uuid
+from tests.table.builders import changed_manifest
 
 VERSIONS = ("2.0", "2.1", "2.2")
 
@@ -60,6 +64,20 @@ def test_damage_names_file_column_and_rows(tmp_path: Path, version: str) -> None
     )
     with pytest.raises(ChecksumError):
         pickle.loads(pickle.dumps(damaged)).to_table()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_damaged_metadata_of_many_columns_is_found(tmp_path: Path, version: str) -> None:
+    """The error would name columns and rows, and needs the metadata for that."""
+    table = pa.table({f"column {number}": range(10) for number in range(400)})
+    lance_format.write_dataset(table, tmp_path, data_storage_version=version)
+    (file,) = _files(tmp_path, "data")
+    whole = file.read_bytes()
+    for position in range(0, len(whole), 2048):
+        _flip(file, position)
+        with pytest.raises(ChecksumError, match=file.name):
+            lance_format.dataset(tmp_path).to_table()
+        file.write_bytes(whole)
 
 
 def test_takes_and_statistics_are_verified(tmp_path: Path) -> None:
@@ -296,3 +314,41 @@ def test_a_compaction_adds_checksums(tmp_path: Path) -> None:
     dataset.cleanup_old_versions(retain_versions=1)
     report = dataset.verify()
     assert report.verified_bytes == report.size_bytes > 0
+
+
+def _id_of_another_row(message: table_pb2.Manifest) -> None:
+    message.fragments[1].inline_row_ids = message.fragments[0].inline_row_ids
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda message: message.fragments.reverse(), "fragment 2 .* is before fragment 1; their ids are not"),
+        (lambda message: setattr(message, "max_fragment_id", 1), "fragment 2, and the highest id .* to be 1"),
+        (_id_of_another_row, "row id 0 is that of row 0 of fragment 0 and row 0 of fragment 1"),
+        (lambda message: setattr(message, "next_row_id", 8000), "fragment 2 .* has the row id 8999; the next is 8000"),
+    ],
+)
+def test_fragments_that_contradict_each_other_are_found(
+    tmp_path: Path, change: Callable[[table_pb2.Manifest], None], wrong: str
+) -> None:
+    """All files are intact; a writer has put contradictions into the manifest."""
+    lance_format.write_dataset(_table(), tmp_path, max_rows_per_file=3000, enable_stable_row_ids=True)
+    assert not lance_format.dataset(tmp_path).verify().problems
+    (manifest,) = (tmp_path / "_versions").glob("*.manifest")
+    manifest.write_bytes(changed_manifest(manifest.read_bytes(), change))
+    problems = lance_format.dataset(tmp_path).verify().problems
+    assert {problem.status for problem in problems} == {"inconsistent"}
+    assert any(re.search(wrong, problem.detail) for problem in problems), problems
+    with pytest.raises(lance_format.LanceError, match=wrong):
+        lance_format.dataset(tmp_path).validate()
+
+
+def test_moved_rows_keep_their_ids(tmp_path: Path) -> None:
+    """A moved row has its id in two fragments, and a damaged deletion file is no second problem."""
+    dataset = lance_format.write_dataset(_table(), tmp_path, max_rows_per_file=3000, enable_stable_row_ids=True)
+    dataset.update({"name": "'moved'"}, where="id % 5 = 0")
+    assert not lance_format.dataset(tmp_path).verify().problems
+    deletion = _files(tmp_path, "_deletions")[0]
+    _flip(deletion, 100)
+    assert _problems(lance_format.dataset(tmp_path)) == {f"_deletions/{deletion.name}": "damaged"}

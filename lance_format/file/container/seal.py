@@ -33,7 +33,7 @@ Sums = npt.NDArray[np.uint32]
 """The checksums of successive blocks."""
 
 SUM_TYPE = np.dtype("<u4")
-BLOCK_BYTES = 8 * 1024
+BLOCK_BYTES = 4 * 1024
 """Bytes per block of new files. A smaller one takes more memory, a larger one makes reads of single rows longer."""
 
 _END = struct.Struct("<QIIHHQ8s")

@@ -6,25 +6,23 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
-from lance_format.byte_io import Buffer, ByteRange, PackingReader, RangeReader, stream_ranges
+from lance_format.byte_io import Buffer, ByteRange, LendingReader, RangeReader, stream_ranges
 from lance_format.errors import ChecksumError
-from lance_format.file.container.block_sums import Values, find_mismatch, sums_of
-from lance_format.file.container.seal import SUM_TYPE, Seal, Sums
+from lance_format.file.container.block_sums import Values, find_mismatch
+from lance_format.file.container.seal import SUM_TYPE, Seal
 from lance_format.file.container.search_cache import Key, SearchCache
-
-Numbers = npt.NDArray[np.int64]
+from lance_format.kernels.file_reads import read_blocks, room_for
+from lance_format.kernels.jit import is_compiler_imported
+from lance_format.kernels.xxh3 import MIN_BLOCK_BYTES
+from lance_format.object_store.store import check_ranges
 
 _UNIT_BYTES = 64 * 1024
 """Sums of the data region that are read and cached together, those of 128 MiB: a multiple of every block size."""
 
 _STEP_BYTES = 4 * 1024 * 1024
-_MANY_RANGES = 16
-"""From so many small ranges on they are read together, which takes 60 µs and saves 4 µs each."""
-
-_TOGETHER_BYTES = 512 * 1024
-"""Bytes that are read together, which the caches of a processor hold."""
+_SCRATCH_BYTES = 64 * 1024
+"""Memory for the blocks of a small range, or for the first or last block of a large one."""
 
 _COPIED_BYTES = 64 * 1024
 """Of so few blocks the wanted part is copied, so that single rows do not keep the rest of them in memory."""
@@ -68,7 +66,10 @@ class VerifiedReader:
         self._key = (*key, "sums")
         self._unit_blocks = max(_UNIT_BYTES // seal.block_bytes, 1) * seal.block_bytes // SUM_TYPE.itemsize
         self._unit_bytes = self._unit_blocks * seal.block_bytes
+        short = seal.tail_start % seal.block_bytes
+        self._kernel_end = seal.tail_start if not short or short >= MIN_BLOCK_BYTES else seal.tail_start - short
         self.describe: Callable[[ByteRange], str] | None = None
+        self._is_describing = False
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`.
@@ -82,10 +83,60 @@ class VerifiedReader:
 
     def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         """See `StreamingReader` and `read_ranges`. Sums that are not known are read first, by the same requests."""
-        together = self._together(ranges) if len(ranges) >= _MANY_RANGES else None
-        if together is not None:
-            yield from together
+        lends = ranges and hasattr(self._source, "lend") and is_compiler_imported()
+        return self._stream_by_kernel(ranges) if lends else self._stream(ranges)
+
+    def _stream_by_kernel(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
+        """Yield ranges that a kernel reads and compares, many small ones at once.
+
+        A range that the kernel cannot read is read in the other way, or is an error. So are all from the first one on
+        whose sums are not known.
+        """
+        source = cast("LendingReader", self._source)
+        sizes = np.array([wanted.size for wanted in ranges])
+        offsets = np.array([wanted.offset for wanted in ranges])
+        descriptor = source.lend()
+        if descriptor < 0 or sizes.dtype != np.int64 or offsets.dtype != np.int64:  # They are beyond any file.
+            yield from self._stream(ranges)
             return
+        scratch = np.empty(max(_SCRATCH_BYTES, self._seal.block_bytes), np.uint8)
+        done = 0
+        while done < len(ranges):
+            wanted = ranges[done]
+            unit = wanted.offset // self._unit_bytes
+            sums = self._cache.get((*self._key, unit))
+            if not isinstance(sums, memoryview) and 0 <= wanted.offset < self._seal.tail_start:
+                yield from self._stream(ranges[done:])
+                return
+            count = 0
+            if isinstance(sums, memoryview) and 0 <= wanted.size <= self._kernel_end - wanted.offset:
+                rest = slice(done, None)
+                out, positions = room_for(sizes[rest]), np.empty(len(ranges) - done + 2, np.int64)
+                count = read_blocks(
+                    descriptor,
+                    self._seal.block_bytes,
+                    self._kernel_end,
+                    np.asarray(sums),
+                    unit * self._unit_blocks,
+                    offsets[rest],
+                    sizes[rest],
+                    scratch,
+                    out,
+                    positions,
+                )
+                *places, other, num_bytes = positions.tolist()
+                source.give_back(count, num_bytes)
+                for position, size in zip(places[:count], sizes[done : done + count].tolist(), strict=True):
+                    yield out[position : position + size]
+                if other >= 0:
+                    offset = other * self._seal.block_bytes
+                    raise self._mismatch(offset, min(offset + self._seal.block_bytes, self._seal.tail_start))
+            if not count:
+                yield from self._stream(ranges[done : done + 1])
+            done += count or 1
+
+    def _stream(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
+        check_ranges(self, ranges)
         spans = [self.blocks_of(wanted) for wanted in ranges]
         units = self._known_units(spans)
         lacking = {unit: self._unit_span(unit) for unit, sums in units.items() if sums is None}
@@ -106,90 +157,14 @@ class VerifiedReader:
         finally:
             stream.close()
 
-    def _together(self, ranges: Sequence[ByteRange]) -> Iterator[bytes] | None:
-        """Return a reading of small ranges of the data region, or None if there are others, or sums are not known."""
-        if not hasattr(self._source, "read_into"):
-            return None
-        size = self._seal.block_bytes
-        begins, stops = [wanted.offset for wanted in ranges], [wanted.offset + wanted.size for wanted in ranges]
-        if min(begins) < 0 or max(stops) > self._seal.tail_start // size * size:
-            return None
-        offsets = np.array(begins)
-        sizes = np.array(stops) - offsets
-        first, last = offsets // size, -(-(offsets + sizes) // size)
-        num_blocks = last - first
-        if num_blocks.max() * size > _COPIED_BYTES:
-            return None
-        ends = np.cumsum(num_blocks)
-        blocks = np.arange(ends[-1]) + np.repeat(last - ends, num_blocks)
-        sums = self._known_sums(blocks)
-        source = cast("PackingReader", self._source)
-        return None if sums is None else self._read_together(source, offsets, sizes, first, ends, blocks, sums)
-
-    def _read_together(
-        self,
-        source: PackingReader,
-        offsets: Numbers,
-        sizes: Numbers,
-        first: Numbers,
-        ends: Numbers,
-        blocks: Numbers,
-        sums: Sums,
-    ) -> Iterator[bytes]:
-        """Read ranges, some hundred KiB at once into the same memory, and yield a copy of each.
-
-        Parameters
-        ----------
-        source : PackingReader
-        offsets, sizes : int64[num_ranges]
-        first : int64[num_ranges]
-            The first block of each.
-        ends : int64[num_ranges]
-            Number of blocks of the ranges up to and including each.
-        blocks : int64[num_blocks]
-            The blocks of all ranges.
-        sums : uint32[num_blocks]
-            What they ought to be.
-        """
-        size = self._seal.block_bytes
-        memory = np.empty(_TOGETHER_BYTES, np.uint8).data
-        starts = np.concatenate(([0], ends[:-1]))
-        begins = offsets - first * size + starts * size
-        read = 0
-        while read < len(ends):
-            block = int(starts[read])
-            stop = int(np.searchsorted(ends, block + _TOGETHER_BYTES // size, "right"))
-            data = memory[: (int(ends[stop - 1]) - block) * size]
-            some = slice(read, stop)
-            source.read_into((first[some] * size).tolist(), ((ends[some] - starts[some]) * size).tolist(), data)
-            different = np.flatnonzero(sums_of(data, size) != sums[block : ends[stop - 1]])
-            if different.size:
-                offset = int(blocks[block + different[0]]) * size
-                raise self._mismatch(offset, offset + size)
-            places = begins[some] - block * size
-            for begin, end in zip(places.tolist(), (places + sizes[some]).tolist(), strict=True):
-                yield data[begin:end].tobytes()
-            read = stop
-
-    def _known_sums(self, blocks: Numbers) -> Sums | None:
-        """Return the sums of blocks of the data region; None if some are not known."""
-        sums = np.empty(len(blocks), np.uint32)
-        units = blocks // self._unit_blocks
-        for unit in set(units.tolist()):
-            known = self._cache.get((*self._key, unit))
-            if not isinstance(known, memoryview):
-                return None
-            wanted = units == unit
-            sums[wanted] = np.asarray(known)[blocks[wanted] - unit * self._unit_blocks]
-        return sums
-
     def find_damage(self) -> Iterator[ChecksumError]:
         """Read the whole file, and yield an error per block that is not what was written."""
         found: set[int | None] = set()
         for start in range(0, self.size_bytes, _STEP_BYTES):
             stop = min(start + _STEP_BYTES, self.size_bytes)
             try:
-                self.read_ranges([ByteRange(start, stop - start)])
+                for _ in self.stream_ranges([ByteRange(start, stop - start)]):
+                    pass
             except ChecksumError:
                 for error in self._damaged_blocks(start, stop):
                     if error.offset not in found:
@@ -320,7 +295,13 @@ class VerifiedReader:
             raise self._mismatch(offset, min(offset + size, last))
 
     def _mismatch(self, offset: int, end: int) -> ChecksumError:
-        what = "" if self.describe is None else self.describe(ByteRange(offset, end - offset))
+        what = ""
+        if self.describe is not None and not self._is_describing:
+            self._is_describing = True  # A description reads metadata, which may be what is damaged.
+            try:
+                what = self.describe(ByteRange(offset, end - offset))
+            finally:
+                self._is_describing = False
         holding = f", which hold {what}," if what else ""
         return ChecksumError(
             f"bytes {offset} to {end}{holding} are not those that were written; {REMEDY}",

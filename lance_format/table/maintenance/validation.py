@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
-from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.progress import Work, advance, expect
 from lance_format.table.format.fragment import FragmentMetadata
@@ -21,9 +22,10 @@ from lance_format.table.versions.table_version import TableVersion
 def validate(table: TableVersion) -> None:
     """Check a version of a table, without reading the values of its rows.
 
-    Fragments have distinct ids in ascending order. Their data files exist, have the size and the number of rows in the
-    manifest, and their metadata can be read. Deletion files name rows of their fragment. In tables with stable row ids
-    every live row has a unique, assigned id, and versions that created and last updated it.
+    Fragments have distinct ids in ascending order, which are not given out again. Their data files exist, have the size
+    and the number of rows in the manifest, and their metadata can be read. Deletion files name rows of their fragment.
+    In tables with stable row ids every live row has a unique, assigned id, and versions that created and last updated
+    it.
 
     Parameters
     ----------
@@ -36,12 +38,59 @@ def validate(table: TableVersion) -> None:
     DatasetNotFoundError
         If a file is missing.
     """
-    manifest = table.manifest
-    ids = [fragment.id for fragment in manifest.fragments]
-    if ids != sorted(set(ids)):
-        raise CorruptFileError(f"the fragments of {table.root} are {ids}; their ids are not distinct and ascending")
+    check_fragment_ids(table)
     announce_checks(table)
-    _check_fragments(table, manifest.fragments)
+    _check_fragments(table, table.manifest.fragments)
+
+
+def check_fragment_ids(table: TableVersion) -> None:
+    """Check that fragments have distinct ids in ascending order, which are not given out again.
+
+    Parameters
+    ----------
+    table : TableVersion
+
+    Raises
+    ------
+    CorruptFileError
+        If they have not.
+    """
+    ids, message = table.manifest.fragments.columns.ids, table.manifest.message
+    (wrong,) = np.nonzero(np.diff(ids) <= 0)
+    if wrong.size:
+        one, other = ids[wrong[0] : wrong[0] + 2].tolist()
+        raise CorruptFileError(
+            f"fragment {one} of {table.root} is before fragment {other}; their ids are not distinct and ascending"
+        )
+    if ids.size and message.HasField("max_fragment_id") and message.max_fragment_id < ids[-1]:
+        raise CorruptFileError(
+            f"{table.root} has fragment {ids[-1]}, and the highest id that was given out is said to be"
+            f" {message.max_fragment_id}"
+        )
+
+
+def check_row_ids(table: TableVersion) -> None:
+    """Check that the live rows of different fragments have different ids; rows without stable ids always have.
+
+    Fragments whose ids or deletion files cannot be read are left out: `validate_fragment` reports them.
+
+    Parameters
+    ----------
+    table : TableVersion
+
+    Raises
+    ------
+    CorruptFileError
+        If two rows have the same id.
+    """
+    known = []
+    for fragment in table.manifest.fragments if table.manifest.stable_row_ids else ():
+        with contextlib.suppress(LanceError):
+            scan = table.scan(fragment, table.manifest.schema)
+            ids = row_ids_of(scan)
+            if ids is not None:
+                known.append((fragment.id, ids, scan.deleted_rows()))
+    RowIdIndex(known)
 
 
 def announce_checks(table: TableVersion) -> None:

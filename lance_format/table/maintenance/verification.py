@@ -25,7 +25,12 @@ from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_chec
 from lance_format.table.fragments.deletion_file import has_checksum as deletion_has_checksum
 from lance_format.table.maintenance.findings import INTACT, MISSING, ORPHANED, UNVERIFIED, Finding, status_of
 from lance_format.table.maintenance.history_check import check_history
-from lance_format.table.maintenance.validation import announce_checks, validate_fragment
+from lance_format.table.maintenance.validation import (
+    announce_checks,
+    check_fragment_ids,
+    check_row_ids,
+    validate_fragment,
+)
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.operations import CreateIndex, Operation
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, bytes_of
@@ -118,6 +123,7 @@ class VerificationTask(ChangeTask[VerifiedFiles]):
         damaged: dict[str, None] = {}
         if self.with_table:
             findings += _check_manifest(table)
+            findings += _check_agreement(table)
             for index in table.manifest.indices:
                 found = list(_check_index(table, index))
                 findings += found
@@ -200,6 +206,16 @@ def _check_manifest(table: TableVersion) -> Iterator[Finding]:
         status, verified = INTACT, len(content)
         parse_manifest(content, path=path, version=table.manifest.version)
     yield Finding(table.directory.relative(path), "manifest", status, None, len(content), verified)
+
+
+def _check_agreement(table: TableVersion) -> Iterator[Finding]:
+    """Yield what is wrong with the fragments among each other."""
+    relative = table.directory.relative(table.history().manifest_path(table.manifest.version))
+    for check in (check_fragment_ids, check_row_ids):
+        try:
+            check(table)
+        except LanceError as error:
+            yield Finding(relative, "manifest", status_of(error), detail=str(error))
 
 
 def _check_fragment(table: TableVersion, fragment: FragmentMetadata) -> Iterator[Finding]:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from lance_format.byte_io import ByteRange
-from lance_format.errors import ChecksumError
+from lance_format.errors import ChecksumError, CorruptFileError, StorageError
 from lance_format.file import FileReader, LanceFileWriter, SearchCache
-from lance_format.file.container import block_sums, verified_reader
+from lance_format.file.container import block_sums, seal, verified_reader
 from lance_format.file.container.verified_reader import VerifiedReader
+from lance_format.object_store import CountedStore, ReadCounter
+from lance_format.object_store.local import LocalStore
 from lance_format.object_store.local_files import LocalReader
 
-BLOCK = 8192
+BLOCK = seal.BLOCK_BYTES
 
 
 @pytest.fixture(params=["kernel", "no compiler", "several units of sums"])
 def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file of some 200 blocks, to be read in one of several ways, or of more."""
     if request.param == "no compiler":
-        monkeypatch.setattr(block_sums, "is_compiler_imported", lambda: False)
+        for module in (block_sums, verified_reader):
+            monkeypatch.setattr(module, "is_compiler_imported", lambda: False)
     num_rows = 200_000
     if request.param == "several units of sums":
         monkeypatch.setattr(verified_reader, "_UNIT_BYTES", BLOCK)
@@ -78,3 +83,43 @@ def test_a_damaged_block_is_named_by_those_that_read_it_only(path: Path) -> None
                 with pytest.raises(ChecksumError, match=r"bytes \d+ to \d+, which hold rows 0 to") as caught:
                     reader.read_ranges(ranges)
                 assert caught.value.offset == block * BLOCK
+
+
+def test_failures_of_the_file_are_those_of_plain_reads(path: Path) -> None:
+    """A kernel that cannot read a range leaves the error to the store."""
+    reader, content = _open(path), path.read_bytes()
+    ranges = [ByteRange(start, 100) for start in range(0, 40 * BLOCK, BLOCK)]
+    reader.read_ranges(ranges)  # Their sums are known.
+    os.truncate(path, 20 * BLOCK + 50)
+    stream = reader.stream_ranges(ranges)
+    assert [bytes(next(stream)) for _ in range(20)] == [content[x.offset : x.end] for x in ranges[:20]]
+    with pytest.raises(CorruptFileError, match="became shorter while it was read"):
+        next(stream)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.dup2(directory, cast("LocalReader", reader._source)._descriptor)
+        with pytest.raises(StorageError, match=r"cannot read .*file.lance: Is a directory"):
+            reader.read_ranges(ranges)
+    finally:
+        os.close(directory)
+
+
+def test_ranges_beyond_the_file_are_refused(path: Path) -> None:
+    reader, size = _open(path), path.stat().st_size
+    reader.read_ranges([ByteRange(0, size)])
+    for wrong in (ByteRange(size - 5, 6), ByteRange(-1, 5), ByteRange(2**63, 5), ByteRange(5, 2**64)):
+        with pytest.raises(CorruptFileError):
+            reader.read_ranges([ByteRange(0, 10), wrong])
+    reader.close()
+    with pytest.raises(StorageError, match="Bad file descriptor"):
+        reader.read_ranges([ByteRange(0, 10)])
+
+
+def test_reads_by_kernels_are_counted(path: Path) -> None:
+    counter = ReadCounter()
+    reader = _open(path).over(CountedStore(LocalStore(), counter).open_reader(str(path)))
+    ranges = [ByteRange(3 * BLOCK + 5, 10), ByteRange(9 * BLOCK - 1, 2)]
+    reader.read_ranges(ranges)
+    known = counter.num_requests, counter.num_bytes
+    reader.read_ranges(ranges)
+    assert (counter.num_requests, counter.num_bytes) == (known[0] + 2, known[1] + 3 * BLOCK)

@@ -28,10 +28,6 @@ class _Reader(LocalReader):
         self._requests += ranges
         return super().stream_ranges(ranges)
 
-    def read_into(self, offsets: Sequence[int], sizes: Sequence[int], out: memoryview) -> None:
-        self._requests += map(ByteRange, offsets, sizes)
-        super().read_into(offsets, sizes, out)
-
 
 class _Store(LocalStore):
     """Local files; `requests` are the ranges that were read of data files."""
