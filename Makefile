@@ -2,7 +2,8 @@
 #
 #   make demo    write, append, query and check the New York flights of 2013; in S3 with ARGS='--store s3'
 #   make demo-stream  the same flights arrive month by month, and two streams follow them, killed midway and restarted
-#   make test    run the tests: those of the library, then those of Spark
+#   make test    run the tests that a person waits for: those of the library, then those of Spark
+#   make test-systems  run the others: clusters, killed processes, whole programs and random operations
 #   make lint    ruff, mypy and the import contracts
 #   make docs    build the documentation site in build/site; broken links fail
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
@@ -19,7 +20,10 @@ NEED_JAVA := Java 17 or newer is needed and was not found: install it (Debian, U
 NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or name it with make PYTHON=...
 
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=worksteal --durations=25
-PYTEST := $(BIN)/python -m pytest $(PARALLEL)
+# Tests make many small files durable, for which disks are waited for. Memory is used instead if there is plenty.
+MEMORY := $(shell awk '/MemAvailable/ && $$2 > 12000000 {print "/dev/shm"}' /proc/meminfo 2>/dev/null)
+PYTEST := $(if $(MEMORY),TMPDIR=$(MEMORY)) $(BIN)/python -m pytest $(PARALLEL)
+WAITED_FOR := --timeout=900 -m 'not system and not nightly'
 SPARKS := 4.1 4.2
 AZURITE := 3.37.0
 CLASSES := spark-classes.jsa
@@ -31,7 +35,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 # Many processes import the package. They do not compile its modules again, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-stream test test-library test-spark lint docs matrix lowest wheel java install prepared clean
+.PHONY: help demo demo-stream test test-library test-spark test-systems lint docs matrix lowest wheel java install prepared clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -53,10 +57,13 @@ test: test-library test-spark
 endif
 
 test-library: prepared
-	PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') $(PYTEST) --timeout=900 --ignore=tests/spark
+	PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') $(PYTEST) $(WAITED_FOR) --ignore=tests/spark
 
 test-spark: prepared
-	$(PYTEST) --timeout=900 tests/spark
+	$(PYTEST) $(WAITED_FOR) tests/spark
+
+test-systems: prepared
+	$(PYTEST) --timeout=900 -m 'system and not nightly'
 
 # All that runs need; without it each of them makes what it lacks.
 install: $(VENV)/.dev $(VENV)/.docs $(VENV)/.test
@@ -68,7 +75,7 @@ matrix: java $(SPARKS:%=$(VENV)-spark-%/$(CLASSES))
 	  echo "Spark $$spark"; \
 	  export PYSPARK_PYTHON=$(CURDIR)/$(VENV)-spark-$$spark/bin/python; \
 	  export PYSPARK_DRIVER_PYTHON=$$PYSPARK_PYTHON; \
-	  $$PYSPARK_PYTHON -m pytest $(PARALLEL) --timeout=900 -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
+	  $(if $(MEMORY),TMPDIR=$(MEMORY)) $$PYSPARK_PYTHON -m pytest $(PARALLEL) --timeout=900 -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
 	done
 
 lowest: $(VENV)-lowest/.test

@@ -22,7 +22,7 @@ os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = "/no
 
 # A JVM of a test lives too short for the compiler that optimises: without it, Spark takes half of the CPU time. Classes
 # that come from an archive take half of the CPU time of a start. An archive of another Java or Spark is ignored.
-_JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+_JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
 _CLASSES = Path(sys.prefix, "spark-classes.jsa")
 if _CLASSES.exists():
     _JVM += [f'"-XX:SharedArchiveFile={_CLASSES}"', "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]

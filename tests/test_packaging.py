@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 _NOT_OF_THE_PROJECT = (".*", "__pycache__", "build", "dist", "*.egg-info", "spark-warehouse")
 _PACKAGES = ("connector", "lance_cli", "lance_format", "pyspark_lance")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import lance_format
 from tests.cli.command_line import execute, json_of
 from tests.cli.conftest import birds
 from tests.servers import ObjectServer
+
+pytestmark = pytest.mark.system
 
 
 def test_commands_on_an_object_store(s3_server: ObjectServer, tmp_path: Path) -> None:

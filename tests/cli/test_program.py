@@ -15,6 +15,8 @@ import lance_format
 from lance_cli.app import COMMANDS
 from tests.cli.command_line import execute
 
+pytestmark = pytest.mark.system
+
 _ROOT = Path(__file__).parents[2]
 _HEAVY = ("numpy", "pyarrow", "numba", "pandas", "google.protobuf", "pyspark", "obstore", "sqlglot")
 _MAIN = "import sys; from lance_cli import main; sys.argv[1:] = {arguments!r}; main()"

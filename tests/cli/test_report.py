@@ -14,6 +14,8 @@ import pytest
 import lance_format
 from tests.cli.command_line import execute, json_of, text_of
 
+pytestmark = pytest.mark.system
+
 _BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _needs_browser = pytest.mark.skipif(_BROWSER is None, reason="there is no Chromium to open the page in")
 

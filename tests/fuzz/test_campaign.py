@@ -8,6 +8,8 @@ import pytest
 
 from tests.fuzz.campaign import make_samples, run_campaign
 
+pytestmark = pytest.mark.system
+
 _SMALL = [("file", "compiled", 1200), ("file", "guarded", 100), ("table", "compiled", 400)]
 _LARGE = [("file", "compiled", 500_000), ("file", "checked", 200_000), ("file", "guarded", 20_000)]
 _LARGE += [("table", "compiled", 200_000)]

@@ -21,6 +21,8 @@ from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.arrays import make_array
 from tests.nested_arrays import RandomValues
 
+pytestmark = pytest.mark.system
+
 _VALUES = RandomValues(random.Random(0), 0.1, 0.2, 4)
 _TYPE = pa.list_(pa.struct([("x", pa.int32()), ("names", pa.list_(pa.string()))]))
 _COLUMNS = {

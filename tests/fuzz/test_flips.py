@@ -8,6 +8,8 @@ import pytest
 
 from tests.fuzz.flips import DAMAGES, EXCHANGE, run_campaign
 
+pytestmark = pytest.mark.system
+
 
 @pytest.mark.parametrize("how", [*DAMAGES, EXCHANGE])
 def test_no_damage_is_a_wrong_answer(tmp_path: Path, how: str) -> None:

@@ -16,6 +16,8 @@ from lance_format.table.format.manifest_file import parse_manifest
 from lance_format.table.transaction.transaction import parse_transaction
 from tests.table.builders import changed_manifest, rows
 
+pytestmark = pytest.mark.system
+
 NUM_FLIPS = 2000
 NUM_READ = 400
 """Of those, how many of each kind a table is read through; `test_campaign` reads as many as a night allows."""

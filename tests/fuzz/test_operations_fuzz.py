@@ -18,6 +18,8 @@ from lance_format.table.transaction.transaction import Transaction, parse_transa
 from tests.table.builders import changed_manifest, rows
 from tests.table.transaction.test_conflicts import OPERATIONS, index
 
+pytestmark = pytest.mark.system
+
 NUM_MUTATIONS = 400
 
 

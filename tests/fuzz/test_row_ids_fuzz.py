@@ -19,6 +19,8 @@ from lance_format.table.row_ids.row_version_sequence import (
 from lance_format.table.row_ids.segment_messages import serialize_segments
 from lance_format.table.row_ids.segments import Array, EncodedArray, Range, RangeWithBitmap, RangeWithHoles, SortedArray
 
+pytestmark = pytest.mark.system
+
 NUM_MUTATIONS = 6000
 
 

@@ -25,6 +25,8 @@ from lance_format.table.transaction.operations import CreateIndex
 from lance_format.version import STABLE
 from tests.table.builders import SCHEMA, rows
 
+pytestmark = pytest.mark.system
+
 NUM_FLIPS = 300
 PREDICATES = ["a = 34", "a < 7", "a > 90 and s > 'row 5'", "s = 'row 55'", "a in (3, 12, 77) or s is null"]
 

@@ -13,6 +13,8 @@ from tests.processes import at_once
 from tests.servers import ObjectServer
 from tests.table.versions.race_worker import appends, changes_of_own_rows
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def uri(s3_server: ObjectServer) -> str:

@@ -39,6 +39,8 @@ from tests.interop.table_model import (
     value_of,
 )
 
+pytestmark = pytest.mark.system
+
 LIBRARIES: dict[str, Any] = {"ours": lance_format, "pylance": lance}
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 MAX_BRANCHES = 3

@@ -17,6 +17,8 @@ import pytest
 from lance_format.kernels import disk_cache
 from lance_format.kernels.disk_cache import portable_processor
 
+pytestmark = pytest.mark.system
+
 _SOURCE = """
 from lance_format.kernels.jit import kernel
 from {helpers} import weight

@@ -15,6 +15,8 @@ import lance_format.kernels
 from lance_format.kernels.jit import _Intrinsic, _Kernel
 from pyspark_lance.__main__ import main
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -21,6 +21,8 @@ from lance_format.object_store import resolve
 from tests.proxies import Fault, Proxy, always
 from tests.servers import ObjectServer, to_s3
 
+pytestmark = pytest.mark.system
+
 _EMPTY_LISTING = Fault(
     200,
     '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs /><NextMarker /></EnumerationResults>',

@@ -19,6 +19,8 @@ from lance_format.object_store.cloud_credentials import aws_profile
 from tests.proxies import Fault, Proxy, Request
 from tests.servers import ObjectServer
 
+pytestmark = pytest.mark.system
+
 EXPIRED = Fault(400, "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>")
 LIFETIME = 32
 """The number of later tokens after which one is refused; more than the requests that a process has under way."""

@@ -265,6 +265,7 @@ def check_queries(spark: SparkSession, table: str, ansi: str, seeds: range) -> N
     assert pushed > len(seeds) * (0.5 if ansi == "true" else 0.15)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_random_aggregates(spark: SparkSession, table: str, ansi: str) -> None:
     check_queries(spark, table, ansi, range(NUM_QUERIES))

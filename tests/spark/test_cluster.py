@@ -12,6 +12,8 @@ import lance_format
 from tests.spark.programs import FORKED_PREPARED, run
 from tests.table.leftovers import leftovers
 
+pytestmark = pytest.mark.system
+
 _ROWS = 60_000
 
 _PROGRAM = f"""

@@ -12,6 +12,8 @@ import pytest
 
 from tests.spark.conftest import ROOT
 
+pytestmark = pytest.mark.system
+
 
 def test_the_demo_runs_on_a_cluster(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "flights.py"), "--master", "local-cluster[2,1,2048]"]

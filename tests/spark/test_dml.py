@@ -81,6 +81,7 @@ def seed(request: pytest.FixtureRequest, sql: SparkSession) -> Iterator[int]:
     sql.conf.unset(THRESHOLD)
 
 
+@pytest.mark.system
 @STABLE
 def test_random_statements(sql: SparkSession, tmp_path: Path, seed: int, stable: bool) -> None:
     rng = random.Random(seed)

@@ -18,6 +18,7 @@ def test_a_page(path: Path, planner: SparkSession, tmp_path: Path) -> None:
         Page(path, tmp_path, planner).run()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("path", pages(with_bucket=True))
 def test_a_page_with_a_bucket(path: Path, planner: SparkSession, tmp_path: Path, s3_server: ObjectServer) -> None:
     with unchanged(planner), hadoop_settings(planner, s3_server):

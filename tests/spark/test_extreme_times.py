@@ -103,6 +103,7 @@ def configured(spark: SparkSession, **settings: str) -> Iterator[None]:
             spark.conf.set(names[name], value or "")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_extreme_dates_and_times_are_filtered_as_by_parquet(
     spark: SparkSession, path: str, pushdown: str, zone: str, tmp_path: Path

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.spark.programs import run
+
+pytestmark = pytest.mark.system
 
 _IMPORT_ALONE = """
 import pyspark_lance

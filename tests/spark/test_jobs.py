@@ -286,6 +286,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.system
 def test_tasks_that_fail_and_executors_that_are_lost(tmp_path: Path) -> None:
     found = run_program(_CLUSTER, tmp_path, str(tmp_path / "table.lance"))
     assert (found.pop("fail"), found.pop("kill")) == ([2, [], 4000], [4, [], 4000])

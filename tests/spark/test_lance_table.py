@@ -84,6 +84,7 @@ def counts(result: Any) -> tuple[int, int, int]:
     return result.num_updated_rows, result.num_inserted_rows, result.num_deleted_rows
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("stable", [False, True], ids=["", "stable row ids"])
 def test_random_merges(spark: SparkSession, path: str, stable: bool) -> None:
     rng = random.Random(f"merges {stable}")

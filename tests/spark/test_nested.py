@@ -107,6 +107,7 @@ def plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("seed", range(3))
 def test_nested_columns_come_back(spark: SparkSession, path: str, seed: int) -> None:
     df = random_frame(spark, seed)

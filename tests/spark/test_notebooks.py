@@ -30,6 +30,7 @@ def _cells(path: Path) -> list[dict[str, Any]]:
     return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive:UserWarning")
 @pytest.mark.parametrize("path", _NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook(path: Path, planner: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from connector.stream.source import LIMITS_BATCHES
 from lance_format import last_batches
 from tests.table.leftovers import leftovers
 
+pytestmark = pytest.mark.system
+
 _OLD = Path(__file__).parents[1] / "data" / "old_stream"
 _LATEST = ["sink.lance/_versions/18446744073709551613.manifest", "sink.lance/_versions/latest_version_hint.json"]
 STATES = {

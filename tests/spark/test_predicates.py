@@ -16,6 +16,8 @@ from pyspark.sql import functions as f
 
 from tests.spark.conftest import append, load, planning
 
+pytestmark = pytest.mark.system
+
 NUM_DISTINCT = 500
 NUM_ROWS = 40 * NUM_DISTINCT
 NUM_FRAGMENTS = 2

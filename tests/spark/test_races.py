@@ -26,6 +26,8 @@ from tests.spark.conftest import ROOT
 from tests.spark.race_model import Judge, Told, Version, first_rows
 from tests.table.leftovers import leftovers
 
+pytestmark = pytest.mark.system
+
 NIGHTLY_STEPS = int(os.environ.get("LANCE_SESSION_STEPS", "30"))
 SEED = int(os.environ.get("LANCE_SESSION_SEED", "1"))
 LIMIT_SECONDS = 3600

@@ -24,6 +24,8 @@ from lance_format import DatasetNotFoundError, last_batches
 from tests.spark.programs import FORKED_PREPARED
 from tests.table.leftovers import leftovers
 
+pytestmark = pytest.mark.system
+
 _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession

@@ -25,6 +25,8 @@ from lance_format import LanceError
 from tests.processes import context
 from tests.spark.programs import FORKED_PREPARED
 
+pytestmark = pytest.mark.system
+
 _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession

@@ -376,6 +376,7 @@ print(json.dumps([row.a for row in spark.read.format("lance").load(f"{path}/t.la
 """
 
 
+@pytest.mark.system
 def test_streams_through_spark_connect(tmp_path: Path) -> None:
     assert run(CONNECT + _CONNECTED, tmp_path, str(tmp_path)) == [0, 1]
     assert lance_format.dataset(tmp_path / "t.lance").version == 2

@@ -36,6 +36,8 @@ from tests.processes import run
 from tests.table.faults import FaultyDisk
 from tests.table.leftovers import leftovers
 
+pytestmark = pytest.mark.system
+
 MODES = ("append", "complete", "update", "compacted")
 """Output modes, and `append` with a compaction after each batch."""
 BATCHES = (2, 0)

@@ -25,6 +25,8 @@ from tests.servers import ObjectServer
 from tests.spark.conftest import PLANNER, planning
 from tests.spark.remote import REDACTED, SECRET, event_log, hadoop_settings
 
+pytestmark = pytest.mark.system
+
 LIFETIME = 8
 CATALOG = "spark.sql.catalog.bare"
 

@@ -20,6 +20,8 @@ from tests.proxies import Fault, Proxy, Request, always, first
 from tests.servers import ObjectServer, to_s3
 from tests.table.versions.race_worker import appends, changes_of_own_rows
 
+pytestmark = pytest.mark.system
+
 BUSY = Fault(503, "<Error><Code>ServerBusy</Code></Error>", {"Retry-After": "1"})
 BREAKS = {
     "reset": Fault(),

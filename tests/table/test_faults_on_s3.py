@@ -24,6 +24,8 @@ from lance_format.object_store.cloud_store import _PART_BYTES
 from tests.proxies import Fault, Proxy, Request, Rule, always, first
 from tests.servers import ObjectServer, s3_options
 
+pytestmark = pytest.mark.system
+
 SLOW_DOWN = Fault(503, "<Error><Code>SlowDown</Code></Error>", {"Retry-After": "1"})
 PASSING = {
     "503": SLOW_DOWN,

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def found(connect: dict[str, Any]) -> Any:

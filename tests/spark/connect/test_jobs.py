@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.system
+
 
 def test_a_job_does_its_change_or_leaves_no_file(connect: dict[str, Any]) -> None:
     found = connect["jobs"]

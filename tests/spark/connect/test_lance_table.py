@@ -7,6 +7,8 @@ from typing import Any
 import lance
 import pytest
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def found(connect: dict[str, Any]) -> Any:

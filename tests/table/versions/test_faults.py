@@ -24,6 +24,8 @@ from tests.table.builders import rows
 from tests.table.faults import WRITING, FaultyDisk
 from tests.table.leftovers import leftovers
 
+pytestmark = pytest.mark.system
+
 
 def merge(path: str) -> None:
     data = pa.table({"a": [1, 1000], "s": ["merged", "inserted"]})

@@ -16,6 +16,8 @@ from tests.processes import run
 from tests.table.builders import rows
 from tests.table.versions.kill_worker import OPERATIONS, die_everywhere
 
+pytestmark = pytest.mark.system
+
 FEWEST_CALLS = 12  # A transaction file, a manifest and a hint: at least four calls each.
 
 

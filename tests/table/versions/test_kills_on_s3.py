@@ -24,6 +24,8 @@ from tests.proxies import Fault, Proxy, Request
 from tests.servers import ObjectServer, s3_options
 from tests.table.versions.s3_kill_worker import OPERATIONS, create
 
+pytestmark = pytest.mark.system
+
 REPOSITORY = Path(__file__).parents[3]
 _MOST_REQUESTS = 200
 

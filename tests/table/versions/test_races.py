@@ -20,6 +20,8 @@ from tests.table.versions.history_worker import examine, versions
 from tests.table.versions.merge_worker import FIRST_FOUND, KEYS, work_on
 from tests.table.versions.race_worker import acknowledged, appends, changes, create, deletes
 
+pytestmark = pytest.mark.system
+
 MERGES = 6
 OURS, PYLANCE = "lance_format", "lance"
 OURS_AND_PYLANCE = [OURS, PYLANCE, PYLANCE, OURS]
