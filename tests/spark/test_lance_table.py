@@ -740,7 +740,7 @@ class TestCreating:
                 table = builder.execute()
             assert not lance_format.dataset(table.detail().first()["location"]).schema.field("id").nullable
             assert table.toDF().schema["p"].dataType.simpleString() == nested.simpleString()
-            assert planner.table("lance.made").schema["p"].metadata == {"comment": "deep"}
+            assert planner.table("lance.made").schema["p"].metadata["comment"] == "deep"
             assert table.detail().first()["properties"] == {"it's": "a 'text'"}
             with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
                 LanceTable.create(planner).tableName("lance.made").addColumn("id", "INT").execute()
