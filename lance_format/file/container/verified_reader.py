@@ -95,8 +95,7 @@ class VerifiedReader:
         source = cast("LendingReader", self._source)
         sizes = np.array([wanted.size for wanted in ranges])
         offsets = np.array([wanted.offset for wanted in ranges])
-        descriptor = source.lend()
-        if descriptor < 0 or sizes.dtype != np.int64 or offsets.dtype != np.int64:  # They are beyond any file.
+        if sizes.dtype != np.int64 or offsets.dtype != np.int64:  # They are beyond any file.
             yield from self._stream(ranges)
             return
         scratch = np.empty(max(_SCRATCH_BYTES, self._seal.block_bytes), np.uint8)
@@ -105,7 +104,9 @@ class VerifiedReader:
             wanted = ranges[done]
             unit = wanted.offset // self._unit_bytes
             sums = self._cache.get((*self._key, unit))
-            if not isinstance(sums, memoryview) and 0 <= wanted.offset < self._seal.tail_start:
+            descriptor = source.lend()  # The file may have been closed since the last range was taken.
+            is_unknown = not isinstance(sums, memoryview) and 0 <= wanted.offset < self._seal.tail_start
+            if descriptor < 0 or is_unknown:
                 yield from self._stream(ranges[done:])
                 return
             count = 0

@@ -123,3 +123,17 @@ def test_reads_by_kernels_are_counted(path: Path) -> None:
     known = counter.num_requests, counter.num_bytes
     reader.read_ranges(ranges)
     assert (counter.num_requests, counter.num_bytes) == (known[0] + 2, known[1] + 3 * BLOCK)
+
+
+def test_a_reader_that_is_closed_midway_reads_no_other_file(path: Path, tmp_path: Path) -> None:
+    """The next file that is opened has its descriptor."""
+    reader = _open(path)
+    ranges = [ByteRange(offset, BLOCK) for offset in range(0, reader.size_bytes - 2 * BLOCK, 2 * BLOCK)]
+    list(reader.stream_ranges(ranges))  # From now on all sums are known.
+    stream = reader.stream_ranges(ranges)
+    next(stream)
+    reader.close()
+    other = tmp_path / "other"
+    other.write_bytes(bytes(reader.size_bytes))
+    with other.open("rb"), pytest.raises(StorageError):
+        list(stream)
