@@ -57,14 +57,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def _drop_temporary_views() -> Iterator[None]:
-    """Drop the temporary views that a test leaves: they hide tables of the same name from the tests after it."""
+    """Drop the temporary views that a test makes: they hide tables of the same name from the tests after it."""
+    before = _temporary_views()
     yield
+    for view in _temporary_views() - before:
+        SparkSession._instantiatedSession.catalog.dropTempView(view.strip("`"))
+
+
+def _temporary_views() -> set[str]:
     session: Any = SparkSession._instantiatedSession
     if session is None or session.sparkContext._jsc is None:
-        return
+        return set()
     views = session._jsparkSession.sessionState().catalog().listLocalTempViews("*").mkString("\n")
-    for view in views.split("\n") if views else ():
-        session.catalog.dropTempView(view.strip("`"))
+    return set(views.split("\n")) if views else set()
 
 
 @pytest.fixture(params=["off", "filters", "planner"], ids=["pushdown off", "pushdown on", "planner"])
