@@ -13,9 +13,14 @@ from tests.spark.remote import hadoop_settings
 
 
 @pytest.mark.parametrize("path", pages(with_bucket=False))
-def test_a_page(path: Path, planner: SparkSession, tmp_path: Path) -> None:
+def test_a_page(path: Path, planner: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page writes to the working directory."""
+    working = tmp_path / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
     with unchanged(planner):
         Page(path, tmp_path, planner).run()
+    assert not list(working.iterdir())
 
 
 @pytest.mark.system
