@@ -49,9 +49,10 @@ def vacuum(
         found = dataset.explain_cleanup_old_versions(**conditions, include_files=True, max_files=_MAX_FILES)
         rows = [(each.path, each.kind, each.size_bytes, each.unverified) for each in found.candidate_files]
         return Result(DRY_SCHEMA, rows)
-    before = _versions(dataset)
+    before: set[int] = set() if needed_version(dataset.uri) is None else _versions(dataset)
     plan = dataset.begin_cleanup(**conditions)
-    _warn_of_streams(dataset, before - _versions(dataset))
+    if before:
+        _warn_of_streams(dataset, before - _versions(dataset))
     num_files = sum(len(task.files) for task in plan.tasks)
     stats = run(target.spark, dataset, plan, description=f"delete {num_files} old files")
     return Result(SCHEMA, [[getattr(stats, name) for name in _COUNTS]])

@@ -125,9 +125,9 @@ class VerifiedReader:
                     out,
                     positions,
                 )
-                *places, other, num_bytes = positions.tolist()
+                other, num_bytes = positions[-2:].tolist()
                 source.give_back(count, num_bytes)
-                for position, size in zip(places[:count], sizes[done : done + count].tolist(), strict=True):
+                for position, size in zip(positions[:count].tolist(), sizes[done : done + count].tolist(), strict=True):
                     yield out[position : position + size]
                 if other >= 0:
                     offset = other * self._seal.block_bytes
