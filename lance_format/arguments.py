@@ -84,6 +84,7 @@ class _Argument:
     @classmethod
     def of(cls, name: str, hint: Any) -> _Argument:
         """Prepare the check of an argument."""
+        hint = _meaning(hint)
         is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
         options = typing.get_args(hint) if is_union else (hint,)
         classes = {option for option in options if isinstance(option, type) and typing.get_origin(option) is None}
@@ -205,7 +206,13 @@ def _as_python(value: Any) -> Any:
     return value
 
 
+def _meaning(hint: Any) -> Any:
+    """Return the type that an alias names, such as NumPy's `ArrayLike` since Python 3.12."""
+    return getattr(hint, "__value__", hint)
+
+
 def _fits(value: Any, hint: Any) -> bool:
+    hint = _meaning(hint)
     if hint is Any or hint is object or isinstance(hint, TypeVar | str):
         return not isinstance(value, str) or _is_text(value)
     if hint is None or hint is type(None):
@@ -324,6 +331,7 @@ _ORIGINS: dict[Any, Callable[[Any, Any], bool]] = {
 
 def _describe(hint: Any) -> str:
     """Describe a type, for a message."""
+    hint = _meaning(hint)
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(_describe(option) for option in options if option is not type(None)))

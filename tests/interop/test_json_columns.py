@@ -153,7 +153,7 @@ _REFUSED = {
     '["\\ud83d"]': r"a string has the surrogate '\\ud83d' without the other of its pair",
     "": "Expecting value",
     "[1] [2]": "Extra data",
-    "[1,]": "Expecting value",
+    "[1,]": "Expecting value|Illegal trailing comma",
     '{"a": ' + "1" * 100: "1111'… cannot be",
 }
 

@@ -2,16 +2,29 @@
 
 Spark forks one from `pyspark.daemon` for each question to a data source. Each imports the data source and its
 dependencies, which takes longer than the answer. Here the daemon imports them before it forks.
+
+Spark looks for data sources among all modules, after `importlib.invalidate_caches`. Since Python 3.13 that call forgets
+what archives contain, PySpark is one, and `pkgutil` then raises a `KeyError`: Spark finds no data source. Programs import
+`pyspark_lance`, which registers it. The tests that register nothing get the list of modules of Python 3.12.
 """
 
 import contextlib
 import gc
 import importlib
+import pkgutil
 import sys
+import zipimport
+
+
+def _modules_of(importer, prefix=""):
+    zipimport.zipimporter(importer.archive)  # Reads the contents if they have been forgotten.
+    return pkgutil.iter_zipimport_modules(importer, prefix)
+
 
 if "pyspark.daemon" in sys.orig_argv:
     for module in ("connector.source.data_source", "connector.read.reader", "connector.write.writer", "pandas"):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
+    pkgutil.iter_importer_modules.register(zipimport.zipimporter, _modules_of)
     gc.collect()
     gc.freeze()
