@@ -14,8 +14,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := python -m pip install --quiet --disable-pip-version-check
-INSTALL := $(BIN)/$(PIP)
+PIP := -m pip install --quiet --disable-pip-version-check
 NEED_JAVA := Java 17 or newer is needed and was not found: install it (Debian, Ubuntu: apt install default-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME to it
 NEED_PYTHON := Python 3.11 or newer is needed and was not found: install it, or name it with make PYTHON=...
 
@@ -26,7 +25,15 @@ PYTEST := $(if $(MEMORY),TMPDIR=$(MEMORY)) $(BIN)/python -m pytest $(PARALLEL)
 WAITED_FOR := --timeout=900 -m 'not system and not nightly'
 SPARKS := 4.1 4.2
 AZURITE := 3.37.0
+LOWEST := --constraint tools/lowest.txt --editable '.[cli,examples]' hypothesis pylance==14.0.2 pytest pytest-xdist
 CLASSES := spark-classes.jsa
+
+# $(call make_environment,DIRECTORY,PYTHON) and $(call install,DIRECTORY,REQUIREMENTS): uv installs in a third of pip's
+# time. Where it cannot be had, pip does it.
+make_environment = $(2) -m venv $(1) && { $(1)/bin/python $(PIP) uv 2>/dev/null || true; }
+install = if $(1)/bin/python -m uv --version >/dev/null 2>&1; \
+  then $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); \
+  else $(1)/bin/python $(PIP) $(2); fi
 
 # Spark's workers have to be the Python of the driver.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -103,16 +110,16 @@ $(BIN)/python:
 	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$python" ]; then echo '$(NEED_PYTHON)' >&2; exit 1; fi; \
-	echo "Creating $(VENV) with $$python"; "$$python" -m venv $(VENV)
+	echo "Creating $(VENV) with $$python"; $(call make_environment,$(VENV),"$$python")
 
 $(VENV)/.examples: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the example needs into $(VENV)"
-	@$(INSTALL) --editable '.[examples]'
+	@$(call install,$(VENV),--editable '.[examples]')
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the tests need into $(VENV)"
-	@$(INSTALL) --editable '.[examples,test]'
+	@$(call install,$(VENV),--editable '.[test]')
 	@touch $@
 
 # Compiled once, so that no query and no test waits for it. The package is there, as .examples or .test was made first.
@@ -136,24 +143,24 @@ $(VENV)/$(CLASSES) $(SPARKS:%=$(VENV)-spark-%/$(CLASSES)): %/$(CLASSES): %/.test
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the checks need into $(VENV)"
-	@$(INSTALL) --editable '.[dev]'
+	@$(call install,$(VENV),--editable '.[dev]')
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the documentation needs into $(VENV)"
-	@$(INSTALL) --editable '.[docs]'
+	@$(call install,$(VENV),--editable '.[docs]')
 	@touch $@
 
 $(VENV)-spark-%/.test: pyproject.toml | $(BIN)/python
 	@echo "Installing the package, Spark $* and what the tests need into $(VENV)-spark-$*"
-	@$(BIN)/python -m venv $(VENV)-spark-$*
-	@$(VENV)-spark-$*/bin/$(PIP) 'pyspark==$*.*' --editable '.[examples,test]'
+	@$(call make_environment,$(VENV)-spark-$*,$(BIN)/python)
+	@$(call install,$(VENV)-spark-$*,'pyspark==$*.*' --editable '.[test]')
 	@touch $@
 
 $(VENV)-lowest/.test: pyproject.toml tools/lowest.txt | $(BIN)/python
 	@echo "Installing the package, the lowest versions of its dependencies and what the tests need into $(VENV)-lowest"
-	@$(BIN)/python -m venv $(VENV)-lowest
-	@$(VENV)-lowest/bin/$(PIP) --constraint tools/lowest.txt --editable '.[cli,examples]' hypothesis pylance==14.0.2 pytest pytest-xdist
+	@$(call make_environment,$(VENV)-lowest,$(BIN)/python)
+	@$(call install,$(VENV)-lowest,$(LOWEST))
 	@touch $@
 
 clean:
