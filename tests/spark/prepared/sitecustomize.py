@@ -4,8 +4,8 @@ Spark forks one from `pyspark.daemon` for each question to a data source. Each i
 dependencies, which takes longer than the answer. Here the daemon imports them before it forks.
 
 Spark looks for data sources among all modules, after `importlib.invalidate_caches`. Since Python 3.13 that call forgets
-what archives contain, PySpark is one, and `pkgutil` then raises a `KeyError`: Spark finds no data source. Programs import
-`pyspark_lance`, which registers it. The tests that register nothing get the list of modules of Python 3.12.
+what archives contain, `pkgutil` then raises a `KeyError`, and PySpark is an archive: Spark finds no data source.
+Programs import `pyspark_lance`, which registers it. Tests that register nothing get the list of modules of Python 3.12.
 """
 
 import contextlib
