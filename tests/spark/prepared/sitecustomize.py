@@ -3,9 +3,8 @@
 Spark forks one from `pyspark.daemon` for each question to a data source. Each imports the data source and its
 dependencies, which takes longer than the answer. Here the daemon imports them before it forks.
 
-Spark looks for data sources among all modules, after `importlib.invalidate_caches`. Since Python 3.13 that call forgets
-what archives contain, `pkgutil` then raises a `KeyError`, and PySpark is an archive: Spark finds no data source.
-Programs import `pyspark_lance`, which registers it. Tests that register nothing get the list of modules of Python 3.12.
+Since Python 3.13 `importlib.invalidate_caches`, which a process calls first, forgets what archives contain. `pkgutil`,
+with which it then looks for data sources, cannot list an archive whose modules have all been imported before.
 """
 
 import contextlib
