@@ -3,7 +3,7 @@
 #   make demo    write, append, query and check the New York flights of 2013; in S3 with ARGS='--store s3'
 #   make demo-stream  the same flights arrive month by month, and two streams follow them, killed midway and restarted
 #   make test    run the tests that a person waits for: those of the library, then those of Spark
-#   make test-systems  run the others: clusters, killed processes, whole programs and random operations
+#   make test-systems  run the others: clusters, killed processes, whole programs, random operations, and what takes long
 #   make lint    ruff, mypy and the import contracts
 #   make docs    build the documentation site in build/site; broken links fail
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
@@ -22,7 +22,7 @@ PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=worksteal --durations=25
 # Tests make many small files durable, for which disks are waited for. Memory is used instead if there is plenty.
 MEMORY := $(shell awk '/MemAvailable/ && $$2 > 12000000 {print "/dev/shm"}' /proc/meminfo 2>/dev/null)
 PYTEST := $(if $(MEMORY),TMPDIR=$(MEMORY)) $(BIN)/python -m pytest $(PARALLEL)
-WAITED_FOR := --timeout=900 -m 'not system and not nightly'
+WAITED_FOR := --timeout=900 -m 'not slow and not system and not nightly'
 SPARKS := 4.1 4.2
 AZURITE := 3.37.0
 LOWEST := --constraint tools/lowest.txt --editable '.[cli,examples]' hypothesis pylance==14.0.2 pytest pytest-xdist
@@ -70,7 +70,7 @@ test-spark: prepared
 	$(PYTEST) $(WAITED_FOR) tests/spark
 
 test-systems: prepared
-	$(PYTEST) --timeout=900 -m 'system and not nightly'
+	$(PYTEST) --timeout=900 -m '(slow or system) and not nightly'
 
 # All that runs need; without it each of them makes what it lacks.
 install: $(VENV)/.dev $(VENV)/.docs $(VENV)/.test

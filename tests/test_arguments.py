@@ -226,6 +226,7 @@ def call(name: str, ready: Callable[..., Any], parameter: str, value: Any) -> No
     use(ready(*args, **kwargs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=lambda part: part)
 def test_wrong_arguments(name: str, parameter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -49,6 +49,7 @@ def _documented_keys() -> dict[str, set[str]]:
     return keys
 
 
+@pytest.mark.slow
 def test_the_documented_keys_are_those_of_the_output(tmp_path: Path, table: Path) -> None:
     path = tmp_path / "t"
     lance_format.write_dataset({"a": [1]}, path)

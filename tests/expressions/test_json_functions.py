@@ -51,6 +51,7 @@ def test_decimals_of_other_writers_keep_their_digits() -> None:
     assert _evaluate("json_get_float(c, 0)", batch) == [1e35]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", _CALLS)
 def test_any_bytes_end_in_a_value_or_one_error(call: str) -> None:
     data = from_text(json.dumps([{"a": [1, 2.5, "x", None]}, [True, {"b": {}}], 10**20, {"a": "y"}][1:]))

@@ -90,6 +90,7 @@ def test_no_predicate_loses_a_row(seed: int) -> None:
         check(predicate(rng, depth=rng.randint(0, 3)), batch, statistics)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrow_type", ORDERED_TYPES, ids=str)
 def test_no_type_loses_a_row(arrow_type: pa.DataType) -> None:
     decided = 0

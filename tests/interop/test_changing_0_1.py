@@ -120,6 +120,7 @@ def test_many_changes_by_both(seed: int, tmp_path: Path) -> None:
     lance_format.dataset(path).optimize.compact_files(data_storage_version=rng.choice(["2.0", "2.1", "2.2"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_new_columns_of_random_types(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

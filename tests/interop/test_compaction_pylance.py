@@ -46,6 +46,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

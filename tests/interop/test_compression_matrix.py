@@ -93,6 +93,7 @@ def _check(data: pa.Table, version: str, path: Path) -> None:
                 assert _looked_up(table[name]) == _looked_up(expected[name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nulls", _NULLS)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("scheme", ["none", "lz4", "zstd", "fsst"])
@@ -117,6 +118,7 @@ def test_what_2_0_is_asked_for_is_read_by_pylance(name: str, tmp_path: Path) -> 
             _check(_data([name], nulls, {"compression": scheme}), "2.0", tmp_path / "f.lance")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nulls", _NULLS)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("scheme", ["lz4", "zstd"])

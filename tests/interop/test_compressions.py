@@ -290,6 +290,7 @@ _OURS: dict[str, Callable[[], pa.Array]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nulls", [False, True], ids=["there", "nulls"])
 @pytest.mark.parametrize("version", ["2.0", *_VERSIONS])
 @pytest.mark.parametrize("scheme", [None, "none", "zstd", "lz4", "fsst"])
@@ -333,6 +334,7 @@ def _read_full_zip(table: pa.Table, path: Path) -> tuple[encodings_pb2.Compressi
     return page.value_compression, decompressor.decompress_values(_full_zip_values(page, buffers[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.binary()], ids=str)
 @pytest.mark.parametrize(
     ("size", "options", "chain"),

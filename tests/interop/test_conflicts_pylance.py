@@ -227,6 +227,7 @@ def expected_verdicts() -> dict[tuple[str, str], str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", OPERATIONS)
 def test_pairs(plans: Plans, tmp_path: Path, own: str) -> None:
     expected = expected_verdicts()

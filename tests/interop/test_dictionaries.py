@@ -76,6 +76,7 @@ def _check(table: pa.Table, path: Path, version: str, **limits: int) -> None:
     assert taken.to_pylist() == theirs.take_rows(rows).to_table().to_pylist() == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(_columns())
 def test_columns_that_we_write(tmp_path_factory: pytest.TempPathFactory, drawn: tuple[pa.ChunkedArray, str]) -> None:

@@ -64,6 +64,7 @@ def _check_both(table: pa.Table, version: str, path: Path) -> None:
             assert same_values(theirs.take_rows(rows).to_table(), table.take(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("seed", range(40))
 def test_random_lists(seed: int, version: str, tmp_path: Path) -> None:

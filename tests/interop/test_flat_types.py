@@ -73,6 +73,7 @@ def _some_rows(num_rows: int) -> list[int]:
     return sorted(set(np.random.default_rng(num_rows).integers(0, num_rows, 25).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("arrow_type", FLAT_TYPES, ids=str)
 def test_both_directions(arrow_type: pa.DataType, version: str, tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ def test_both_directions(arrow_type: pa.DataType, version: str, tmp_path: Path) 
         _ours_reads_theirs(table, version, tmp_path / "theirs.lance")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("arrow_type", _WIDTHS, ids=str)
 def test_many_rows(arrow_type: pa.DataType, version: str, tmp_path: Path) -> None:

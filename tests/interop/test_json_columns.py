@@ -56,6 +56,7 @@ def _table(path: Path) -> lance_format.LanceDataset:
     return lance_format.write_dataset(pa.table({"n": [1, 2, 3], "c": _json(_TEXTS[:3])}), path)
 
 
+@pytest.mark.slow
 @given(st.lists(_values, min_size=1, max_size=20), st.booleans())
 def test_bytes_are_those_of_pylance(
     tmp_path_factory: pytest.TempPathFactory, values: list[object], plain: bool

@@ -225,6 +225,7 @@ def values(kind: pa.DataType) -> list[Any]:
     return ["", "b\0", None] if "string" in str(kind) else [0, 5, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

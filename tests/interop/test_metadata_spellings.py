@@ -81,6 +81,7 @@ def test_packed_structs_of_tables(version: str, tmp_path: Path) -> None:
     assert theirs.to_table(["c"], filter="c.x = 3").column(0).to_pylist() == [{"x": 3, "y": 3 / 7}] * 2
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(_spellings(), st.sampled_from(["2.0", "2.1", "2.2"]))
 def test_blobs(value: str, version: str) -> None:

@@ -51,6 +51,7 @@ def _check_both(table: pa.Table, version: str, path: Path, rng: random.Random) -
     _check_rows(LanceFileReader(path), table, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(180))
 def test_random_nesting(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

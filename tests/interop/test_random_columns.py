@@ -170,6 +170,7 @@ def check_column(data: st.DataObject, version: str) -> None:
                 _check(lance.file.LanceFileReader(path), table, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*they are stored as they are:UserWarning")
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @settings(max_examples=60)

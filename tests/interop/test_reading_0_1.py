@@ -45,6 +45,7 @@ def _assert_same(found: pa.Table, expected: pa.Table) -> None:
         assert ours.equals(theirs) or ours.to_pylist() == theirs.to_pylist(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrow_type", FLAT_TYPES, ids=str)
 def test_flat_types(arrow_type: pa.DataType, tmp_path: Path) -> None:
     rng = random.Random(0)
@@ -187,6 +188,7 @@ def _has_no_statistics(kind: pa.DataType) -> bool:
     return is_time or kind in (pa.float16(), pa.binary(2), pa.decimal256(60, 5))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 2**32))
 @example(2388)

@@ -86,6 +86,7 @@ CHANGES: dict[str, list[Callable[[Any, bool], None]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes(path: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(path, tmp_path / "copy")

@@ -70,6 +70,7 @@ UPDATES: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_offsets", [False, True], ids=["columns", "rows"])
 @pytest.mark.parametrize("name", UPDATES)
 def test_updates(path: Path, name: str, with_offsets: bool) -> None:

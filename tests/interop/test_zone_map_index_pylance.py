@@ -72,6 +72,7 @@ COLUMNS["half not numbers"] = COLUMNS["not numbers"].cast(pa.float16())
 COLUMNS["long"] = pa.array(["é" * 1000, "z" * 70_000, None, "", "𝄞"] * 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COLUMNS)
 def test_files_are_those_of_pylance(tmp_path: Path, name: str) -> None:
     lance.write_dataset(pa.table({"a": COLUMNS[name]}), str(tmp_path), max_rows_per_file=13)
@@ -305,6 +306,7 @@ def found_by(path: Path, predicate: str) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32))
 def test_both_find_the_same_with_and_without(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

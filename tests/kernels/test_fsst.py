@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def test_any_symbols_encode_any_values(values: list[bytes], symbols: list[bytes]
     assert back[: offsets[-1]].tobytes() == b"".join(values)
 
 
+@pytest.mark.slow
 @given(values=st.lists(st.binary(max_size=20), min_size=1, max_size=100), seed=blocks.seeds)
 def test_trained_symbols_are_distinct_and_found(values: list[bytes], seed: int) -> None:
     picks = np.random.default_rng(seed).integers(0, len(values), 300)

@@ -84,6 +84,7 @@ class TestS3(CloudStoreBehaviour):
     def server(self, s3_server: ObjectServer) -> ObjectServer:
         return s3_server
 
+    @pytest.mark.slow
     def test_listings_have_all_pages(self, store: ObjectStore, root: str) -> None:
         names = sorted(f"{number:04}" for number in range(1010))
         with ThreadPoolExecutor(16) as pool:

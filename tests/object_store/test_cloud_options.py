@@ -187,6 +187,7 @@ def test_a_store_that_stops_answering_is_one_error(s3_server: ObjectServer) -> N
     use()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("uri", "options", "message"),
     [

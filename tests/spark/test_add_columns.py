@@ -41,6 +41,7 @@ def check(table: LanceDataset, column: str, has_value: str = "true") -> None:
     assert leftovers(Path(table.uri)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["_rowaddr", "_rowid"])
 def test_columns_of_a_view(catalog: Catalog, table: LanceDataset, key: str) -> None:
     before = {file.path for fragment in table.get_fragments() for file in fragment.data_files()}
@@ -67,6 +68,7 @@ def test_some_rows_and_columns(catalog: Catalog, table: LanceDataset) -> None:
     assert catalog.sql("SELECT * FROM @.t WHERE id = 6") == [(6, "bird 6", 12, [6.0, 1.0])]
 
 
+@pytest.mark.slow
 def test_bad_sources(catalog: Catalog, table: LanceDataset) -> None:
     spark = catalog.spark
     spark.table(f"{catalog.name}.db.t").selectExpr("_rowaddr", "_rowaddr + 1 AS a", "name").createOrReplaceTempView("v")

@@ -289,6 +289,7 @@ def plan_of(spark: SparkSession, query: str) -> str:
     return str(spark.sql(query)._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.slow
 def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> None:
     query = f"SELECT few, sum(price), count(*) FROM {table} WHERE many > 5 GROUP BY few"
     plan = plan_of(planner, query)
@@ -332,6 +333,7 @@ def test_no_rows(planner: SparkSession, table: str, path: str) -> None:
     assert rows_of(planner, f"SELECT few, {functions} FROM aggregated_empty GROUP BY few") == []
 
 
+@pytest.mark.slow
 def test_sums_that_overflow(planner: SparkSession, path: str) -> None:
     rows = [
         (1, 2**63 - 1, "99999"),
@@ -373,6 +375,7 @@ def test_averages_of_numbers_with_small_bounds(planner: SparkSession, path: str)
     assert rows_of(planner, query) == [(0, 14998.5), (1, 14999.5), (2, 15000.5)]
 
 
+@pytest.mark.slow
 def test_aggregates_of_subqueries(planner: SparkSession, table: str) -> None:
     for query in (
         f"SELECT count(*) FROM (SELECT DISTINCT few, text FROM {table})",
@@ -385,6 +388,7 @@ def test_aggregates_of_subqueries(planner: SparkSession, table: str) -> None:
         assert compare(planner, query)
 
 
+@pytest.mark.slow
 def test_metadata_tables_and_feeds_are_aggregated_by_spark(planner: SparkSession, path: str) -> None:
     append(planner.range(5), path)
     append(planner.range(3), path)

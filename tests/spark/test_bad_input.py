@@ -57,6 +57,7 @@ class TestReading:
         with refused("StorageError" if kind == "file" else "DatasetNotFoundError", path):
             load(spark, path)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("text", ["", "  ", "5", "id + 1", "id =", "name", "TRUE; TRUE"])
     def test_a_filter_that_is_no_predicate(self, spark: SparkSession, table: str, text: str) -> None:
         with refused("InvalidInputError"):

@@ -40,6 +40,7 @@ def table(path: str) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_tables_with_such_columns_are_read(spark: SparkSession, table: str, pushdown: str) -> None:
     df = load(spark, table)
     df.createOrReplaceTempView("alike")

@@ -103,6 +103,7 @@ def test_not_null_is_enforced(catalog: Catalog) -> None:
     assert lance.dataset(catalog.path("t")).to_table().to_pylist() == [{"id": 1, "name": None}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -213,6 +214,7 @@ def test_a_replaced_table_keeps_the_properties_that_are_not_named(catalog: Catal
     assert lance.dataset(catalog.path("t")).config() == {"comment": "birds"}
 
 
+@pytest.mark.slow
 def test_fields_keep_not_null(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t (s STRUCT<a: INT NOT NULL, b: ARRAY<STRUCT<c: INT NOT NULL>>, m: MAP<INT, INT>>)")
     stored = lance.dataset(catalog.path("t")).schema.field("s").type
@@ -559,6 +561,7 @@ def test_replace_where_keeps_concurrent_appends_and_not_concurrent_deletes(catal
     assert data_files(path) == before
 
 
+@pytest.mark.slow
 def test_rows_are_changed_by_name(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t (id BIGINT NOT NULL, s STRING) TBLPROPERTIES ('enable_stable_row_ids' = 'true')")
     catalog.sql("INSERT INTO @.t VALUES (1, 'owl'), (2, 'emu'), (3, 'auk'), (4, 'tit')")
@@ -579,6 +582,7 @@ def test_rows_are_changed_by_name(catalog: Catalog) -> None:
     assert catalog.sql("SELECT count(*) FROM @.t VERSION AS OF 2") == [(4,)]
 
 
+@pytest.mark.slow
 def test_rows_of_a_branch_are_changed(catalog: Catalog) -> None:
     catalog.sql(
         "CREATE TABLE @.t (id INT NOT NULL, v ARRAY<FLOAT>) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2')"
@@ -602,6 +606,7 @@ def test_rows_of_a_branch_are_changed(catalog: Catalog) -> None:
     assert str(lance_format.dataset(branch).schema.field("v").type) == "fixed_size_list<item: float>[2]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

@@ -87,6 +87,7 @@ def views(sql: SparkSession, birds: str) -> Iterator[str]:
 
 
 class TestOverwritingATableWithItself:
+    @pytest.mark.slow
     @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
     @pytest.mark.parametrize("statement", ["CREATE OR REPLACE TABLE birds USING lance AS", "INSERT OVERWRITE birds"])
     def test_in_sql(self, sql: SparkSession, views: str, statement: str, query: str) -> None:
@@ -95,6 +96,7 @@ class TestOverwritingATableWithItself:
         assert rows_of(views, 1) == [0, 1, 2, 3]
         assert lance_format.dataset(views).version == 2
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
     def test_in_data_frames(self, sql: SparkSession, views: str, query: str) -> None:
         sql.sql(query).write.format("lance").mode("overwrite").saveAsTable("birds")
@@ -156,6 +158,7 @@ class TestReplacing:
             sql.table("vectors").write.format("lance").mode("overwrite").saveAsTable("vectors")
         assert str(lance_format.dataset(path).schema.field("v").type) == "fixed_size_list<item: float>[2]"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "statement",
         [

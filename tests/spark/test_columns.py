@@ -86,6 +86,7 @@ _QUERIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _QUERIES)
 def test_values_outlive_their_batch(planner: SparkSession, path: str, name: str) -> None:
     found = _QUERIES[name](load(planner, path))

@@ -121,6 +121,7 @@ def lineage(path: str) -> dict[int, int]:
 
 
 class TestDelete:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("condition", "deleted"),
         [

@@ -12,6 +12,7 @@ from tests.servers import ObjectServer
 from tests.spark.remote import hadoop_settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", pages(with_bucket=False))
 def test_a_page(path: Path, planner: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No page writes to the working directory."""

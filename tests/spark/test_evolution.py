@@ -35,6 +35,7 @@ def people() -> pa.Table:
     return pa.table({"id": range(60), "name": [f"name {number}" for number in range(60)], "home": home})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("open_table", [lance_format.dataset, lance.dataset], ids=["ours", "pylance"])
 def test_every_version(spark: SparkSession, path: str, open_table: Callable[[str], Any], stable: bool) -> None:

@@ -56,6 +56,7 @@ def table(tmp_path: Path) -> lance_format.LanceDataset:
     return write(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_a_job_does_what_one_process_does(spark: SparkSession, name: str, tmp_path: Path) -> None:
     change = CHANGES[name]
@@ -143,6 +144,7 @@ def failing(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch({"odd": batch["id"]})
 
 
+@pytest.mark.slow
 def test_a_failed_job_raises_the_error_of_the_task(spark: SparkSession, table: lance_format.LanceDataset) -> None:
     before = files(table.uri)
     with pytest.raises(CorruptFileError, match=r"^/a/b.lance: no odd number \(at byte 7\)$"):

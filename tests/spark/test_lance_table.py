@@ -194,6 +194,7 @@ class TestUpdate:
         assert last_operation(path).fields_rewritten == {1, 2}
         lance.dataset(path).validate()
 
+    @pytest.mark.slow
     def test_reads_what_it_needs_of_other_columns_for_changed_rows_only(self, spark: SparkSession, path: str) -> None:
         values = {f"c{number}": pa.array(os.urandom(16) for _ in range(20_000)) for number in range(50)}
         lance_format.write_dataset(pa.table({"id": range(20_000), **values}), path)
@@ -276,6 +277,7 @@ class TestUpdate:
         )
         assert "more than 3 characters" in refusal(path, lambda: table.update(set={"v": "'abcd'"}), PySparkException)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("ansi", ["true", "false"])
     def test_a_value_that_does_not_fit_is_an_error(self, spark: SparkSession, path: str, ansi: str) -> None:
         append(spark.sql("SELECT 1 AS i, named_struct('a', array(1)) AS p"), path)
@@ -381,6 +383,7 @@ class TestMerge:
         assert counts(merge.withSchemaEvolution().execute()) == (1, 1, 0)
         lance.dataset(path).validate()
 
+    @pytest.mark.slow
     def test_several_source_rows_for_one_target_row(self, birds: LanceTable, arrivals: DataFrame, path: str) -> None:
         twice = arrivals.union(arrivals).alias("s")
         merge = birds.alias("t").merge(twice, "t.id = s.id")
@@ -784,6 +787,7 @@ class TestReadChanges:
         rows = table.readChanges(*versions).orderBy("_commit_version", "id", "_change_type").collect()
         return [(row._commit_version, row._change_type, row.id, row.name) for row in rows]
 
+    @pytest.mark.slow
     def test_of_every_kind(self, birds: LanceTable, path: str) -> None:
         birds.delete("id IN (3, 4, 5, 6)")
         merge = birds.alias("t").merge(birds.toDF().where("id > 7").alias("s"), "t.id = s.id AND s.id = 9")
@@ -877,6 +881,7 @@ class TestUpkeep:
         assert content(birds) == before
         lance.dataset(path).validate()
 
+    @pytest.mark.slow
     def test_z_order(self, spark: SparkSession, path: str) -> None:
         append(spark.range(0, 64, 1, 2).selectExpr("id % 8 AS x", "CAST(id / 8 AS INT) AS y", "id"), path)
         table = LanceTable.forPath(spark, path)

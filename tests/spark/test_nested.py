@@ -125,6 +125,7 @@ def test_nested_columns_come_back(spark: SparkSession, path: str, seed: int) -> 
     assert load(spark, path).where("id >= 0").count() == 2 * NUM_ROWS
 
 
+@pytest.mark.slow
 def test_nested_columns_are_what_parquet_says(spark: SparkSession, path: str) -> None:
     df = random_frame(spark, seed=7, num_columns=20).coalesce(1)
     append(df, path)
@@ -167,6 +168,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", EMPTY)
 @pytest.mark.parametrize("only", ["all", "first", "null"])
 def test_nulls_and_empties(spark: SparkSession, path: str, spelling: str, only: str) -> None:
@@ -336,6 +338,7 @@ class TestVectors:
         if not vectors_are_stored(path):
             pytest.skip("lance_format does not write vectors yet")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("element", ["float", "double", "tinyint", "int", "bigint"])
     def test_vectors_come_back(self, spark: SparkSession, path: str, element: str) -> None:
         values = [[1, 2, 3], None, [4, 5, 6]]

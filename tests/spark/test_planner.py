@@ -49,6 +49,7 @@ def scan_line(df: DataFrame) -> str:
 
 
 class TestColumns:
+    @pytest.mark.slow
     def test_those_that_a_query_needs(self, planner: SparkSession, table: str) -> None:
         df = load(planner, table).select("text")
         assert "reads: struct<text:string>" in scan_line(df)
@@ -73,6 +74,7 @@ class TestColumns:
 class TestOlderFormats:
     """Tables of formats 0.1, which pylance writes, and 2.0."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("version", ["legacy", "2.0"])
     def test_get_all_that_is_pushed(self, planner: SparkSession, path: str, version: str) -> None:
         ids = range(40_000)
@@ -121,6 +123,7 @@ class TestOlderFormats:
 
 
 class TestFilters:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("condition", "pushed"),
         [
@@ -219,6 +222,7 @@ class TestOffsets:
 
 
 class TestTopRows:
+    @pytest.mark.slow
     @pytest.mark.parametrize("order", ["value DESC", "value NULLS LAST", "text DESC NULLS FIRST, id", "digit, id DESC"])
     def test_are_found_by_the_tasks(self, planner: SparkSession, path: str, order: str) -> None:
         rows = planner.range(0, 1000, 1, 3).selectExpr(
@@ -247,6 +251,7 @@ class TestTopRows:
 
 
 class TestTasks:
+    @pytest.mark.slow
     def test_follow_the_size_asked_for_and_what_can_run_at_a_time(self, planner: SparkSession, path: str) -> None:
         append(
             planner.range(0, 600_000, 1, 2).selectExpr("id", "hash(id) AS code", "reverse(md5(string(id))) AS t"), path
@@ -301,6 +306,7 @@ class TestCounts:
         assert "BatchScan" in plan(later)
         assert later.collect() == [(19_998, 19_999)]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "values",
         [
@@ -384,6 +390,7 @@ class TestMetrics:
         assert found["fragments left out by the plan"] == "3"
         assert found["rows left out by the plan"] == "191808"
 
+    @pytest.mark.slow
     def test_of_tasks_are_in_the_log_that_spark_keeps(self, planner: SparkSession, clustered: str) -> None:
         planner.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
         try:

@@ -58,6 +58,7 @@ def merging(catalog: Catalog, name: str, other: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["pylance", "lance_format", "append"])
 def test_of_two_merges_that_insert_a_key_the_second_sees_the_first(catalog: Catalog, birds: str, other: str) -> None:
     merging(catalog, "ours", other)

@@ -80,6 +80,7 @@ def schema_with_number(schema: t.StructType) -> t.StructType:
     return t.StructType([t.StructField("number", t.IntegerType()), *schema.fields])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nulls", ["no", "some", "all"])
 def test_every_type_comes_back(spark: SparkSession, path: str, nulls: str) -> None:
     expected = make(spark, nulls)

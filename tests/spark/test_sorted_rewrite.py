@@ -67,6 +67,7 @@ def check(table: LanceDataset, before: pa.Table) -> lance.LanceDataset:
     return found
 
 
+@pytest.mark.slow
 def test_rows_are_sorted(catalog: Catalog, table: LanceDataset) -> None:
     lineage = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     before = table.to_table(columns=[*table.schema.names, *lineage] if table.has_stable_row_ids else None)

@@ -59,6 +59,7 @@ def ids_of_each(found: list[DataFrame]) -> dict[str, list[int]]:
     return {condition: sorted(row.id for row in rows if row.place == place) for place, condition in enumerate(FILTERS)}
 
 
+@pytest.mark.slow
 def test_filters(spark: SparkSession, view: str, pushdown: str) -> None:
     found = [spark.table(view).where(condition).select("id") for condition in FILTERS]
     assert ids_of_each(found) == FILTERS

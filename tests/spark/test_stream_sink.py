@@ -90,6 +90,7 @@ def arrivals(spark: SparkSession, tmp_path: Path) -> Arrivals:
     return Arrivals(spark, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_run_again_changes_nothing(arrivals: Arrivals, way: str) -> None:
     arrivals.add(1, 2)
     arrivals.add(3)
@@ -143,6 +144,7 @@ def test_complete_batches_replace_all_rows(arrivals: Arrivals, way: str) -> None
     assert arrivals.rows() == [("row 1", 2), ("row 2", 2), ("row 3", 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True])
 def test_updates_replace_rows_by_their_key(arrivals: Arrivals, planner: SparkSession, stable: bool) -> None:
     def count(rows: DataFrame) -> DataFrame:
@@ -186,6 +188,7 @@ def test_updates_that_another_writer_overtakes_are_made_again(arrivals: Arrivals
     assert lance_format.dataset(path).version == 4
 
 
+@pytest.mark.slow
 def test_keys_that_do_not_name_one_row_are_refused(arrivals: Arrivals, planner: SparkSession) -> None:
     lance.write_dataset(pa.table({"a": [1, 7, 7], "s": ["x", "y", "z"]}), arrivals.path)
     arrivals.add(5, 5)
@@ -226,6 +229,7 @@ def test_tables_of_catalogs(arrivals: Arrivals, catalog: Catalog) -> None:
         catalog.spark.sql("DROP TABLE sink_of_stream")
 
 
+@pytest.mark.slow
 def test_queries_that_cannot_write_are_refused(arrivals: Arrivals, way: str) -> None:
     arrivals.add(1)
     arrivals.run(checkpoint="first")
@@ -290,6 +294,7 @@ def test_compaction_between_batches(arrivals: Arrivals) -> None:
     assert arrivals.numbers() == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_failed_batch_leaves_nothing(arrivals: Arrivals, way: str) -> None:
     arrivals.add(1)
     arrivals.run()
@@ -308,6 +313,7 @@ def test_a_failed_batch_leaves_nothing(arrivals: Arrivals, way: str) -> None:
     assert arrivals.numbers() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_second_of_two_instances_of_a_query_fails(arrivals: Arrivals, way: str) -> None:
     """It finds out at the commit, although other writers commit before and after the first instance does."""
     arrivals.add(1)

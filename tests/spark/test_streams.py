@@ -29,6 +29,7 @@ def drain(stream: DataFrame, checkpoint: Path) -> list[list[tuple[Any, ...]]]:
     return [batch for batch in batches if batch]
 
 
+@pytest.mark.slow
 def test_rows_come_once_over_restarts(spark: SparkSession, way: str, path: str, tmp_path: Path) -> None:
     lance_format.write_dataset({"id": range(10), "v": ["a"] * 10}, path, max_rows_per_file=2)
     stream = spark.readStream.format("lance").options(**LIMIT).load(path).selectExpr("v", "id")
@@ -95,6 +96,7 @@ def test_the_change_feed_is_a_batch(spark: SparkSession, way: str, path: str) ->
     assert load(spark, path, readChangeFeed=True, **until).count() == 7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LIMITS_BATCHES, reason="Spark 4.1 has no clause CHANGES")
 @pytest.mark.parametrize("stable", ["true", "false"])
 def test_sql_has_the_changes_of_tables(catalog: Catalog, tmp_path: Path, stable: str) -> None:

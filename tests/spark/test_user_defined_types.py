@@ -26,6 +26,7 @@ def struct(**fields: t.DataType) -> t.StructType:
     return t.StructType([t.StructField(name, spark_type) for name, spark_type in fields.items()])
 
 
+@pytest.mark.slow
 def test_vectors_and_matrices_of_spark(spark: SparkSession, path: str) -> None:
     schema = struct(v=VectorUDT(), old=OldVectorUDT(), m=MatrixUDT())
     others = (OldDenseVector([0.5]), DenseMatrix(1, 2, [1.0, 2.0]))

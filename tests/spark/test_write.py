@@ -100,6 +100,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("save", [append, overwrite])
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_query_that_fails_leaves_the_table_as_it_was(

@@ -66,6 +66,7 @@ def test_damage_names_file_column_and_rows(tmp_path: Path, version: str) -> None
         pickle.loads(pickle.dumps(damaged)).to_table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_damaged_metadata_of_many_columns_is_found(tmp_path: Path, version: str) -> None:
     """The error would name columns and rows, and needs the metadata for that."""

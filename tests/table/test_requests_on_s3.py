@@ -188,6 +188,7 @@ def test_the_documentation_says_how_many_requests_there_are(measured: dict[str, 
         assert abs(told[name][1] - size / 1024) <= 2 + size / 1024 / 50, (name, size)
 
 
+@pytest.mark.slow
 def test_the_latest_of_many_versions_takes_one_page(s3_server: ObjectServer, proxy: Proxy) -> None:
     uri, options = s3_server.new_root(), s3_options(proxy.endpoint)
     table = lance_format.write_dataset({"a": [1]}, uri, storage_options=s3_server.options)

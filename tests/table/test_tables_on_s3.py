@@ -15,6 +15,7 @@ from tests.servers import ObjectServer
 AT_ONCE = datetime.timedelta(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cloud", ["s3_server", "azure_server", "gcs_server"])
 def test_a_table_lives_in_a_cloud(cloud: str, request: pytest.FixtureRequest) -> None:
     server: ObjectServer = request.getfixturevalue(cloud)

@@ -260,6 +260,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """A file of some 400 MB passes through a process that gains far less."""
     path = tmp_path / "stream.lance"

@@ -56,6 +56,7 @@ def embedded(path: Path, column: int) -> bytes:
     return path.read_bytes()[buffer.position : buffer.position + buffer.size]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_zone_indices_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

@@ -106,6 +106,7 @@ def unsigned_zeros(values: pa.Array) -> pa.Array:
     return pa.array(np.where(numbers == 0, numbers.dtype.type(0), numbers), values.type, mask=mask)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

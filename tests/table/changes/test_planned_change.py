@@ -224,6 +224,7 @@ def change(request: pytest.FixtureRequest) -> Change:
     return CHANGES[request.param]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
 def test_tasks_do_what_one_process_does(change: Change, stable: bool, tmp_path: Path) -> None:
     table, other = write(tmp_path / "a", change, stable=stable), write(tmp_path / "b", change, stable=stable)
@@ -284,6 +285,7 @@ def _run(task: Any, uri: str) -> Any:
     return task.execute(lance_format.dataset(uri))
 
 
+@pytest.mark.slow
 def test_processes_run_tasks(change: Change, pool: Pool, tmp_path: Path) -> None:
     table, other = write(tmp_path / "a", change), write(tmp_path / "b", change)
     plan = change.plan(table)

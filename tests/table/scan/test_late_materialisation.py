@@ -109,6 +109,7 @@ def passing(table: LanceDataset) -> _Passing:
     return _Passing(table)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     columns=st.sampled_from(_COLUMNS),

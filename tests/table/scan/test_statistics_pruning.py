@@ -73,6 +73,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_predicate_loses_a_row(clustered: Path, seed: int) -> None:

@@ -46,6 +46,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split_size_bytes", [50_000, _MB, 3 * _MB, 1024 * _MB])
 @pytest.mark.parametrize("min_tasks", [1, 3, 100])
 @pytest.mark.parametrize(
