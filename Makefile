@@ -82,7 +82,7 @@ matrix: java $(SPARKS:%=$(VENV)-spark-%/$(CLASSES))
 	  echo "Spark $$spark"; \
 	  export PYSPARK_PYTHON=$(CURDIR)/$(VENV)-spark-$$spark/bin/python; \
 	  export PYSPARK_DRIVER_PYTHON=$$PYSPARK_PYTHON; \
-	  $(if $(MEMORY),TMPDIR=$(MEMORY)) $$PYSPARK_PYTHON -m pytest $(PARALLEL) --timeout=900 -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),tests/spark); \
+	  $(if $(MEMORY),TMPDIR=$(MEMORY)) $$PYSPARK_PYTHON -m pytest $(PARALLEL) -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(or $(ARGS),$(WAITED_FOR) tests/spark); \
 	done
 
 lowest: $(VENV)-lowest/.test
