@@ -155,7 +155,8 @@ def _find_region(bucket: str, address: str = "https://{}.s3.amazonaws.com") -> s
                 with urllib.request.urlopen(request, timeout=_REGION_SECONDS) as reply:
                     _regions[bucket] = reply.headers.get(_REGION_HEADER) or "us-east-1"
             except urllib.error.HTTPError as error:
-                _regions[bucket] = error.headers.get(_REGION_HEADER) or "us-east-1"
+                with error:
+                    _regions[bucket] = error.headers.get(_REGION_HEADER) or "us-east-1"
             except (OSError, ValueError):
                 return "us-east-1"
         return _regions[bucket]
