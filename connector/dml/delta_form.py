@@ -5,8 +5,9 @@
 ```
 
 Each row begins with its operation. `row` has the positions of the table's columns, and `address` that of the address of
-the deleted or replaced row. DELETE has no values. Replaced rows keep the values of the columns that `names` lacks: the
-writer reads them from the table. A command to be checked only has just a name.
+the deleted or replaced row. DELETE has no values. Replaced rows keep the values of the columns in `kept`, which the
+writer reads from the table; what they have of these columns is ignored. `names` and `kept` together are all columns,
+and rows that are new have all columns in `names`. A command to be checked only has just a name.
 
 | operation | |
 |---|---|
@@ -41,13 +42,15 @@ class DeltaForm:
     address : int
         Position of the address.
     names : tuple of str
-        The columns of the table, by Spark's names.
+        Columns of the table, by Spark's names.
     changed : tuple of str
         Those whose values may change in rows that are replaced.
     uuid : str, optional
         Uuid of the delta, if the client of the write has chosen it.
     notes : mapping of str to str
         Properties of the transaction, such as those of a `BatchMarker`.
+    kept : tuple of str
+        The columns whose values replaced rows keep.
     """
 
     command: str
@@ -57,12 +60,13 @@ class DeltaForm:
     changed: tuple[str, ...] = ()
     uuid: str | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> DeltaForm:
         """Read the text of a form."""
         given = json.loads(text)
-        lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed")}
+        lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed", "kept")}
         (address,) = given.get("address", (0,))
         return cls(given["command"], address=address, uuid=given.get("uuid"), notes=given.get("notes", {}), **lists)
 

@@ -22,7 +22,7 @@ from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, RowDelta, RowDeltaChanges
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Approximate size of the values that are read from the table at a time."""
+"""Approximate size of the values that are read from the table at a time, and of those that wait for them."""
 
 
 class DeltaWriter(PlanWriter):
@@ -43,7 +43,7 @@ class DeltaWriter(PlanWriter):
         self._options = options
         dataset = self._open()
         self._schema = self._with_new_columns(dataset).read_schema("all_binary")
-        self._kept = [name for name in self._schema.names if form.names and name not in form.names]
+        self._kept = [name for name in self._schema.names if name in form.kept]
         description = f"{form.command} of Spark"
         delta = dataset.plan_row_delta(
             list(form.changed), description=description, uuid=form.uuid, new_columns=options.new_columns
@@ -62,48 +62,81 @@ class DeltaWriter(PlanWriter):
 
     def _fill(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
         dataset = self._with_new_columns(dataset)
+        waiting = _WaitingRows(self._rows_at_a_time(dataset))
         for batch in batches:
             operations = batch.column(0)
             writer.delete(self._addresses(_those(batch, operations, (DELETED,))))
-            replaced = _those(batch, operations, (REPLACED,))
-            if replaced.num_rows:
-                for some in self._divide(replaced, dataset):
-                    writer.update(self._addresses(some), self._new_rows(some, dataset))
+            for rows in waiting.add(_those(batch, operations, (REPLACED,))):
+                writer.update(self._addresses(rows), self._new_rows(rows, dataset))
             new = _those(batch, operations, NEW)
             if new.num_rows:
-                writer.insert(self._rows(new))
+                writer.insert(self._rows(new, self._schema.names))
+        for rows in waiting.take():
+            writer.update(self._addresses(rows), self._new_rows(rows, dataset))
 
     def _addresses(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
         """Return the addresses of rows; Spark has no unsigned numbers, but none of these is negative."""
         addresses: npt.NDArray[np.int64] = batch.column(self._form.address).to_numpy(zero_copy_only=False)
         return addresses.astype(np.uint64)
 
-    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the values of rows that the form has, as the table stores them."""
+    def _rows(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """Return the values of some columns of rows, as the table stores them."""
         columns = [batch.column(position) for position in self._form.row]
-        given = [field for field in self._schema if field.name not in self._kept]
-        return to_stored(pa.RecordBatch.from_arrays(columns, names=list(self._form.names)), pa.schema(given))
+        given = pa.RecordBatch.from_arrays(columns, names=list(self._form.names))
+        return to_stored(given, pa.schema([self._schema.field(name) for name in names]))
 
     def _new_rows(self, batch: pa.RecordBatch, dataset: LanceDataset) -> pa.RecordBatch:
         """Return the rows that replace others, with the columns that they keep."""
-        rows = self._rows(batch)
+        rows = self._rows(batch, [name for name in self._schema.names if name not in self._kept])
         if not self._kept:
             return rows
         kept = dataset.take_addresses(self._addresses(batch), self._kept, blob_handling="all_binary").combine_chunks()
         arrays = [_only_chunk(kept[name]) if name in self._kept else rows[name] for name in self._schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _divide(self, batch: pa.RecordBatch, dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
-        """Divide rows so that what they keep fits into memory."""
+    def _rows_at_a_time(self, dataset: LanceDataset) -> int | None:
+        """Return for how many rows what they keep fits into memory, or None if they keep nothing."""
         if not self._kept:
-            yield batch
-            return
+            return None
         fragments = [fragment.metadata for fragment in dataset.get_fragments()]
         size = sum(fragment.known_bytes for fragment in fragments)
         width = size // max(sum(fragment.physical_rows for fragment in fragments), 1)
-        num_rows = max(_KEPT_BYTES // max(width, 1), 1)
-        for start in range(0, batch.num_rows, num_rows):
-            yield batch.slice(start, num_rows)
+        return max(_KEPT_BYTES // max(width, 1), 1)
+
+
+class _WaitingRows:
+    """Replaced rows that wait until there are enough of them to read what they keep at once.
+
+    Reads of many rows that are close to each other take few requests, and decode each part of a page once.
+
+    Parameters
+    ----------
+    num_rows : int, optional
+        Rows at a time. Without it, batches are returned as they are.
+    """
+
+    def __init__(self, num_rows: int | None) -> None:
+        self._num_rows = num_rows
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add rows, and yield those that wait no longer."""
+        if batch.num_rows:
+            self._batches.append(batch)
+        count = sum(some.num_rows for some in self._batches)
+        size = sum(some.nbytes for some in self._batches)
+        if self._num_rows is None or count >= self._num_rows or size >= _KEPT_BYTES:
+            yield from self.take()
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows that wait."""
+        batches, self._batches = self._batches, []
+        if self._num_rows is None or not batches:
+            yield from batches
+            return
+        whole = pa.concat_batches(batches)
+        for start in range(0, whole.num_rows, self._num_rows):
+            yield whole.slice(start, self._num_rows)
 
 
 def _those(batch: pa.RecordBatch, operations: pa.Array, wanted: Sequence[int]) -> pa.RecordBatch:

@@ -6,14 +6,16 @@ columns of Spark. The fields of a struct that are not assigned to stay, and a nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pyspark.sql.types import DataType, StructField, StructType
 
 from connector.table_api.store_assignment import fit, limit_length
-from connector.types.column_names import find_name, parse_name
+from connector.table_api.target import DEFAULT_ALIAS
+from connector.types.column_names import find_name, mentioned_names, parse_name
 from lance_format import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 Value: TypeAlias = "str | Column"
 """An expression, as SQL or as a column of Spark."""
 Values: TypeAlias = "Mapping[str, Value]"
+_TRY = re.compile(r"\btry", re.IGNORECASE)
+"""Functions of which some make null of any error."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class TableColumns:
     ----------
     fields : StructType
     alias : str, optional
-        A qualifier that names of columns may have.
+        The only qualifier that names of columns may have, if the user has given one.
     case_sensitive, is_ansi : bool
         Settings of the session; see `connector.table_api.store_assignment`.
     """
@@ -112,6 +116,39 @@ class TableColumns:
                 f"there is no column {name!r} in the table, which has {', '.join(map(repr, self.fields.names))}"
             )
         return path
+
+    def mentioned(self, values: Iterable[Value]) -> set[str]:
+        """Return the columns that expressions may refer to.
+
+        The text of a column of Spark need not name all columns, nor that of SQL if names are regular expressions. So
+        snapshots raise an error for the others, see `Target.snapshot`, unless a function would hide it.
+
+        Parameters
+        ----------
+        values : iterable of Value
+        """
+        names, owner = self.fields.names, self.alias or DEFAULT_ALIAS
+        found = set[str]()
+        for value in values:
+            text = text_of(value)
+            hides_errors = _TRY.search(text) and (not isinstance(value, str) or "`" in text)
+            found.update(names if hides_errors else mentioned_names(text, names, owner))
+        return found
+
+    def read_by(self, given: Values | None, assignments: Assignments, changed: Collection[str]) -> set[str]:
+        """Return the columns whose old values an update reads.
+
+        Parameters
+        ----------
+        given : mapping, optional
+            The values, unless none of them refers to the table.
+        assignments : Assignments
+            What `parse` has made of them.
+        changed : collection of str
+            The columns to which this update or others assign. The old values of the others are not needed.
+        """
+        values = [value for name, value in (given or {}).items() if self.find(name)[0] in changed]
+        return {name for name in changed if (name,) not in assignments.values} | self.mentioned(values)
 
     def fit(self, frame: DataFrame, given: Sequence[Assignments]) -> list[Assignments]:
         """Cast the values of assignments to the types of the columns.
@@ -216,6 +253,11 @@ def to_column(value: object, what: str) -> Column:
     if not hasattr(value, "isNotNull"):
         raise InvalidInputError(f"{what} must be SQL in a string, or a column of Spark, not {value!r}; see lit()")
     return value  # type: ignore[return-value]
+
+
+def text_of(value: Value) -> str:
+    """Return the text of an expression: SQL, or similar to it."""
+    return value if isinstance(value, str) else repr(value)
 
 
 def _assigned(

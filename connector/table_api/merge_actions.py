@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connector.table_api.assigned_rows import Assignments, TableColumns, to_column
+from connector.table_api.assigned_rows import Assignments, TableColumns, Value, to_column
 from connector.table_api.merge_clauses import Action, Clause, Rows, of_rows
 from connector.table_api.row_changes import DELETE, INSERT, UPDATE, operation
 from connector.types.column_names import find_name, quoted
@@ -29,6 +29,15 @@ class Actions:
     is_partial : bool
         Whether clauses for all columns leave out those that the source lacks.
 
+    Attributes
+    ----------
+    changed : tuple of str
+        The columns that updates assign to.
+    kept : tuple of str
+        The columns that no update assigns to, if there are updates. Rows have them for inserts only.
+    names : list of str
+        The columns of the rows: all if rows are inserted, otherwise `changed`.
+
     Raises
     ------
     InvalidInputError
@@ -43,17 +52,28 @@ class Actions:
         self._source = source
         self._is_partial = is_partial
         self._assignments = {id(clause): self._parse(clause) for clause in clauses}
+        self._updates = [clause for clause in clauses if clause.action is Action.UPDATE]
+        changed = set[str]().union(*(self._assignments[id(clause)].changed for clause in self._updates))
+        every = columns.fields.names
+        self.changed = tuple(sorted(changed))
+        self.kept = tuple(name for name in every if name not in changed) if self._updates else ()
+        inserts = any(clause.action is Action.INSERT for clause in clauses)
+        self.names = every if inserts else [name for name in every if name in changed]
 
-    @property
-    def names(self) -> list[str]:
-        """The columns of the rows; none if all clauses delete."""
-        return self._columns.fields.names if any(clause.action is not Action.DELETE for clause in self._clauses) else []
+    def read(self, condition: Value) -> set[str]:
+        """Return the columns of the table that the merge reads.
 
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """The columns that updates assign to."""
-        updates = (clause for clause in self._clauses if clause.action is Action.UPDATE)
-        return tuple(sorted(set[str]().union(*(self._assignments[id(clause)].changed for clause in updates))))
+        Parameters
+        ----------
+        condition : str or Column
+            Of the merge.
+        """
+        seeing = [clause for clause in self._clauses if clause.rows is not Rows.NOT_MATCHED]
+        conditions = [clause.condition for clause in seeing if clause.condition is not None]
+        found = self._columns.mentioned([condition, *conditions])
+        for clause in self._updates:
+            found |= self._columns.read_by(clause.values, self._assignments[id(clause)], self.changed)
+        return found
 
     def of(self, rows: Rows, frame: DataFrame, old: Callable[[str], Column]) -> Column:
         """Return the action on some rows: a struct of an operation (`OPERATION`) and a row (`ROW`), or null.
@@ -90,9 +110,21 @@ class Actions:
 
         if not self.names:
             return []
-        cells = f.struct(*self._columns.row(assignments, old))
+        cells = f.struct(*self._cells(clause, assignments, old))
         row = f.when(f.lit(False), cells) if clause.action is Action.DELETE else cells
         return [row.alias(ROW)]
+
+    def _cells(self, clause: Clause, assignments: Assignments, old: Callable[[str], Column]) -> list[Column]:
+        """Return the values of the columns of a row; those that the writer does not need are null."""
+        if clause.action is Action.INSERT:
+            return self._columns.row(assignments, old, self.names)
+        wanted = set(self.changed if clause.action is Action.UPDATE else ())
+        values = {path: value for path, value in assignments.values.items() if path[0] in wanted}
+
+        def value(name: str) -> Column:
+            return old(name) if name in wanted else self._columns.null(name)
+
+        return self._columns.row(Assignments(values), value, self.names)
 
     def _parse(self, clause: Clause) -> Assignments:
         if clause.action is Action.DELETE:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from connector.table_api.assigned_rows import Value, Values
+from connector.table_api.merge_actions import Actions
 from connector.table_api.merge_clauses import Action, Clause, Rows, check_clauses
 from connector.table_api.merge_plan import MergePlan
 from connector.table_api.row_changes import Delta, RowChangeResult, change_rows
@@ -17,7 +18,7 @@ from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import StructField, StructType
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class LanceMergeBuilder:
         """
         check_clauses(self._clauses)
         try:
-            return change_rows(self._target, "MERGE", lambda snapshot: self._plan(snapshot))
+            return change_rows(self._target, "MERGE", self._plan, self._reads)
         except RepeatedRowError as error:
             raise InvalidInputError(
                 f"several rows of the source match one row of the table {self._target.path} and change it, so its"
@@ -131,11 +132,11 @@ class LanceMergeBuilder:
             ) from error
 
     def _plan(self, snapshot: Snapshot) -> Delta:
-        new = self._new_fields(snapshot) if self._evolves else []
+        new = self._new_fields(snapshot.columns)
         target = _with_null_columns(snapshot, new)
         plan = MergePlan(
             target,
-            table_columns(target),
+            table_columns(self._target, target.columns),
             self._source,
             self._condition,
             self._clauses,
@@ -143,15 +144,19 @@ class LanceMergeBuilder:
         )
         return dataclasses.replace(plan.compute(), new_columns=tuple(new))
 
-    def _new_fields(self, snapshot: Snapshot) -> list[StructField]:
-        if not any(clause.is_star for clause in self._clauses):
+    def _reads(self, fields: StructType) -> set[str]:
+        known = type(fields)([*fields, *self._new_fields(fields)])
+        columns = table_columns(self._target, known)
+        return Actions(columns, self._clauses, self._source, is_partial=self._evolves).read(self._condition)
+
+    def _new_fields(self, fields: StructType) -> list[StructField]:
+        if not self._evolves or not any(clause.is_star for clause in self._clauses):
             return []
         case_sensitive = self._target.is_case_sensitive
-        known = snapshot.columns.names
         return [
             field
             for field in self._source.schema
-            if find_name(field.name, known, case_sensitive=case_sensitive) is None
+            if find_name(field.name, fields.names, case_sensitive=case_sensitive) is None
         ]
 
     def _add(

@@ -12,6 +12,8 @@ Clauses for matched rows see the columns of both sides. The others see those of 
 qualifier there: the columns of the target have other names while the actions on source rows are computed, and those of
 the source are dropped before the actions on target rows are.
 
+The columns to which no update assigns are not read: the writers take what replaced rows keep, by address.
+
 Several source rows that change one target row are found by the writers, which get its address twice. If all matched
 rows are deleted, it makes no difference how many source rows match: then a semi join finds them.
 """
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING
 from connector.table_api.assigned_rows import TableColumns, Value, to_column
 from connector.table_api.merge_actions import ROW, Actions
 from connector.table_api.merge_clauses import Clause, Rows, deletes_all_matches, of_rows
-from connector.table_api.row_changes import OPERATION, Delta
+from connector.table_api.row_changes import OPERATION, Delta, gather
 from connector.table_api.target import ADDRESS, DEFAULT_ALIAS, RESERVED, Snapshot
 from connector.types.column_names import quoted
 from lance_format import InvalidInputError
@@ -97,7 +99,8 @@ class MergePlan:
         else:
             parts = [part() for part in (self._found, self._missing, self._surplus)]
             rows = reduce(lambda one, other: one.unionAll(other), [part for part in parts if part is not None])
-        return Delta(rows, self._actions.changed)
+        kept = self._actions.kept
+        return Delta(gather(rows) if kept else rows, self._actions.changed, kept)
 
     def _join(self) -> DataFrame:
         """Return the rows of all clauses, if some are about matched rows."""

@@ -13,12 +13,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from pyspark.errors import AnalysisException
+
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.jobs import retrying
 from connector.jobs.failures import find_library_error
 from connector.jobs.labels import labelled
 from connector.protocol import DELTA, NEW_COLUMNS, SNAPSHOT
-from connector.table_api.target import ADDRESS, Snapshot, Target
+from connector.table_api.target import ADDRESS, UNREAD, Reads, Snapshot, Target
 from connector.types.new_columns import read_new_columns, write_new_columns
 from connector.write.writer import plan_marker
 from lance_format import InvalidInputError
@@ -32,6 +34,9 @@ OPERATION = "__lance_operation"
 DELETE, UPDATE, INSERT = DELETED, REPLACED, NEW[0]
 T = TypeVar("T")
 _ATTEMPTS = "spark.lance.commit.attempts"
+_PLACE = "__lance_place"
+_PLACE_BITS = 17
+"""Rows of one place have addresses that agree but for these bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +63,18 @@ class Delta:
     Parameters
     ----------
     rows : DataFrame
-        `OPERATION`, the columns of the table unless all rows are deleted, and `ADDRESS`.
+        `OPERATION`, columns of the table, and `ADDRESS`. Inserted rows have all columns.
     changed : tuple of str
         The columns whose values may change in rows that are replaced.
+    kept : tuple of str
+        The columns whose values replaced rows keep, whatever `rows` has; see `connector.dml.delta_form`.
     new_columns : tuple of StructField
         The columns that the table lacks.
     """
 
     rows: DataFrame
     changed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     new_columns: tuple[StructField, ...] = ()
 
 
@@ -78,7 +86,7 @@ def operation(kind: int) -> Column:
 
 
 def change_rows(
-    target: Target, command: str, plan: Callable[[Snapshot], Delta], condition: str | None = None
+    target: Target, command: str, plan: Callable[[Snapshot], Delta], reads: Reads | None = None
 ) -> RowChangeResult:
     """Change rows of a table in one version.
 
@@ -89,8 +97,8 @@ def change_rows(
     command : {"DELETE", "UPDATE", "MERGE"}
     plan : callable
         Computes the change on a snapshot of the table; again on another one after a conflict.
-    condition : str, optional
-        SQL that names all columns that the change reads; see `Target.snapshot`.
+    reads : callable, optional
+        See `Target.snapshot`. If the change needs another column, it is computed again on all columns.
 
     Raises
     ------
@@ -102,7 +110,19 @@ def change_rows(
         If the change is refused or fails. No file and no version is left, unless it is unclear whether the commit
         landed.
     """
-    return retry(target, lambda: _attempt(target, command, plan, condition))
+    return retry(target, lambda: _attempt_twice(target, command, plan, reads))
+
+
+def gather(rows: DataFrame) -> DataFrame:
+    """Bring replaced rows that are close to each other in the table to one task, in the order of their addresses.
+
+    A join scatters rows over all tasks. If each task took what its rows keep, all of them would read the same pages.
+    Rows without an address stay with those of their task.
+    """
+    from pyspark.sql import functions as f
+
+    place = f.coalesce(f.shiftright(f.col(ADDRESS), _PLACE_BITS), -1 - f.spark_partition_id())
+    return rows.withColumn(_PLACE, place).repartition(_PLACE).sortWithinPartitions(ADDRESS).drop(_PLACE)
 
 
 def retry(target: Target, attempt: Callable[[], T]) -> T:
@@ -129,8 +149,25 @@ def _attempts(target: Target) -> int:
     return int(given)
 
 
-def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], condition: str | None) -> RowChangeResult:
-    snapshot = target.snapshot(command, condition)
+def _attempt_twice(
+    target: Target, command: str, plan: Callable[[Snapshot], Delta], reads: Reads | None
+) -> RowChangeResult:
+    try:
+        return _attempt(target, command, plan, reads)
+    except Exception as error:
+        if reads is None or not _is_of_unread_column(error):
+            raise
+    return _attempt(target, command, plan, None)
+
+
+def _is_of_unread_column(error: Exception) -> bool:
+    """Return whether tasks needed a column that was not read, or an error of analysis shows one to the user."""
+    text = str(error)
+    return f"[USER_RAISED_EXCEPTION] {UNREAD}" in text or (isinstance(error, AnalysisException) and UNREAD in text)
+
+
+def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], reads: Reads | None) -> RowChangeResult:
+    snapshot = target.snapshot(command, reads)
     dataset, marker = snapshot.dataset, plan_marker(target.parsed, snapshot.dataset.config())
     if marker is not None and marker.is_committed:
         return RowChangeResult(dataset.version)
@@ -142,7 +179,7 @@ def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], co
     names = tuple(name for name in delta.rows.columns if name not in (OPERATION, ADDRESS))
     row = tuple(range(1, len(names) + 1))
     notes = {} if marker is None else marker.properties
-    form = DeltaForm(command, row, len(names) + 1, names, planned.columns, planned.uuid, notes)
+    form = DeltaForm(command, row, len(names) + 1, names, planned.columns, planned.uuid, notes, delta.kept)
     writer = delta.rows.write.format("lance").mode("append").options(**target.storage).option(DELTA, form.to_json())
     if new_columns:
         writer = writer.option(NEW_COLUMNS, json.dumps(new_columns))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from connector.dml.refusals import check_addresses, check_options
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.options.storage import is_storage_option
-from connector.types.column_names import mentioned_names, quoted
+from connector.types.column_names import quoted
 from connector.types.schemas import to_spark_schema
 from lance_format import LanceDataset, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
@@ -24,6 +24,10 @@ ADDRESS = "__lance_address"
 """The column of a snapshot that has the addresses of its rows."""
 RESERVED = "__lance_"
 DEFAULT_ALIAS = "__lance_target"
+UNREAD = "__lance_unread"
+"""The message of the error that a column of a snapshot raises if it is evaluated though it was not read."""
+Reads: TypeAlias = Callable[[StructType], Collection[str]]
+"""Returns those of the columns of a table that a change reads."""
 _ADDRESS = "_rowaddr"
 _NOT_OF_SNAPSHOTS = ("branch", "blob_handling")
 """Options that a snapshot does not take: its location is that of the branch, and changes need the bytes of blobs."""
@@ -89,16 +93,16 @@ class Target:
         check_options(options, command)
         return open_at(options, branch_uri(options))
 
-    def snapshot(self, command: str, condition: str | None = None) -> Snapshot:
+    def snapshot(self, command: str, reads: Reads | None = None) -> Snapshot:
         """Fix the latest version, to compute a change of its rows on it.
 
         Parameters
         ----------
         command : str
             The change, for messages.
-        condition : str, optional
-            SQL that names all columns that the change reads. Default: all columns. Without the planner Spark would read
-            the others too. The snapshot lacks the others.
+        reads : callable, optional
+            Finds the columns that the change reads. Default: all columns. Without the planner Spark would read the
+            others too. The snapshot has the others, but raises the error `UNREAD` if their values are needed.
 
         Raises
         ------
@@ -111,14 +115,18 @@ class Target:
         _check_reserved(stored.names, self.path)
         options = {name: value for name, value in self.options.items() if name.lower() not in _NOT_OF_SNAPSHOTS}
         reader = self.spark.read.format("lance").options(**options).option("version", dataset.version)
-        if condition is not None:
-            named = mentioned_names(condition, stored.names) or stored.names[:1]
+        fields = to_spark_schema(stored)
+        if reads is not None:
+            wanted = reads(fields)
+            named = [name for name in stored.names if name in wanted] or stored.names[:1]
             reader = reader.option("columns", json.dumps(named))
         rows = (
             reader.option("metadata_columns", _ADDRESS).load(dataset.absolute_uri).withColumnRenamed(_ADDRESS, ADDRESS)
         )
         read = {field.name: field for field in rows.schema.fields[:-1]}
-        fields = StructType([read.get(field.name, field) for field in to_spark_schema(stored)])
+        fields = StructType([read.get(field.name, field) for field in fields])
+        if len(read) < len(fields):
+            rows = rows.select(*(_shown(field, is_read=field.name in read) for field in fields), ADDRESS)
         return Snapshot(self, dataset, rows.alias(self.alias or DEFAULT_ALIAS), fields)
 
 
@@ -145,6 +153,15 @@ class Snapshot:
     def column(self, name: str) -> Column:
         """Return a column of the table, also if a join has others of its name."""
         return self.rows[quoted(name)]
+
+
+def _shown(field: StructField, *, is_read: bool) -> Column:
+    """Return a column of a snapshot. Spark removes those that a query does not use, and evaluates the others."""
+    from pyspark.sql import functions as f
+
+    if is_read:
+        return f.col(quoted(field.name))
+    return f.raise_error(f.lit(UNREAD)).cast(field.dataType).alias(field.name)
 
 
 def _check_reserved(names: list[str], path: str) -> None:

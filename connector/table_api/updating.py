@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from typing import TYPE_CHECKING
 
-from connector.table_api.assigned_rows import TableColumns, Value, Values, to_column
-from connector.table_api.row_changes import DELETE, UPDATE, Delta, RowChangeResult, change_rows, operation
+from connector.table_api.assigned_rows import TableColumns, Value, Values, text_of, to_column
+from connector.table_api.row_changes import DELETE, UPDATE, Delta, RowChangeResult, change_rows, gather, operation
 from connector.table_api.target import ADDRESS, Snapshot, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_SET = "'set'"
+_JOINED = re.compile(r"\bselect\b|subquery|\bexists\b", re.IGNORECASE)
+"""Parts of expressions that Spark may plan as joins."""
 
 
 def delete_rows(target: Target, condition: Value | None) -> RowChangeResult:
@@ -27,11 +32,17 @@ def delete_rows(target: Target, condition: Value | None) -> RowChangeResult:
         rows = snapshot.rows if condition is None else _matching(snapshot, condition)
         return Delta(rows.select(operation(DELETE), ADDRESS))
 
-    return change_rows(target, "DELETE", plan, condition if isinstance(condition, str) else None)
+    def reads(fields: StructType) -> set[str]:
+        return table_columns(target, fields).mentioned([] if condition is None else [condition])
+
+    return change_rows(target, "DELETE", plan, reads)
 
 
 def update_rows(target: Target, condition: Value | None, assignments: Values) -> RowChangeResult:
     """Assign values to columns of the rows for which a condition is true; without a condition, of all rows.
+
+    Tasks read the columns that replaced rows keep by the addresses of these. Without a condition they do not, since
+    that takes longer than a scan of all columns.
 
     Parameters
     ----------
@@ -42,35 +53,37 @@ def update_rows(target: Target, condition: Value | None, assignments: Values) ->
         The new values by column.
     """
 
+    if condition is None:
+        return change_rows(target, "UPDATE", lambda snapshot: _update_all(snapshot, assignments))
+
     def plan(snapshot: Snapshot) -> Delta:
-        columns = table_columns(snapshot)
-        rows = snapshot.rows if condition is None else _matching(snapshot, condition)
-        (assigned,) = columns.fit(rows, [columns.parse(assignments, "'set'")])
-        names = None if read is None else {path[0] for path in assigned.values}
-        made = rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column, names), ADDRESS)
-        return Delta(made, tuple(sorted(assigned.changed)))
+        columns, rows = table_columns(target, snapshot.columns), _matching(snapshot, condition)
+        (assigned,) = columns.fit(rows, [columns.parse(assignments, _SET)])
+        changed = assigned.changed
+        made = rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column, changed), ADDRESS)
+        kept = tuple(name for name in columns.fields.names if name not in changed)
+        is_joined = any(_JOINED.search(text_of(value)) for value in (condition, *assignments.values()))
+        return Delta(gather(made) if kept and is_joined else made, tuple(sorted(changed)), kept)
 
-    read = _columns_read(condition, assignments)
-    return change_rows(target, "UPDATE", plan, read)
+    def reads(fields: StructType) -> set[str]:
+        columns = table_columns(target, fields)
+        parsed = columns.parse(assignments, _SET)
+        return columns.read_by(assignments, parsed, parsed.changed) | columns.mentioned([condition])
 
-
-def _columns_read(condition: Value | None, assignments: Values) -> str | None:
-    """Return SQL that names all columns that an update of some rows reads; None if that is not known, or it is of all.
-
-    Tasks read the other columns of the rows that they replace by the addresses of these. To read all rows of a table
-    so takes longer than a scan.
-    """
-    given = [condition, *(assignments.values() if isinstance(assignments, Mapping) else [None])]
-    if not all(isinstance(value, str) for value in given):
-        return None
-    return " ; ".join([*map(str, given), *map(str, assignments)])
+    return change_rows(target, "UPDATE", plan, reads)
 
 
-def table_columns(snapshot: Snapshot) -> TableColumns:
-    """Return the columns of a snapshot, to which values are assigned."""
-    target = snapshot.target
+def _update_all(snapshot: Snapshot, assignments: Values) -> Delta:
+    columns = table_columns(snapshot.target, snapshot.columns)
+    (assigned,) = columns.fit(snapshot.rows, [columns.parse(assignments, _SET)])
+    made = snapshot.rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column), ADDRESS)
+    return Delta(made, tuple(sorted(assigned.changed)))
+
+
+def table_columns(target: Target, fields: StructType) -> TableColumns:
+    """Return the columns of a table, to which values are assigned."""
     is_ansi = target.spark.conf.get("spark.sql.ansi.enabled", "true") == "true"
-    return TableColumns(snapshot.columns, target.alias, target.is_case_sensitive, is_ansi)
+    return TableColumns(fields, target.alias, target.is_case_sensitive, is_ansi)
 
 
 def _matching(snapshot: Snapshot, condition: Value) -> DataFrame:

@@ -303,7 +303,10 @@ class TableUpkeep:
             dataset = target.open_latest("ADD COLUMNS")
             added = add_columns_from(target.spark, dataset, df, key=keys[0] if keys else None)
             return AddColumnsResult(tuple(added), dataset.version)
-        snapshot = target.snapshot("ADD COLUMNS", ", ".join(quoted(name) for name in keys))
+        wanted = {name.lower() for name in keys}
+        snapshot = target.snapshot(
+            "ADD COLUMNS", lambda fields: [name for name in fields.names if name.lower() in wanted]
+        )
         names = [_column(name, snapshot.columns.names, target, "the table") for name in keys]
         found = [_column(name, df.columns, target, "the DataFrame") for name in keys]
         new = [name for name in df.columns if name not in found]

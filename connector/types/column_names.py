@@ -1,4 +1,4 @@
-"""Names of columns: quoted for Spark, parsed into parts, and found among the columns of a table."""
+"""Names of columns: quoted for Spark, parsed into parts, found among the columns of a table or in expressions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from lance_format import InvalidInputError
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.\s][^`.]*?))\s*(\.|$)")
-_WORD = re.compile(r"`((?:[^`]|``)+)`|\w+")
+_WORD = re.compile(r"\w+")
+_REFERENCE = re.compile(r"(?:`(?:[^`]|``)+`|\w+)(?:[ \t]*\.[ \t]*(?:`(?:[^`]|``)+`|\w+))*")
+_NAME = re.compile(r"`((?:[^`]|``)+)`|\w+")
+_PRODUCT = re.compile(r"\*(?=\s*\()|(?<=[\w)\]`'\"])\s*\*(?=\s*[\w(`'\"+-])")
+_OPEN = re.compile(r"\*|--|\bidentifier\b|\b(?:select|distinct|all)\s*$", re.IGNORECASE)
 
 
 def quoted(*parts: str) -> str:
@@ -37,23 +41,40 @@ def parse_name(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def mentioned_names(sql: str, names: Sequence[str]) -> list[str]:
-    """Return the names that an expression may refer to: those that occur in it as words, in any case.
+def mentioned_names(sql: str, names: Sequence[str], qualifier: str | None = None) -> list[str]:
+    """Return the columns of a table that an expression may refer to: those whose names occur in it, in any case.
+
+    More names than those are returned rather than fewer: text of literals and comments counts too.
 
     Parameters
     ----------
     sql : str
     names : sequence of str
+        The columns of the table.
+    qualifier : str, optional
+        The only one that the columns have. The last parts of `other.name` are not counted.
 
     Returns
     -------
     list of str
-        All names if the expression has an asterisk.
+        All names if the expression has an asterisk that is no multiplication, a line comment, or a computed name.
     """
-    if "*" in sql:
+    if any(_OPEN.search(part) for part in _PRODUCT.split(sql)):
         return list(names)
-    words = {(match[1].replace("``", "`") if match[1] else match[0]).lower() for match in _WORD.finditer(sql)}
-    return [name for name in names if name.lower() in words]
+    folded, owner = sql.lower(), None if qualifier is None else qualifier.lower()
+    known = {name.lower() for name in names}
+    words = set()
+    for reference in _REFERENCE.finditer(folded):
+        parts = [match[1].replace("``", "`") if match[1] else match[0] for match in _NAME.finditer(reference[0])]
+        is_other = owner is not None and _WORD.fullmatch(owner) and owner not in parts and parts[0] not in known
+        words.update(parts[:1] if is_other else parts)
+        words.update(word for part in parts if not _WORD.fullmatch(part) for word in _WORD.findall(part))
+    return [name for name in names if name.lower() in words or _is_special_in(name.lower(), folded)]
+
+
+def _is_special_in(name: str, text: str) -> bool:
+    """Return whether a name that is no word occurs in a text, in which it need not be quoted."""
+    return not _WORD.fullmatch(name) and (name in text or name.replace("`", "``") in text)
 
 
 def find_name(name: str, names: Sequence[str], *, case_sensitive: bool) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import threading
@@ -192,23 +191,6 @@ class TestUpdate:
         assert content(birds)[7:] == [(7, "bird 7", 10.5), (8, "BIRD 8", 20.0), (9, "BIRD 9", 22.5)]
         assert lineage(path) == before
         assert last_operation(path).fields_rewritten == {1, 2}
-        lance.dataset(path).validate()
-
-    @pytest.mark.slow
-    def test_reads_what_it_needs_of_other_columns_for_changed_rows_only(self, spark: SparkSession, path: str) -> None:
-        values = {f"c{number}": pa.array(os.urandom(16) for _ in range(20_000)) for number in range(50)}
-        lance_format.write_dataset(pa.table({"id": range(20_000), **values}), path)
-        before = lance_format.dataset(path).to_table()
-        table = LanceTable.forPath(spark, path)
-        new = {"c7": "cast('new' AS BINARY)"}
-        wide = bytes_scanned(spark, path, lambda: table.update(f.expr("id < 200"), new))
-        lance_format.dataset(path, 1).restore()
-        narrow = bytes_scanned(spark, path, lambda: table.update("id < 200", new))
-        assert 0 < narrow < wide / 10
-        after = lance_format.dataset(path).to_table().sort_by("id")
-        assert after.slice(200) == before.slice(200)
-        assert after.slice(0, 200).drop(["c7"]) == before.slice(0, 200).drop(["c7"])
-        assert set(after["c7"].slice(0, 200).to_pylist()) == {b"new"}
         lance.dataset(path).validate()
 
     def test_of_all_rows(self, birds: LanceTable) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
@@ -209,6 +211,36 @@ def test_two_attempts_of_one_task_of_a_delta(path: str, monkeypatch: pytest.Monk
     assert sorted(ids(path)) == [*left, 100, 101, 200, 201]
     assert (files(path), lance_format.dataset(path).version) == (made, 2)
     assert before < made
+    lance.dataset(path).validate()
+
+
+def test_rows_of_a_delta_that_keep_columns(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaced rows keep them, whatever the delta has there, also if few rows are read at a time; new rows do not."""
+    table = pa.table({"id": range(40), "name": [f"bird {number}" for number in range(40)], "n": [0] * 40})
+    lance_format.write_dataset(table, path, max_rows_per_file=20, enable_stable_row_ids=True)
+    form = DeltaForm("MERGE", row=(1, 2, 3), address=4, names=("id", "name", "n"), changed=("n",), kept=("id", "name"))
+    monkeypatch.setattr("connector.dml.delta_writer._KEPT_BYTES", 100)
+    writer = DeltaWriter(LanceOptions.parse({"path": path}), DeltaForm.parse(form.to_json()), (path, 1))
+    context = SimpleNamespace(partitionId=lambda: 0, attemptNumber=lambda: 0)
+    monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, 40, 8):
+            rows = np.arange(start, start + 8)[::-1]
+            operations = [DELETED, NEW[0], *[REPLACED] * 6]
+            addresses = [
+                None if o in NEW else int(r // 20 << 32 | r % 20) for o, r in zip(operations, rows, strict=True)
+            ]
+            columns = [operations, [1000 + r for r in rows], ["new"] * 8, rows, addresses]
+            types = [pa.int32(), pa.int64(), pa.string(), pa.int64(), pa.int64()]
+            arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+            yield pa.record_batch(arrays, names=["operation", "id", "name", "n", "address"])
+
+    writer.commit([pickle.loads(pickle.dumps(writer)).write(batches())])
+    found = {row["id"]: (row["name"], row["n"]) for row in lance_format.dataset(path).to_table().to_pylist()}
+    wanted = {number: (f"bird {number}", number) for number in range(40) if number % 8 < 6}
+    wanted |= {number: (f"bird {number}", 0) for number in range(40) if number % 8 == 6}
+    assert found == wanted | {1000 + number: ("new", number) for number in range(6, 40, 8)}
     lance.dataset(path).validate()
 
 

@@ -107,6 +107,11 @@ found["history"] = [[row.version, row.operation] for row in birds.history(2).col
 found["detail"] = birds.detail().first().numRows
 found["restored"] = birds.restoreToVersion(2).version
 found["restored rows"] = len(rows())
+
+from connector.table_api.assigned_rows import TableColumns
+TableColumns.mentioned = lambda *_: set()  # as if no text named a column
+found["unnamed"] = result(birds.update("id = 3 AND weight > 1", {"name": "concat(name, '!')"}))
+found["unnamed rows"] = rows()[3]
 """
 
 JOBS = """

@@ -59,6 +59,11 @@ def test_changes_and_versions(found: Any) -> None:
     assert found["restored rows"] == 10
 
 
+def test_columns_that_no_text_names_are_read_by_a_second_run(found: Any) -> None:
+    assert found["unnamed"] == [10, 1, 0, 0]
+    assert found["unnamed rows"] == [3, "bird 3!", 4.5]
+
+
 def test_pylance_reads_what_is_left(found: Any) -> None:
     theirs = lance.dataset(found["path"])
     theirs.validate()
