@@ -11,6 +11,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -206,6 +207,30 @@ class TestUpdate:
         finally:
             sql.sparkContext.setJobDescription(None)
         assert [job.description for job in jobs] == [f"lance: UPDATE {birds}"] * 2
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("adaptive", ["true", "false"])
+    def test_names_the_jobs_before_it(self, sql: SparkSession, birds: str, adaptive: str) -> None:
+        """Those of a join, which Spark runs before it asks for the write. The name of the user is back in any case."""
+        settings = {"spark.sql.adaptive.enabled": adaptive, THRESHOLD: "-1"}
+        former = {name: sql.conf.get(name) for name in settings}
+        merge = "MERGE INTO birds t USING {} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET weight = s.n"
+        source = "(SELECT id, count(*) AS n FROM range(5) WHERE {} GROUP BY id)"
+        failed = merge.format(source.format("raise_error(string(id)) IS NULL"))
+        sql.sparkContext.setJobDescription("of the user")
+        try:
+            for name, value in settings.items():
+                sql.conf.set(name, value)
+            jobs = jobs_of(sql, lambda: sql.sql(merge.format(source.format("id > 1"))))
+            with pytest.raises((PySparkException, Py4JJavaError), match="USER_RAISED_EXCEPTION"):
+                jobs_of(sql, lambda: sql.sql(failed))
+            assert sql.sparkContext.getLocalProperty("spark.job.description") == "of the user"
+        finally:
+            sql.sparkContext.setJobDescription(None)
+            for name, value in former.items():
+                sql.conf.set(name, str(value))
+        assert len(jobs) >= (3 if adaptive == "true" else 1)
+        assert {job.description for job in jobs} == {f"lance: MERGE {birds}"}
 
     def test_indices_go_on_covering_the_other_fragments(self, sql: SparkSession, birds: str) -> None:
         lance_format.dataset(birds).create_scalar_index("id", "ZONEMAP")

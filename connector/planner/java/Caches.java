@@ -169,7 +169,8 @@ final class RefreshingBatchWrite implements BatchWrite {
     this.options = options;
     this.directory = (String) options.get("path");
     this.command = command;
-    this.label = command == null ? null : new JobLabel(command + " " + directory);
+    boolean isLabelled = command == null || options.containsKey("__lance.delta");  // by a LabelledCommand
+    this.label = isLabelled ? null : new JobLabel(command + " " + directory);
   }
 
   /** Spark starts the job next; after it, it commits or aborts. */

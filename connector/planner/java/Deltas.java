@@ -35,7 +35,9 @@ final class Deltas {
     WriteDelta delta = (WriteDelta) plan;
     if (delta.write().isEmpty() || !(delta.write().get() instanceof Delta)) return null;
     WriteDeltaExec spark = (WriteDeltaExec) new DataSourceV2Strategy(session).apply(plan).head();
-    return append(spark, write(delta, (Delta) delta.write().get()));
+    RowLevel operation = ((Delta) delta.write().get()).operation;
+    String label = operation.command() + " " + operation.options.get("path");
+    return new LabelledCommand(append(spark, write(delta, (Delta) delta.write().get())), label);
   }
 
   private static Write write(WriteDelta plan, Delta delta) {
