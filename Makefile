@@ -29,11 +29,10 @@ LOWEST := --constraint tools/lowest.txt --editable '.[cli,examples]' hypothesis 
 CLASSES := spark-classes.jsa
 
 # $(call make_environment,DIRECTORY,PYTHON) and $(call install,DIRECTORY,REQUIREMENTS): uv installs in a third of pip's
-# time. Where it cannot be had, pip does it.
+# time. Where it cannot, pip does.
 make_environment = $(2) -m venv $(1) && { $(1)/bin/python $(PIP) uv 2>/dev/null || true; }
-install = if $(1)/bin/python -m uv --version >/dev/null 2>&1; \
-  then $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); \
-  else $(1)/bin/python $(PIP) $(2); fi
+install = { $(1)/bin/python -m uv --version >/dev/null 2>&1 \
+  && $(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); } || $(1)/bin/python $(PIP) $(2)
 
 # Spark's workers have to be the Python of the driver.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
