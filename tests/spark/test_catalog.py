@@ -387,7 +387,7 @@ def test_versions_of_a_table(versions: Catalog) -> None:
 
 def test_versions_as_options(versions: Catalog) -> None:
     read, table, path = versions.spark.read, f"{versions.name}.db.t", versions.path("t")
-    committed = lance.dataset(path).versions()[1]["timestamp"].astimezone().isoformat(sep=" ")
+    committed = lance_format.dataset(path).versions()[1]["timestamp"].astimezone().isoformat(sep=" ")
     for wanted, rows in ({"versionAsOf": "1"}, 1), ({"versionAsOf": "second"}, 2), ({"timestampAsOf": committed}, 2):
         for named in wanted, {name.lower(): value for name, value in wanted.items()}:
             assert versions.spark.read.options(**named).table(table).count() == rows
