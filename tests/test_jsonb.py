@@ -58,6 +58,7 @@ def _stored(directory: Path) -> list[bytes | None]:
     return list(column.to_pylist())
 
 
+@pytest.mark.slow
 @given(st.lists(_values, min_size=1, max_size=20), st.booleans())
 def test_text_is_that_of_pylance(tmp_path_factory: pytest.TempPathFactory, values: list[object], escaped: bool) -> None:
     path = tmp_path_factory.mktemp("json")

@@ -123,6 +123,7 @@ def columns(draw: st.DrawFn, types: Sequence[pa.DataType], num_rows: int) -> pa.
     return pa.array(values, arrow_type)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_merged_partial_rows_are_the_aggregates(data: st.DataObject) -> None:
     num_rows = data.draw(st.integers(0, 30))

@@ -72,6 +72,7 @@ def test_what_the_format_cannot_hold_is_refused_by_name(tmp_path: Path) -> None:
             LanceFileWriter(tmp_path / "f.lance", pa.schema([("c", arrow_type)]), version="2.0")
 
 
+@pytest.mark.slow
 def test_what_lies_beneath_nulls_is_not_stored(tmp_path: Path) -> None:
     hidden = pa.ListArray.from_arrays(
         pa.array([0, 1, 3, 4], pa.int32()),

@@ -282,6 +282,7 @@ def test_an_empty_table_and_unusual_values(tmp_path: Path) -> None:
     assert json_of("explain", tmp_path / "empty", "text = 'a'")["fragments_read"] == 0
 
 
+@pytest.mark.slow
 def test_many_fragments_are_limited(tmp_path: Path) -> None:
     path = tmp_path / "t"
     add_fragments(lance_format.write_dataset({"a": [1]}, path), 9_999)

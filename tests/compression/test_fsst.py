@@ -77,6 +77,7 @@ def test_noise_is_left_alone() -> None:
     assert fsst.compress(blocks.block_of([b""] * 100)) is None
 
 
+@pytest.mark.slow
 def test_golden_bytes() -> None:
     table = _table([b"abc", b"d", b"12345678"])
     data = table.serialize()

@@ -50,6 +50,7 @@ def test_round_trip_over_fixed_widths(
     blocks.assert_same(decompress(chunks), block)
 
 
+@pytest.mark.slow
 @given(scheme=st.sampled_from(_SCHEMES), character=blocks.characters, seed=blocks.seeds)
 def test_round_trip_over_byte_strings(scheme: int, character: str, seed: int) -> None:
     block = blocks.byte_strings(2000, character, seed)

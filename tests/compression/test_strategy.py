@@ -79,6 +79,7 @@ def test_fixed_widths_round_trip(
     blocks.assert_same(_read(page).take(valid), block.take(valid))
 
 
+@pytest.mark.slow
 @given(
     offset_bits=st.sampled_from([32, 64]),
     count=st.integers(1, 5000),

@@ -69,6 +69,7 @@ def test_many_parameters_are_described() -> None:
     assert _lacking("Parameters\n---", many) == []
 
 
+@pytest.mark.slow
 def test_errors_are_described() -> None:
     raising = ((n, f) for n, f in _functions() if _raises(f) and not _is_declared_elsewhere(f))
     assert _lacking("Raises\n---", raising) == []

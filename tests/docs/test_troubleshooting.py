@@ -65,6 +65,7 @@ def _occurs_in_spark(quote: str) -> bool:
     return quote.replace(": lance", ": …") in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quote", _quoted())
 def test_a_message_occurs(quote: str) -> None:
     assert _occurs(quote) or _occurs_in_spark(quote)

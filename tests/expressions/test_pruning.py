@@ -76,6 +76,7 @@ def _clustered_birds(rng: random.Random) -> pa.RecordBatch:
     return batch.take(pa.array(np.argsort(ranks_of(values), kind="stable")))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_predicate_loses_a_row(seed: int) -> None:

@@ -50,6 +50,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     return Both(tmp_path_factory.mktemp("expressions") / "birds")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.__name__.strip("_"))
 def test_terms_keep_the_rows_that_the_reference_keeps(both: Both, term) -> None:
     rng = random.Random(1)
@@ -57,6 +58,7 @@ def test_terms_keep_the_rows_that_the_reference_keeps(both: Both, term) -> None:
         both.check_filter(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_predicates_keep_the_rows_that_the_reference_keeps(both: Both, seed: int) -> None:
     rng = random.Random(seed)

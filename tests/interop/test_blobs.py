@@ -102,6 +102,7 @@ def _check_tables(path: str, expected: list[bytes | None]) -> None:
                 found_blob.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 def test_tables_that_both_write(first: str, version: str, tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_end_as_in_pylance(name: str, tmp_path: Path) -> None:
     ours, theirs = _write(tmp_path / "ours"), _write(tmp_path / "theirs")
@@ -108,6 +109,7 @@ def _changed_by_pylance(path: str, change: Change) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_many_changes_by_both(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

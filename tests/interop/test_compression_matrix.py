@@ -137,6 +137,7 @@ def _value_encodings(path: Path) -> Iterator[encodings_pb2.CompressiveEncoding]:
         yield encodings_pb2.PageLayout.FromString(anything.value).mini_block_layout.value_compression
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nulls", ["none", "between"])
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("scheme", ["lz4", "zstd"])

@@ -135,6 +135,7 @@ def _with_nulls(array: pa.Array) -> pa.Array:
     return pa.compute.if_else(mask, pa.scalar(None, array.type), array)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nulls", [False, True], ids=["there", "nulls"])
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("name", _MINI_BLOCK_CASES)
@@ -228,6 +229,7 @@ def test_levels_in_runs_in_both_directions(kind: str, version: str, tmp_path: Pa
     assert ours.stat().st_size <= theirs.stat().st_size * 1.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("size", ["1000", "1024", "16384", "32768", "65536"])
 def test_chunks_of_byte_strings_are_as_large_as_those_of_pylance(size: str, version: str, tmp_path: Path) -> None:

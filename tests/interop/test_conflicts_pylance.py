@@ -253,6 +253,7 @@ def test_pairs(plans: Plans, tmp_path: Path, own: str) -> None:
             assert rows == rows_of(serial), other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", OPERATIONS)
 def test_a_transaction_lands_once(plans: Plans, tmp_path: Path, own: str) -> None:
     """Committed again by the same writer, by ours after pylance, and after others have landed on top."""

@@ -110,6 +110,7 @@ def test_columns_that_pylance_writes(
     assert ours.to_pylist() == lance.file.LanceFileReader(str(path)).read_all().to_table().to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("key_type", _KEYS, ids=str)
 def test_many_rows_and_pages(key_type: pa.DataType, version: str, tmp_path: Path) -> None:

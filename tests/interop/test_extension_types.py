@@ -63,6 +63,7 @@ def _nestings(array: pa.Array, *, null_structs: bool = True) -> dict[str, pa.Arr
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_celsius")
 @pytest.mark.parametrize("nesting", _nestings(pa.array([1, 2])))
 @pytest.mark.parametrize("name", _TYPES)
@@ -120,6 +121,7 @@ def test_storage_that_does_not_fit_its_extension_stays_readable(name: bytes, tmp
     assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().column(0).to_pylist() == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nesting", ["plain", "vector", "struct", "list", "list of structs"])
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_vectors_of_bfloat16(nesting: str, version: str, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ _CHANGES: list[Callable[[Any, bool], object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 def test_changes(stable: bool, tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("ours", "theirs")]

@@ -123,6 +123,7 @@ def test_more_booleans_than_a_chunk_holds_are_refused(tmp_path: Path) -> None:
         writer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("item", _ITEMS, ids=str)
 def test_lists_of_nulls_alone(item: pa.DataType, version: str, tmp_path: Path) -> None:

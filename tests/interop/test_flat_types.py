@@ -94,6 +94,7 @@ def test_many_rows(arrow_type: pa.DataType, version: str, tmp_path: Path) -> Non
     _ours_reads_theirs(table, version, tmp_path / "theirs.lance")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("pattern", ["first half", "every other", "one run", "last only", "sparse"])
 @pytest.mark.parametrize("num_rows", [60, 700, 5000, 300_000])
@@ -125,6 +126,7 @@ def test_floating_point_values_are_kept_bit_by_bit(tmp_path: Path) -> None:
             assert found.column(0).to_numpy().tobytes() == table.column(0).to_numpy().tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("value_type", [pa.string(), pa.int64(), pa.large_string(), pa.binary(), pa.float64()], ids=str)
 def test_dictionary_columns_are_read(value_type: pa.DataType, version: str, tmp_path: Path) -> None:

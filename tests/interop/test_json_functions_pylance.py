@@ -130,6 +130,7 @@ def test_members(tmp_path_factory: pytest.TempPathFactory, values: list[object])
     _assert_same(uri, x="json_get(c, 0)", y="json_get(c, NULL)", z="json_extract(c, NULL)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["json_get_string", "json_get_int", "json_get_float", "json_get_bool"])
 def test_conversions(function: str, tmp_path: Path) -> None:
     uri = _table(tmp_path / "t", [f'{{"a": {text}}}' for text in _SCALARS])

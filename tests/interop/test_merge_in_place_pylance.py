@@ -20,6 +20,7 @@ def in_place(merge: Any) -> Any:
     return merge.when_matched_update_all().write_mode("rewrite_columns")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("columns", [["k", "v"], ["x", "k"], ["w", "x", "k"]], ids=str)
 @pytest.mark.parametrize("keys", [(9, 7, 3, None, 1), (1, 2, 3, 5, 6, 7), (11,)], ids=str)

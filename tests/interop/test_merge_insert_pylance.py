@@ -119,6 +119,7 @@ CLAUSES: dict[str, Clauses] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("clauses", CLAUSES)
 def test_merges(tmp_path: Path, clauses: str, stable: bool) -> None:
@@ -127,6 +128,7 @@ def test_merges(tmp_path: Path, clauses: str, stable: bool) -> None:
     merge_both(tmp_path / "t", source(*keys), "k", CLAUSES[clauses])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clauses", sorted(set(CLAUSES) - {"fail"}))
 @pytest.mark.parametrize("keys", [(), (11,), (1, 2, 3, 5, 6, 7)], ids=str)
 def test_nothing_or_everything_matches(tmp_path: Path, clauses: str, keys: tuple[int, ...]) -> None:
@@ -134,6 +136,7 @@ def test_nothing_or_everything_matches(tmp_path: Path, clauses: str, keys: tuple
     merge_both(tmp_path / "t", source(*keys), "k", CLAUSES[clauses])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [["k"], ["v", "k"], ["x", "k", "w"], ["w", "v", "x", "k"]], ids=str)
 @pytest.mark.parametrize("clauses", ["upsert", "update", "insert", "delete", "replace"])
 def test_columns_that_are_missing_keep_their_values(tmp_path: Path, columns: list[str], clauses: str) -> None:
@@ -283,6 +286,7 @@ def test_the_primary_key_is_the_default(tmp_path: Path) -> None:
     merge_both(tmp_path / "t", pa.table({"k": [2, 9], "v": ["x", "y"]}, schema), None, upsert)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_merge(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -334,6 +338,7 @@ def test_what_pylance_refuses_as_well(tmp_path: Path, keys: tuple[int, ...], cla
     assert ours.latest_version == ours.version
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CLAUSES.keys() - {"fail"}))
 def test_merges_that_are_committed_later(tmp_path: Path, name: str) -> None:
     paths = [tmp_path / "t", tmp_path / "copy"]

@@ -39,6 +39,7 @@ def _beside(field: pa.Field, array: pa.Array) -> pa.Table:
     return pa.table([numbers, array, numbers], pa.schema([("before", pa.int64()), field, ("after", pa.int64())]))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(_PACKED_KEYS), _spellings(), min_size=1),

@@ -59,6 +59,7 @@ def test_flat_types(arrow_type: pa.DataType, tmp_path: Path) -> None:
             _check(pa.table(columns), tmp_path / "t", rng, rows_per_group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_random_nesting(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
@@ -68,6 +69,7 @@ def test_random_nesting(seed: int, tmp_path: Path) -> None:
     _check(pa.table({"c": array, "after": pa.array(range(len(array)))}), tmp_path / "t", rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value_type", [pa.string(), pa.int64(), pa.large_string(), pa.binary(), pa.float64()], ids=str)
 def test_dictionaries(value_type: pa.DataType, tmp_path: Path) -> None:
     rng = random.Random(0)
@@ -120,6 +122,7 @@ def test_the_way_out(tmp_path: Path) -> None:
     assert lance_format.dataset(path, version=1).to_table() == before
 
 
+@pytest.mark.slow
 def test_damaged_ends_are_refused(tmp_path: Path) -> None:
     path = _table(tmp_path)
     file = sorted(Path(path, "data").iterdir())[0]
@@ -134,6 +137,7 @@ def test_damaged_ends_are_refused(tmp_path: Path) -> None:
             lance_format.dataset(path).to_table().validate(full=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_statistics_leave_out_nothing_that_matches(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

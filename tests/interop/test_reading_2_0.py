@@ -60,6 +60,7 @@ def test_random_nesting(seed: int, tmp_path: Path) -> None:
     _check(pa.table({"c": values.array(arrow_type, num_rows)}), tmp_path / "n.lance", rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["zstd", "lz4", "fsst", "none"])
 def test_compressed_strings(compression: str, tmp_path: Path) -> None:
     rng = random.Random(0)
@@ -87,6 +88,7 @@ def test_fixed_size_lists_and_packed_structs(tmp_path: Path) -> None:
         _check(pa.table([pa.array(rows, field.type)], schema=pa.schema([field])), tmp_path / "p.lance", rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value_type", [pa.string(), pa.int64(), pa.large_string(), pa.binary(), pa.float64()], ids=str)
 def test_dictionaries(value_type: pa.DataType, tmp_path: Path) -> None:
     rng = random.Random(0)

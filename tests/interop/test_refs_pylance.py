@@ -111,6 +111,7 @@ def change(table: Any) -> None:
     table.update_config({"k": "v"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ours_creates", [True, False], ids=["our branch", "their branch"])
 @pytest.mark.parametrize("ours_writes", [True, False], ids=["our changes", "their changes"])
 def test_branches(grown: Path, ours_creates: bool, ours_writes: bool) -> None:

@@ -134,6 +134,7 @@ def check_history(tmp_path: Path, seed: int, *, stable: bool) -> None:
             assert [(x.kind, x.fragment_id, x.offsets) for x in changes] == [("insert", x, None) for x in added]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_changes_lead_from_version_to_version(tmp_path: Path, seed: int, stable: bool) -> None:

@@ -77,6 +77,7 @@ def test_places_of_the_rows_of_one_fragment(path: Path) -> None:
         assert mine.to_table(columns, limit=3, offset=5) == theirs.to_table(columns=columns, limit=3, offset=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scan", SCANS, ids=str)
 def test_scans(path: Path, scan: dict[str, Any]) -> None:
     reference = lance.dataset(str(path)).to_table(**scan)
@@ -218,6 +219,7 @@ def test_restore(path: Path) -> None:
 LINEAGE = ["id", "name", "x", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("updates", "where"),
     [

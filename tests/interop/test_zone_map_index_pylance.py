@@ -122,6 +122,7 @@ def test_pylance_uses_ours(tmp_path: Path) -> None:
     assert [index["name"] for index in lance_format.dataset(tmp_path).list_indices()] == ["st.x_idx"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows_per_zone", [1, 3, 100])
 def test_pylance_orders_numbers_by_ours(tmp_path: Path, rows_per_zone: int) -> None:
     """NaN is the greatest, alone in its zone or not, which pylance does not find by its own index; zeros are equal."""
@@ -134,6 +135,7 @@ def test_pylance_orders_numbers_by_ours(tmp_path: Path, rows_per_zone: int) -> N
             assert all(ids == found["pylance, without index"] for ids in found.values()), (operator, value, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_seeds", [True, False])
 @pytest.mark.parametrize("made_by", sorted(LIBRARIES))
 @pytest.mark.parametrize("nulls", [0.0, 0.1])

@@ -382,6 +382,7 @@ def _read_in_child(root: str, options: dict[str, str]) -> str:
         return str(error)
 
 
+@pytest.mark.slow
 def test_a_forked_child_is_told_instead_of_waiting_forever(s3_server: ObjectServer) -> None:
     """The parent is a process of its own, since pytest's has threads."""
     root = s3_server.new_root()

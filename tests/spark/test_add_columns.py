@@ -58,6 +58,7 @@ def test_columns_of_a_view(catalog: Catalog, table: LanceDataset, key: str) -> N
     assert all(len(fragment.data_files()) == 2 for fragment in new.get_fragments())
 
 
+@pytest.mark.slow
 def test_some_rows_and_columns(catalog: Catalog, table: LanceDataset) -> None:
     catalog.sql(
         "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT _fragid, _rowaddr, id * 2 AS a, array(float(id), 1f) AS b, 7 AS c"

@@ -319,6 +319,7 @@ def test_what_spark_aggregates_itself(planner: SparkSession, table: str, query: 
     assert not is_pushed(planner, query.format(table))
 
 
+@pytest.mark.slow
 def test_no_rows(planner: SparkSession, table: str, path: str) -> None:
     functions = "count(*), count(few), sum(few), avg(price), min(text), max(odd)"
     nothing = [(0, 0, None, None, None, None)]

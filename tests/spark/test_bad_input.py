@@ -96,6 +96,7 @@ class TestReading:
         with refused("NotSupportedError", "column 'at': timestamp[s] does not fit Spark's type timestamp[us]"):
             load(spark, path).collect()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("damage", ["truncated", "foreign", "empty", "missing"])
     def test_broken_data_files(self, spark: SparkSession, table: str, damage: str) -> None:
         df = load(spark, table)
@@ -168,6 +169,7 @@ class TestWriting:
             append(load(spark, table).selectExpr(*columns), table)
         assert files(table) == before
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("expression", "spelling"),
         [
@@ -188,6 +190,7 @@ class TestWriting:
         assert Path(path).exists() == exists
         assert not exists or files(path) == before
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("exists", [False, True])
     @pytest.mark.parametrize(
         ("name", "value", "error", "message"),
@@ -219,6 +222,7 @@ class TestWriting:
             save(spark.range(3), str(tmp_path / "file" / "table.lance"))  # type: ignore[operator]
         assert files(str(tmp_path)) == {"file"}
 
+    @pytest.mark.slow
     def test_a_table_that_disappears_while_it_is_written(self, spark: SparkSession, table: str) -> None:
         def remove(batches):  # type: ignore[no-untyped-def]
             shutil.rmtree(table)

@@ -24,6 +24,7 @@ def _pictures(df: DataFrame) -> list[bytes | None]:
     return [None if row.picture is None else bytes(row.picture) for row in df.orderBy("id").collect()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_round_trip(version: str, spark: SparkSession, path: str) -> None:
     values = payloads(200, most=5000)

@@ -232,6 +232,7 @@ def test_fields_keep_not_null(catalog: Catalog) -> None:
     assert lance.dataset(catalog.path("t")).count_rows() == 3
 
 
+@pytest.mark.slow
 def test_columns_are_changed_in_one_version(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRUCT<a: INT>, t STRING)")
     catalog.sql("INSERT INTO @.t VALUES (1, struct(2), 'x')")
@@ -483,6 +484,7 @@ def test_insert_by_column(catalog: Catalog) -> None:
     assert catalog.sql("SELECT * FROM @.t") == []
 
 
+@pytest.mark.slow
 def test_replace_where_is_one_version(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(10)")
     catalog.sql("INSERT INTO @.t VALUES (NULL, 'null')")
@@ -502,6 +504,7 @@ def test_replace_where_is_one_version(catalog: Catalog) -> None:
     assert lance.dataset(catalog.path("t")).version == 5
 
 
+@pytest.mark.slow
 def test_rows_to_replace_are_found_by_a_job(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(0, 4000, 1, 4)")
     with job_from(catalog.spark, 0):
@@ -530,6 +533,7 @@ def test_the_driver_deletes_what_it_finds_sooner_than_a_job(catalog: Catalog) ->
     assert catalog.sql("SELECT count(*) FROM @.t") == [(80,)]
 
 
+@pytest.mark.slow
 def test_replace_where_refuses_what_it_cannot_do(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(10)")
     catalog.refuses("INSERT INTO @.t REPLACE WHERE length(name) = 2 SELECT 1, 'a'", "REPLACE WHERE|ilter")

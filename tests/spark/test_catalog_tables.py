@@ -107,6 +107,7 @@ class TestOverwritingATableWithItself:
         assert ids(sql) == rows_of(views) == [2, 3]
         assert lance_format.dataset(views).version == 5
 
+    @pytest.mark.slow
     def test_by_its_path(self, planner: SparkSession, path: str) -> None:
         append(planner.range(4), path)
         left, right = load(planner, path), load(planner, path)
@@ -204,6 +205,7 @@ class TestReplacing:
             writer.option("path", f"{birds}/new").saveAsTable("birds")
         assert ids(sql) == [0, 1, 2, 3]
 
+    @pytest.mark.slow
     def test_of_another_format(self, sql: SparkSession, tmp_path: Path) -> None:
         sql.range(4).write.format("parquet").saveAsTable("birds")
         with pytest.raises(SparkRuntimeException, match="no such bird"):
@@ -310,6 +312,7 @@ class TestCreatingOverWhatIsThere:
         sql.sql(f"CREATE TABLE birds (id BIGINT) USING lance LOCATION '{present}'")
         assert ids(sql) == [0, 1, 2, 3]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("location", ["", "LOCATION '{path}'"])
     def test_a_query_that_fails_leaves_nothing(
         self, sql: SparkSession, path: str, tmp_path: Path, location: str
@@ -341,6 +344,7 @@ class TestCreatingOverWhatIsThere:
 
 
 class TestAltering:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("clause", "shown"),
         [
@@ -401,6 +405,7 @@ DIVIDED = {
 
 
 class TestDivisions:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("statement", "named"), DIVIDED.items())
     @pytest.mark.usefixtures("birds")
     def test_in_sql(self, sql: SparkSession, statement: str, named: str) -> None:

@@ -12,6 +12,7 @@ import lance_format
 from tests.table.changes.test_planned_change import CHANGES, write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["update", "new columns by SQL", "merge", "compaction", "index"])
 def test_spark_runs_tasks(spark: SparkSession, name: str, tmp_path: Path) -> None:
     change = CHANGES[name]

@@ -172,6 +172,7 @@ class TestDelete:
         assert ids(birds) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
         sql.catalog.dropTempView("seen")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "view", ["SELECT * FROM birds WHERE id > 5", "SELECT * FROM birds LIMIT 3", "SELECT id + 1 AS id FROM birds"]
     )
@@ -198,6 +199,7 @@ class TestUpdate:
         sql.sql("UPDATE birds SET weight = 0 WHERE id = 77")
         assert lance_format.dataset(birds).version == version
 
+    @pytest.mark.slow
     def test_names_its_job(self, sql: SparkSession, birds: str) -> None:
         sql.sparkContext.setJobDescription("of the user")
         try:
@@ -232,6 +234,7 @@ class TestUpdate:
         assert len(jobs) >= (3 if adaptive == "true" else 1)
         assert {job.description for job in jobs} == {f"lance: MERGE {birds}"}
 
+    @pytest.mark.slow
     def test_indices_go_on_covering_the_other_fragments(self, sql: SparkSession, birds: str) -> None:
         lance_format.dataset(birds).create_scalar_index("id", "ZONEMAP")
         sql.sql("UPDATE birds SET weight = 0 WHERE id = 9")
@@ -240,6 +243,7 @@ class TestUpdate:
         found = sql.sql("SELECT weight FROM birds WHERE id >= 8 ORDER BY id").collect()
         assert [row.weight for row in found] == [12, 0]
 
+    @pytest.mark.slow
     def test_of_every_type(self, sql: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "types")
         table = special_rows(
@@ -327,6 +331,7 @@ class TestMerge:
         plan = sql.sql(f"EXPLAIN {statement}").collect()[0][0]
         assert plan.count("BatchScan lance") == 1
 
+    @pytest.mark.slow
     def test_several_rows_for_one_are_refused(self, sql: SparkSession, birds: str) -> None:
         message = refusal(
             sql,
@@ -370,6 +375,7 @@ def weights(spark: SparkSession, condition: str) -> list[tuple[int, float]]:
 class TestCollisions:
     """A change of rows meets another writer's; it runs again on the version of that one."""
 
+    @pytest.mark.slow
     def test_an_update_runs_again(self, sql: SparkSession, birds: str) -> None:
         committing(sql, birds, "id = 7", "id = 6")
         sql.sql("UPDATE birds SET weight = colliding(id) WHERE id > 5")
@@ -378,6 +384,7 @@ class TestCollisions:
         assert not leftovers(Path(birds))
         lance.dataset(birds).validate()
 
+    @pytest.mark.slow
     def test_a_merge_sees_the_latest_version_on_both_sides(self, sql: SparkSession, birds: str) -> None:
         committing(sql, birds, "id = 7")
         sql.sql(
@@ -393,6 +400,7 @@ class TestCollisions:
         assert ids(birds) == list(range(8))
         lance.dataset(birds).validate()
 
+    @pytest.mark.slow
     def test_of_tables_of_a_catalog(self, sql: SparkSession, birds: str) -> None:
         committing(sql, birds, "id = 7", "id = 2", "id = 3")
         sql.sql(f"UPDATE lance.`{birds}` SET weight = colliding(id) WHERE id > 6")
@@ -438,6 +446,7 @@ class TestCollisions:
         assert ids(birds) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
         lance_format.dataset(birds).validate()
 
+    @pytest.mark.slow
     def test_a_task_that_fails_leaves_nothing(self, sql: SparkSession, birds: str) -> None:
         assert "no such bird" in refusal(
             sql, birds, "UPDATE birds SET name = IF(id = 9, raise_error('no such bird'), name)"
@@ -454,6 +463,7 @@ class TestRefusals:
     DELETE = "DELETE FROM known WHERE id = 1"
     DELETE_BY_TASKS = "DELETE FROM known WHERE hash(id) = 0"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("statement", [UPDATE, DELETE, DELETE_BY_TASKS])
     @pytest.mark.parametrize(
         ("option", "value"), [("version", "1"), ("filter", "id > 3"), ("metadata_columns", "_rowid")]
@@ -507,6 +517,7 @@ class TestOtherNames:
         " WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'forty')",
     )
 
+    @pytest.mark.slow
     def test_paths(self, sql: SparkSession, birds: str) -> None:
         for statement in self.STATEMENTS:
             sql.sql(statement.format(name=f"lance.`{birds}`"))
@@ -585,6 +596,7 @@ class TestJoinOfMerge:
         assert self.new_ids(many) == list(range(0, 3000, 50))
         assert lance.dataset(many).count_rows() == 2020
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("threshold")
     def test_reads_the_fragments_that_have_keys(self, sql: SparkSession, many: str) -> None:
         lance_format.dataset(many).create_scalar_index("id", "ZONEMAP")
@@ -595,6 +607,7 @@ class TestJoinOfMerge:
         matched = f"{self.MERGE.format(path=many, source=self.SOURCE)}".partition(" WHEN NOT")[0]
         assert "dynamicpruning" in sql.sql(f"EXPLAIN {matched}").collect()[0][0]
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("threshold")
     @pytest.mark.parametrize(
         ("condition", "matches"),

@@ -124,6 +124,7 @@ def test_extreme_dates_and_times_are_filtered_as_by_parquet(
             assert lance == parquet, query
 
 
+@pytest.mark.slow
 def test_times_are_told_apart_to_the_nanosecond(spark: SparkSession, path: str, pushdown: str) -> None:
     clocks = NANOSECONDS if digits(spark) == 9 else MICROSECONDS
     values = ", ".join(f"({row}, TIME'{clock}')" for row, clock in enumerate(clocks))

@@ -174,6 +174,7 @@ def test_tables_of_the_catalog(planner: SparkSession, table: str, catalog_table:
     assert ids(planner.table("over_catalog")) == [2, 3, 4]
 
 
+@pytest.mark.slow
 def test_what_is_cached_is_read_again_after_writes(planner: SparkSession, table: str) -> None:
     planner.sql(f"CREATE OR REPLACE TEMPORARY VIEW birds USING lance OPTIONS (path '{table}')")
     cached = [load(planner, table).cache(), load(planner, table, batch_size=2).where("id > 0").cache()]
@@ -197,6 +198,7 @@ def test_what_is_cached_is_read_again_after_writes(planner: SparkSession, table:
         planner.catalog.clearCache()
 
 
+@pytest.mark.slow
 def test_what_is_cached_of_a_table_of_the_catalog(planner: SparkSession, table: str, catalog_table: str) -> None:
     planner.sql(f"CACHE TABLE {catalog_table}")
     try:

@@ -125,6 +125,7 @@ def test_spark_sees_rows_that_pylance_deleted(spark: SparkSession, path: str) ->
     assert load(spark, path).count() == 500
 
 
+@pytest.mark.slow
 def test_spark_appends_text_to_json(spark: SparkSession, path: str) -> None:
     document = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None]))
     inner = pa.StructArray.from_arrays([document], ["j"])

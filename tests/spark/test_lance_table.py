@@ -161,6 +161,7 @@ class TestDelete:
         assert ids(path) == [1, 2, 3, 4, 5, 6, 7]
         birds.toDF().sparkSession.catalog.dropTempView("seen")
 
+    @pytest.mark.slow
     def test_refusals(self, birds: LanceTable, path: str) -> None:
         assert "`nope`" in refusal(path, lambda: birds.delete("nope = 1"), AnalysisException)
         assert "must be SQL in a string, or a column" in refusal(path, lambda: birds.delete(5))  # type: ignore[arg-type]
@@ -184,6 +185,7 @@ def bytes_scanned(spark: SparkSession, path: str, call: Callable[[], Any]) -> in
 
 
 class TestUpdate:
+    @pytest.mark.slow
     def test_of_some_columns(self, birds: LanceTable, path: str) -> None:
         before = lineage(path)
         result = birds.update("id >= 8", {"weight": "weight + id", "Name": f.upper("name")})
@@ -236,6 +238,7 @@ class TestUpdate:
     def test_needs_values(self, birds: LanceTable, path: str) -> None:
         assert "needs the argument 'set'" in refusal(path, lambda: birds.update("id = 1"))
 
+    @pytest.mark.slow
     def test_values_are_stored_as_in_sql(self, spark: SparkSession, path: str) -> None:
         builder = LanceTable.create(spark).location(path).addColumn("i", "INT").addColumn("s", "STRING")
         builder = builder.addColumn("v", "VARCHAR(3)").addColumn("c", "CHAR(3)").addColumn("d", "DATE")
@@ -278,6 +281,7 @@ class TestUpdate:
             spark.conf.set("spark.sql.ansi.enabled", former)
         assert lance_format.dataset(path).to_table().to_pylist() == [{"i": 5, "p": {"a": [1]}}]
 
+    @pytest.mark.slow
     def test_null_where_the_column_allows_none(self, spark: SparkSession, path: str) -> None:
         lance_format.write_dataset(
             pa.table([pa.array([1, 2])], schema=pa.schema([pa.field("id", pa.int64(), False)])), path
@@ -344,6 +348,7 @@ class TestMerge:
         assert counts(merge.execute()) == (2, 1, 0)
         assert [tuple(row.p) for row in birds.toDF().where("id > 7").collect()] == [(5, "y")] * 3
 
+    @pytest.mark.slow
     def test_schema_evolution(self, spark: SparkSession, birds: LanceTable, arrivals: DataFrame, path: str) -> None:
         source = arrivals.withColumn("seen", f.lit("2024-01-01").cast("date")).drop("weight")
         merge = birds.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll("s.id = 8").whenNotMatchedInsertAll()
@@ -428,6 +433,7 @@ def test_columns_of_all_types(spark: SparkSession, path: str) -> None:
     assert dataset.schema.field("vector").type == pa.list_(pa.float32(), 3)
 
 
+@pytest.mark.slow
 def test_of_a_branch(spark: SparkSession, birds: LanceTable, path: str) -> None:
     birds.createBranch("b")
     branch = LanceTable.forPath(spark, path, {"branch": "b"})
@@ -460,6 +466,7 @@ def test_refuses_tables_with_columns_of_its_own_names(spark: SparkSession, path:
     assert "'__lance_x'" in refusal(path, lambda: table.delete("id = 1"), NotSupportedError)
 
 
+@pytest.mark.slow
 def test_concurrent_changes_lose_nothing(spark: SparkSession, path: str) -> None:
     append(spark.createDataFrame([(number, 0) for number in range(4)], "id long, n long").repartition(2), path)
     errors: list[BaseException] = []
@@ -512,6 +519,7 @@ def test_a_change_gives_up_after_some_conflicts(spark: SparkSession, birds: Lanc
     assert not leftovers(Path(path))
 
 
+@pytest.mark.slow
 def test_a_merge_finds_the_primary_keys_that_others_insert(spark: SparkSession, path: str) -> None:
     key = pa.field("id", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"})
     schema = pa.schema([key, pa.field("n", pa.int64())])
@@ -737,6 +745,7 @@ class TestCreating:
 
 @pytest.mark.usefixtures("planner")
 class TestWithThePlanner:
+    @pytest.mark.slow
     def test_changes_refresh_what_is_cached(self, birds: LanceTable) -> None:
         cached = birds.toDF().cache()
         try:
@@ -748,6 +757,7 @@ class TestWithThePlanner:
         finally:
             cached.unpersist()
 
+    @pytest.mark.slow
     def test_merge(self, birds: LanceTable, path: str) -> None:
         source = birds.toDF().where("id > 7").withColumn("weight", f.lit(0)).alias("s")
         merge = birds.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"weight": "s.weight"})
@@ -798,6 +808,7 @@ class TestReadChanges:
         assert [row._commit_timestamp for row in frame.where("id = 108").collect()] == [made[3]]
         assert frame.schema.names[-3:] == ["_change_type", "_commit_version", "_commit_timestamp"]
 
+    @pytest.mark.slow
     def test_replaying_changes_gives_the_later_version(self, birds: LanceTable) -> None:
         first = sorted(map(tuple, birds.toDF().collect()))
         birds.update("id % 2 = 0", {"weight": "weight + 1"})
@@ -851,6 +862,7 @@ class TestReadChanges:
 
 
 class TestUpkeep:
+    @pytest.mark.slow
     def test_compaction(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
         append(spark.range(20, 26, 1, 3).selectExpr("id"), path)
         birds.delete("id = 1")
@@ -904,6 +916,7 @@ class TestUpkeep:
         assert found == {number: None if number < 4 else number * 2 for number in range(10)}
         assert len(lance_format.dataset(path).get_fragments()[0].data_files()) == 2
 
+    @pytest.mark.slow
     def test_new_columns_by_key(self, spark: SparkSession, birds: LanceTable, path: str) -> None:
         rows = spark.createDataFrame(
             [(1, "bird 1", 7), (2, "other", 8), (None, None, 9)], "ID long, name string, n int"
@@ -918,6 +931,7 @@ class TestUpkeep:
         lance.dataset(path).validate()
 
 
+@pytest.mark.slow
 def test_changes_that_number_themselves_are_made_once(spark: SparkSession, birds: LanceTable, path: str) -> None:
     def numbered(version: int) -> LanceTable:
         return LanceTable.forPath(spark, path, {"txnAppId": "arrivals", "txnVersion": str(version)})

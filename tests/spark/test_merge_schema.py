@@ -55,6 +55,7 @@ def test_required_columns_are_not_left_out(spark: SparkSession, path: str) -> No
     assert lance_format.dataset(path).version == 1
 
 
+@pytest.mark.slow
 def test_new_columns_come_with_the_rows(spark: SparkSession, path: str) -> None:
     append(spark.range(2), path)
     new = spark.range(2, 4).select(

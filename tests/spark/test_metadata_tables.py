@@ -148,6 +148,7 @@ def test_they_are_not_written(catalog: Catalog) -> None:
         catalog.refuses(statement, r"^'files' is a metadata table of \S+t.lance and cannot be written: write the table")
 
 
+@pytest.mark.slow
 def test_the_option(spark: SparkSession, path: str, pushdown: str) -> None:
     build(path)
     found = load(spark, path, metadata_table="fragments").where("rows < 100").select("id", "rows").collect()

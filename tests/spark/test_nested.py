@@ -289,6 +289,7 @@ FOREIGN: dict[str, tuple[pa.Array, list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_spark_reads_what_pylance_wrote(spark: SparkSession, path: str, version: str) -> None:
     columns = {name: array for name, (array, _) in FOREIGN.items() if name != "map" or version == "2.2"}
@@ -359,6 +360,7 @@ class TestVectors:
         overwrite(load(spark, path), path)
         assert pa.types.is_fixed_size_list(lance.dataset(path).schema.field("V").type)
 
+    @pytest.mark.slow
     def test_rows_of_another_length_are_refused(self, spark: SparkSession, path: str) -> None:
         df = spark.createDataFrame([([1.0, 2.0],), ([1.0, 2.0, 3.0],)], "v array<float>")
         with pytest.raises(PySparkException, match=r"InvalidInputError: column 'v' has an array of 3 .* 2 values"):
@@ -366,6 +368,7 @@ class TestVectors:
         with pytest.raises(lance_format.DatasetNotFoundError):
             lance_format.dataset(path)
 
+    @pytest.mark.slow
     def test_a_table_keeps_its_size(self, spark: SparkSession, path: str) -> None:
         df = spark.createDataFrame([([1.0, 2.0],)], "v array<float>")
         append(df, path, **{VECTOR_SIZE: 2})
@@ -384,6 +387,7 @@ class TestVectors:
         assert [row.v for row in found.collect()] == [[1.0, 2.0], None, [3.0, 4.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -47,6 +47,7 @@ def check_no_secret(frame: DataFrame) -> None:
     assert not [text for text in texts if SECRET in text]
 
 
+@pytest.mark.slow
 def test_sql_on_a_table_by_its_uri(
     planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
 ) -> None:
@@ -75,6 +76,7 @@ def test_sql_on_a_table_by_its_uri(
     assert not planner.catalog.tableExists(table)
 
 
+@pytest.mark.slow
 def test_a_catalog_whose_root_is_in_a_bucket(
     planner: SparkSession, s3_server: ObjectServer, options: dict[str, str]
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_catalog_whose_root_is_in_a_bucket(
     assert not list(store.list_tree(path))
 
 
+@pytest.mark.slow
 def test_a_table_is_written_read_and_changed(
     planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
 ) -> None:
@@ -153,6 +156,7 @@ def test_sessions_without_the_planner_take_the_options(spark: SparkSession, opti
     check_no_secret(table)
 
 
+@pytest.mark.slow
 def test_a_failed_write_leaves_nothing(
     planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
 ) -> None:
@@ -181,6 +185,7 @@ def hadoop(planner: SparkSession, s3_server: ObjectServer) -> Iterator[SparkSess
         yield planner
 
 
+@pytest.mark.slow
 def test_the_configuration_of_hadoop_is_understood(hadoop: SparkSession, path: str) -> None:
     place = path.replace("s3:", "s3a:")
     hadoop.range(100).write.format("lance").save(place)

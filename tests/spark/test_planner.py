@@ -146,6 +146,7 @@ class TestFilters:
             assert_df_equality(df, expected, ignore_row_order=True, ignore_nullable=True)
             assert expected.count() > 0
 
+    @pytest.mark.slow
     def test_what_is_not_exactly_the_same_is_left_to_spark(self, planner: SparkSession, path: str) -> None:
         stored = pa.table(
             {
@@ -167,6 +168,7 @@ class TestFilters:
         assert df.where("id = 3").count() == 1
         assert df.where("id < 3").union(df.where("id > 997")).count() == 5
 
+    @pytest.mark.slow
     def test_thousands_of_values(self, planner: SparkSession, table: str) -> None:
         values = [*range(0, 5000, 2)]
         df = load(planner, table).where(f.col("id").isin(values))
@@ -276,6 +278,7 @@ class TestCounts:
         assert planner.sql("SELECT count(*), count(1) + 1 FROM numbers").collect() == [(990, 991)]
         assert "LocalTableScan" in plan(df.groupBy().count())
 
+    @pytest.mark.slow
     def test_and_bounds_come_from_statistics(self, planner: SparkSession, path: str) -> None:
         wanted = (
             "min(id), max(id), count(id), min(day), max(day), max(at), min(price), max(word), count(word), min(none),"
@@ -329,6 +332,7 @@ class TestCounts:
         with plainly(planner):
             assert str(found) == str(load(planner, path).selectExpr(*wanted).collect())
 
+    @pytest.mark.slow
     def test_of_some_rows_do_not(self, planner: SparkSession, table: str) -> None:
         assert load(planner, table, filter="digit = 2").count() == 100
         assert load(planner, table).groupBy("digit").count().count() == 10

@@ -143,6 +143,7 @@ def test_what_is_no_key_is_refused(catalog: Catalog) -> None:
         catalog.refuses(statement, message)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("birds")
 def test_copies_and_replacements(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.copy AS SELECT * FROM @.birds")

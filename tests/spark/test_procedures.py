@@ -84,6 +84,7 @@ def test_optimize_some_rows(catalog: Catalog, table: LanceDataset) -> None:
     assert call(catalog, "optimize('@.t', max_source_fragments => 1)") == [(0, 0, 0, 0, 5)]
 
 
+@pytest.mark.slow
 def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) -> None:
     system = f"CALL {catalog.name}.system"
     for statement, message in {
@@ -117,6 +118,7 @@ def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) 
     assert table.latest_version == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_bytes", [0, None])
 def test_a_job_that_fails_halfway_leaves_nothing(catalog: Catalog, table: LanceDataset, num_bytes: int | None) -> None:
     (file,) = table.get_fragments()[5].data_files()
@@ -242,6 +244,7 @@ def test_what_is_cached_is_read_again(catalog: Catalog, table: LanceDataset) -> 
     cached.unpersist()
 
 
+@pytest.mark.slow
 def test_an_explained_call_changes_nothing(catalog: Catalog, table: LanceDataset) -> None:
     catalog.sql(f"EXPLAIN CALL {catalog.name}.system.optimize('@.t')")
     assert table.latest_version == 1

@@ -92,6 +92,7 @@ def test_every_type_comes_back(spark: SparkSession, path: str, nulls: str) -> No
     assert_df_equality(found.orderBy("number"), expected.orderBy("number"), allow_nan_equality=True)
 
 
+@pytest.mark.slow
 def test_all_types_side_by_side_in_several_partitions(spark: SparkSession, path: str, way: str) -> None:
     expected = spark.range(0, 10_000, 1, 3).select(
         "id",

@@ -99,6 +99,7 @@ def test_partitions_are_refused(planner: SparkSession, path: str, mode: str) -> 
     assert files(path) == set()
 
 
+@pytest.mark.slow
 def test_a_query_that_fails_creates_nothing(planner: SparkSession, path: str) -> None:
     failing = planner.range(10).selectExpr("assert_true(id < 5) as x", "id")
     with pytest.raises(Exception, match="id < 5"):

@@ -37,6 +37,7 @@ def rows(catalog: Catalog) -> list[tuple[object, ...]]:
     return found
 
 
+@pytest.mark.slow
 def test_merge_adds_columns_and_fields(catalog: Catalog, birds: str) -> None:
     before = lance_format.dataset(birds).version
     source = (
@@ -64,6 +65,7 @@ def test_merge_takes_only_columns_that_it_assigns(catalog: Catalog, birds: str) 
     assert lance_format.dataset(birds).schema.names == ["id", "s", "n"]
 
 
+@pytest.mark.slow
 def test_types_stay(catalog: Catalog, birds: str) -> None:
     before = lance_format.dataset(birds).version
     is_cast = version(catalog.spark) >= (4, 2)  # Spark asks for the supported changes, and casts the other columns.
@@ -161,6 +163,7 @@ class TestInsert:
         if version(spark) < (4, 2):
             pytest.skip("Spark 4.1 has no INSERT WITH SCHEMA EVOLUTION")
 
+    @pytest.mark.slow
     def test_adds_columns_with_the_rows(self, catalog: Catalog, birds: str) -> None:
         before = lance_format.dataset(birds).version
         insert = "INSERT WITH SCHEMA EVOLUTION INTO @.birds BY NAME SELECT 3L AS id, {} AS name"

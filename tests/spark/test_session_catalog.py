@@ -32,6 +32,7 @@ def rows(session: SparkSession, query: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in session.sql(query).collect())
 
 
+@pytest.mark.slow
 def test_lance_tables(session: SparkSession, tmp_path: Path) -> None:
     session.sql("CREATE TABLE kept.t USING lance AS SELECT id, id * 2 AS n FROM range(4)")
     path = str(tmp_path / "kept" / "t")

@@ -99,6 +99,7 @@ def test_nulls_and_some_fragments(catalog: Catalog, table: LanceDataset) -> None
     assert lance.dataset(table.uri).count_rows("small = 7") == before.to_pandas()["small"].eq(7).sum()
 
 
+@pytest.mark.slow
 def test_z_order_prunes_by_each_column(catalog: Catalog, table: LanceDataset) -> None:
     before = table.to_table()
     optimize(catalog, "zorder_by => array('id', 'X'), target_rows_per_fragment => 250")
@@ -134,6 +135,7 @@ def test_types_that_spark_rounds(catalog: Catalog) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_failure_halfway_leaves_nothing(catalog: Catalog, table: LanceDataset) -> None:
     (file,) = table.get_fragments()[5].data_files()
     Path(table.uri, "data", file.path).unlink()

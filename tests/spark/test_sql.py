@@ -65,6 +65,7 @@ def test_filters(spark: SparkSession, view: str, pushdown: str) -> None:
     assert ids_of_each(found) == FILTERS
 
 
+@pytest.mark.slow
 def test_aggregates_and_joins(spark: SparkSession, view: str, pushdown: str) -> None:
     answer = spark.sql("""
         SELECT a.name, count(*) AS n, sum(b.weight) AS total
@@ -99,6 +100,7 @@ def test_the_options_of_a_view(spark: SparkSession, view: str, path: str) -> Non
     assert spark.table("old").count() == 4
 
 
+@pytest.mark.slow
 def test_columns(spark: SparkSession, view: str, path: str, birds: DataFrame, pushdown: str) -> None:
     found = load(spark, path, columns="weight, id").where("id > 1")
     assert_df_equality(found, birds.select("weight", "id").where("id > 1"), ignore_nullable=True, ignore_row_order=True)
@@ -117,6 +119,7 @@ def test_a_schema_given_by_the_user_selects_fields(spark: SparkSession, path: st
     assert found.where("s.y.w = 2").count() == 1
 
 
+@pytest.mark.slow
 def test_filters_as_an_option(spark: SparkSession, view: str, path: str, pushdown: str) -> None:
     assert ids_of_each([load(spark, path, filter=condition, columns="id") for condition in FILTERS]) == FILTERS
     asked = load(spark, path, filter="name LIKE '%w%'")
@@ -135,6 +138,7 @@ def test_versions(spark: SparkSession, path: str) -> None:
     assert load(spark, path).collect() == [(10,)]
 
 
+@pytest.mark.slow
 def test_the_planner_reads_the_latest_version_at_each_query(spark: SparkSession, path: str, way: str) -> None:
     append(spark.range(3), path)
     df = load(spark, path)
@@ -148,6 +152,7 @@ def test_the_planner_reads_the_latest_version_at_each_query(spark: SparkSession,
     assert load(spark, path).count() == 7
 
 
+@pytest.mark.slow
 def test_queries_of_one_data_frame_do_not_share_filters(spark: SparkSession, path: str, pushdown: str) -> None:
     append(spark.range(10), path)
     df = load(spark, path)
@@ -173,6 +178,7 @@ def test_an_empty_table(spark: SparkSession, path: str, way: str) -> None:
     assert load(spark, path).count() == 2
 
 
+@pytest.mark.slow
 def test_a_table_with_more_rows_than_a_batch(spark: SparkSession, path: str, way: str) -> None:
     append(spark.range(0, 200_000, 1, 2), path)
     assert load(spark, path).selectExpr("count(*)", "sum(id)", "count(DISTINCT id)").first() == (

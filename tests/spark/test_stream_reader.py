@@ -180,6 +180,7 @@ CHANGES = {
 DELIVERED = {"delete": [], "update": [0, 1], "merge": [1, 40], "overwrite": [50, 51], "restore": [1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", list(CHANGES))
 def test_changes_of_rows_are_refused_or_ignored(table: LanceDataset, path: str, change: str) -> None:
     stream = Stream(path)

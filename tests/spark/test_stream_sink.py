@@ -126,6 +126,7 @@ def test_a_batch_that_is_not_in_a_restored_table_is_added_again(arrivals: Arriva
     assert arrivals.numbers() == [1, 2]
 
 
+@pytest.mark.slow
 def test_complete_batches_replace_all_rows(arrivals: Arrivals, way: str) -> None:
     def count(rows: DataFrame) -> DataFrame:
         return rows.groupBy("s").agg(f.count("*").alias("n"))
@@ -204,6 +205,7 @@ def test_keys_that_do_not_name_one_row_are_refused(arrivals: Arrivals, planner: 
     assert arrivals.rows() == [(1, "x"), (7, "y"), (7, "z")]
 
 
+@pytest.mark.slow
 def test_tables_of_catalogs(arrivals: Arrivals, catalog: Catalog) -> None:
     arrivals.add(1, 2)
     name = f"{catalog.name}.db.t"
@@ -282,6 +284,7 @@ def test_a_continuous_trigger_is_refused(arrivals: Arrivals, planner: SparkSessi
     assert not Path(arrivals.path).exists()
 
 
+@pytest.mark.slow
 def test_compaction_between_batches(arrivals: Arrivals) -> None:
     for number in range(4):
         arrivals.add(number)
@@ -342,6 +345,7 @@ def test_the_second_of_two_instances_of_a_query_fails(arrivals: Arrivals, way: s
     assert arrivals.numbers() == [1, 2, 3, 50, 51]
 
 
+@pytest.mark.slow
 def test_batch_writes_that_number_themselves_are_done_once(spark: SparkSession, path: str, way: str) -> None:
     append(spark.range(3), path, txnAppId="nightly", txnVersion=1)
     append(spark.range(9), path, txnAppId="nightly", txnVersion=1)

@@ -69,6 +69,7 @@ def test_tables_of_catalogs_are_streamed(catalog: Catalog, tmp_path: Path) -> No
         catalog.spark.sql("DROP TABLE spark_catalog.default.streamed")
 
 
+@pytest.mark.slow
 def test_the_change_feed_is_a_batch(spark: SparkSession, way: str, path: str) -> None:
     append(spark.range(6).selectExpr("id", "CAST(id AS STRING) AS v"), path, enable_stable_row_ids=True)
     table = lance_format.dataset(path)
@@ -145,6 +146,7 @@ def test_streams_are_refused_when_they_are_loaded(planner: SparkSession, path: s
             planner.readStream.format("lance").options(**options).load(path)
 
 
+@pytest.mark.slow
 def test_streams_of_catalogs_are_refused_when_they_are_named(catalog: Catalog, tmp_path: Path) -> None:
     catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
     catalog.spark.sql(f"CREATE TABLE spark_catalog.default.refused USING lance LOCATION '{catalog.path('t')}'")
@@ -181,6 +183,7 @@ def test_streams_are_refused_when_they_start(planner: SparkSession, path: str, t
         writer.start()
 
 
+@pytest.mark.slow
 def test_queries_without_the_planner_end_with_what_is_refused(spark: SparkSession, path: str, tmp_path: Path) -> None:
     lance_format.write_dataset({"id": [1]}, path)
     stream = spark.readStream.format("lance").option("startingVersion", "9").load(path)
@@ -190,6 +193,7 @@ def test_queries_without_the_planner_end_with_what_is_refused(spark: SparkSessio
     assert "startingVersion 9 is later than version 1" in str(query.exception())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -368,6 +368,7 @@ def as_read(spark_type: t.DataType) -> t.DataType:
     return t.ArrayType(t.DoubleType()) if spark_type == PythonOnlyUDT() else spark_type
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(structs(st.recursive(st.sampled_from(ATOMS), containers, max_leaves=8)))
 def test_any_schema_comes_back(schema: t.StructType) -> None:

@@ -58,6 +58,7 @@ def test_vectors_inside_of_columns(spark: SparkSession, path: str) -> None:
     assert load(spark, path).collect() == rows * 2
 
 
+@pytest.mark.slow
 def test_columns_that_machine_learning_makes(spark: SparkSession, path: str) -> None:
     df = VectorAssembler(inputCols=["x", "y"], outputCol="v").transform(
         spark.createDataFrame([(1.0, 2.0), (0.0, 0.0)], "x double, y double")

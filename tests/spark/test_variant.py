@@ -30,6 +30,7 @@ NESTED = """
 """
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_null_and_one_of_null(spark: SparkSession, path: str) -> None:
     df = spark.createDataFrame(list(enumerate(JSON)), "id int, json string").coalesce(1)
     append(df.select("id", f.parse_json("json").alias("v")), path)
@@ -42,6 +43,7 @@ def test_a_variant_that_is_null_and_one_of_null(spark: SparkSession, path: str) 
     assert load(spark, path).select(f.expr("v:a.b[0].c::int AS c")).where("c IS NOT NULL").collect() == [(1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_variants_inside_of_columns(spark: SparkSession, path: str, version: str) -> None:
     df = spark.sql(NESTED).drop(*["m", "deep"][: 2 if version == "2.1" else 0]).coalesce(1)
@@ -54,6 +56,7 @@ def test_variants_inside_of_columns(spark: SparkSession, path: str, version: str
     lance.dataset(path).validate()
 
 
+@pytest.mark.slow
 def test_variants_in_tables_of_2_0_are_not_null(spark: SparkSession, path: str) -> None:
     df = spark.sql(
         "SELECT parse_json('{\"n\": [1]}') AS v, array(parse_json('null')) AS a, struct(parse_json('2') AS x)"

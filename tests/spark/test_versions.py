@@ -31,6 +31,7 @@ def seconds(table: lance_format.LanceDataset, version: int) -> float:
     return float(table.versions()[version - 1]["timestamp"].timestamp())
 
 
+@pytest.mark.slow
 def test_what_options_name(spark: SparkSession, table: lance_format.LanceDataset) -> None:
     path = table.uri
     committed = round(seconds(table, 2) * 1e6)
@@ -87,6 +88,7 @@ def test_versions_in_sql(spark: SparkSession, table: lance_format.LanceDataset) 
         assert spark.sql("SELECT count(*) FROM versions").first() == (count,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

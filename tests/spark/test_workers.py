@@ -31,6 +31,7 @@ def test_workers_begin_with_the_imports_and_the_compiler(spark: SparkSession) ->
     assert [row.loaded for row in rows] == [True] * 4
 
 
+@pytest.mark.slow
 def test_reads_and_writes_go_on_after_workers_were_ended_early(planner: SparkSession, path: str) -> None:
     planner.range(100_000).write.format("lance").mode("append").save(path)
     rows = planner.read.format("lance").load(path)

@@ -61,6 +61,7 @@ def test_files_are_limited_in_rows(spark: SparkSession, path: str) -> None:
     assert len(data_files(path)) == 6
 
 
+@pytest.mark.slow
 def test_files_are_limited_in_bytes(spark: SparkSession, path: str) -> None:
     df = spark.range(0, 200_000, 1, 1).select(f.sha2(f.col("id").cast("string"), 256).alias("text"))
     append(df, path, max_bytes_per_file=2_000_000)
@@ -75,6 +76,7 @@ def test_file_versions(spark: SparkSession, path: str, version: str) -> None:
     assert load(spark, path).count() == 3
 
 
+@pytest.mark.slow
 def test_nulls_in_a_column_that_the_table_declares_not_nullable(spark: SparkSession, path: str) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     lance_format.write_dataset(pa.table({"id": [1]}, schema=schema), path)
@@ -118,6 +120,7 @@ def test_a_query_that_fails_leaves_the_table_as_it_was(
     assert lance_format.dataset(path).version == 2
 
 
+@pytest.mark.slow
 def test_a_query_that_fails_creates_no_table(spark: SparkSession, path: str) -> None:
     def broken(batches):  # type: ignore[no-untyped-def]
         yield from batches

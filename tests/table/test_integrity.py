@@ -139,6 +139,7 @@ def test_lost_checksums_are_found(tmp_path: Path) -> None:
     assert lance_format.dataset(tmp_path, verify_checksums=False).to_table() == dataset.to_table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", ["_deletions", "_indices", "_versions", "_transactions"])
 def test_every_flip_in_other_files_is_found(tmp_path: Path, directory: str) -> None:
     dataset = _write(tmp_path, num_rows=3100)
@@ -173,6 +174,7 @@ def test_identities_of_indices_are_marked_uuids() -> None:
     assert uuid.bytes[:4] == b"LSUM"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pylance_rewrites_tables_with_checksums(tmp_path: Path, version: str, stable: bool) -> None:

@@ -40,6 +40,7 @@ def table(tmp_path: Path) -> LanceDataset:
     return lance_format.write_dataset(ROWS, tmp_path, max_rows_per_file=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", NO_PREDICATES, ids=lambda given: repr(given).split(" at ")[0])
 @pytest.mark.parametrize("name", [*NEEDED, *OPTIONAL])
 def test_what_is_no_predicate_is_refused(table: LanceDataset, name: str, given: object) -> None:

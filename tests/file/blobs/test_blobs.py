@@ -196,6 +196,7 @@ def test_payloads_are_written_as_they_come(tmp_path: Path) -> None:
             assert writer.buffered_bytes < 1000
 
 
+@pytest.mark.slow
 def test_batches_are_cut_where_payloads_are_large(tmp_path: Path) -> None:
     values = [bytes([row]) * (10 << 20) for row in range(15)]
     lance_format.write_dataset(table(values), tmp_path / "t")

@@ -153,6 +153,7 @@ def test_one_row_of_one_of_many_columns_cold(tmp_path: Path, num_columns: int) -
     assert size <= 2 * _CHUNK
 
 
+@pytest.mark.slow
 def test_metadata_of_many_columns_is_read_together(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     table = pa.table({f"column {index}": rng.integers(0, 2**62, 100) for index in range(3000)})

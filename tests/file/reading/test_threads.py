@@ -181,6 +181,7 @@ sys.exit(failed)
 """
 
 
+@pytest.mark.slow
 def test_a_process_forked_while_others_read(path: Path) -> None:
     table = lance_format.write_dataset(_TABLE, path.parent / "forked", max_rows_per_file=25_000)
     environment = {**os.environ, "LANCE_CPU_THREADS": "2"}

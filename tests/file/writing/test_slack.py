@@ -69,6 +69,7 @@ def _nest(shape: str, arrow_type: pa.DataType, seed: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), items, mask=nulls).slice(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", _SHAPES)
 @pytest.mark.parametrize("arrow_type", [*FLAT_TYPES, *_DICTIONARIES, *_VECTORS, *_VIEWS], ids=str)
 def test_what_comes_back_is_valid(arrow_type: pa.DataType, shape: str, tmp_path: Path) -> None:

@@ -227,6 +227,7 @@ def test_a_damaged_zone_index_is_an_error_that_names_it(
     assert LanceFileReader(tmp_path / "a.lance").read_all().to_table()["x"].to_pylist() == list(range(100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strip", [_without_descriptor, bytes])
 def test_no_damage_loses_rows_or_raises_anything_else(tmp_path: Path, strip: Callable[[bytes], bytes]) -> None:
     data = strip(_file_of(tmp_path / "zones.lance", _ZONES))

@@ -241,6 +241,7 @@ def test_tasks_do_what_one_process_does(change: Change, stable: bool, tmp_path: 
     table.validate()
 
 
+@pytest.mark.slow
 def test_a_second_commit_changes_nothing(change: Change, tmp_path: Path) -> None:
     table = write(tmp_path, change)
     plan = change.plan(table)
@@ -253,6 +254,7 @@ def test_a_second_commit_changes_nothing(change: Change, tmp_path: Path) -> None
     assert not [file for file in files(table) - before if not file.startswith(("_versions", "_transactions"))]
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_given_up_leaves_no_file(change: Change, tmp_path: Path) -> None:
     table = write(tmp_path, change)
     before, version = files(table), table.version
@@ -264,6 +266,7 @@ def test_a_plan_that_is_given_up_leaves_no_file(change: Change, tmp_path: Path) 
     assert table.latest_version == version
 
 
+@pytest.mark.slow
 def test_a_commit_that_collides_leaves_no_file(change: Change, tmp_path: Path) -> None:
     table = write(tmp_path, change)
     plan = change.plan(table)
@@ -295,6 +298,7 @@ def test_processes_run_tasks(change: Change, pool: Pool, tmp_path: Path) -> None
     assert indices(table) == indices(other)
 
 
+@pytest.mark.slow
 def test_all_results_are_needed_and_each_once(change: Change, tmp_path: Path) -> None:
     table = write(tmp_path, change)
     plan = change.plan(table)
@@ -309,6 +313,7 @@ def test_all_results_are_needed_and_each_once(change: Change, tmp_path: Path) ->
     table.validate()
 
 
+@pytest.mark.slow
 def test_a_plan_commits_its_own_results_only(change: Change, tmp_path: Path) -> None:
     """Two plans of one change have equally many tasks, and their results name other files."""
     table = write(tmp_path, change)

@@ -39,6 +39,7 @@ def pylance_tables(place: Place, **properties: str) -> list[str]:
     return sorted(listing.list_tables(lance_namespace.ListTablesRequest(id=[])).tables)
 
 
+@pytest.mark.slow
 def test_a_namespace_without_tables(place: Place) -> None:
     root, options = place
     namespace = NamespaceDirectory(f"{root}/ns", options)

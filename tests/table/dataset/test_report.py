@@ -129,6 +129,7 @@ def test_tables_of_pylance_and_empty_ones(tmp_path: Path) -> None:
     assert "<svg" not in empty._repr_html_()
 
 
+@pytest.mark.slow
 def test_files_of_some_of_many_fragments_are_opened(tmp_path: Path) -> None:
     dataset = lance_format.write_dataset({"a": [1, 2]}, tmp_path / "t")
     dataset = add_fragments(dataset, 10_000 - 1)

@@ -103,6 +103,7 @@ def scan_as_values_do(monkeypatch: pytest.MonkeyPatch, stored: list[bytes], *, m
             assert_same(scan_fragments(stored), expected)
 
 
+@pytest.mark.slow
 @given(st.lists(fragments(), min_size=1, max_size=3))
 def test_whatever_fragments_hold(stored: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -129,6 +130,7 @@ def test_fragments_of_which_some_are_large(monkeypatch: pytest.MonkeyPatch) -> N
     scan_as_values_do(monkeypatch, stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_fragments(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chosen = random.Random(seed)

@@ -46,6 +46,7 @@ def _terms(draw: st.DrawFn) -> str:
     return f"{name} {operator} {number}"
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(terms=st.lists(st.one_of(_terms(), st.sampled_from(["id < 60", "text = 'changed'"])), min_size=1, max_size=3))
 def test_any_terms(table: LanceDataset, terms: list[str]) -> None:

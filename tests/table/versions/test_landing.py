@@ -123,6 +123,7 @@ def check(path: Path) -> LanceDataset:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cleaner", ["ours", "pylance"])
 @pytest.mark.parametrize("kind", CHANGES)
 def test_a_write_that_comes_too_late_is_not_lost(
@@ -151,6 +152,7 @@ def test_a_write_that_comes_too_late_is_not_lost(
         assert EFFECTS[kind](check(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("follower", ["ours", "pylance"])
 @pytest.mark.parametrize("cleaned", [False, True], ids=["all there", "cleaned"])
 @pytest.mark.parametrize("kind", CHANGES)
