@@ -14,6 +14,7 @@ TYPES = {
     "p": "STRUCT<a: INT, b: STRING>",
     "v": "ARRAY<INT>",
     "d": "DATE",
+    "w": "STRING",
 }
 COLUMNS = tuple(TYPES)
 _VALUES = {
@@ -24,6 +25,7 @@ _VALUES = {
     "p": ("named_struct('a', {t}k, 'b', {t}s)", "CAST(NULL AS STRUCT<a: INT, b: STRING>)", "{t}p"),
     "v": ("array({t}k, NULL, {n})", "CAST(NULL AS ARRAY<INT>)", "CAST(array() AS ARRAY<INT>)"),
     "d": ("date_add({t}d, {n})", "CAST(NULL AS DATE)", "DATE'1999-12-31'"),
+    "w": ("concat({t}w, '{n}')", "{t}s"),
 }
 _CONDITIONS = (
     "{t}id % 7 = {n}",
@@ -86,6 +88,7 @@ def _row(rng: random.Random, number: int) -> list[str]:
         (f"named_struct('a', {n}, 'b', 'b{n}')", "NULL", "named_struct('a', CAST(NULL AS INT), 'b', 'b')"),
         (f"array({n}, NULL)", "CAST(array() AS ARRAY<INT>)", "NULL"),
         (f"DATE'2024-02-0{n}'", "NULL"),
+        (f"'{rng.randbytes(300).hex()}'", "NULL"),  # Most of the bytes, so that changes of others do not read it.
     )
     return [str(number), *(rng.choice(some) for some in choices)]
 

@@ -1,4 +1,4 @@
-"""Changes by `LanceTable` without the planner read the columns that they name, and the others of replaced rows only."""
+"""Changes by `LanceTable`, and by SQL, read the columns that they name, and the others of replaced rows only."""
 
 from __future__ import annotations
 
@@ -81,6 +81,16 @@ def counted(spark: SparkSession, s3_server: ObjectServer, contents: pa.Table) ->
 
 
 @pytest.fixture
+def target(planner: SparkSession, counted: CountedTable) -> Iterator[CountedTable]:
+    """Return a table that is `target` in SQL."""
+    through = {**counted.storage, "aws_endpoint": counted.proxy.endpoint}
+    options = ", ".join(f"'storage.{name}' '{value}'" for name, value in through.items())
+    planner.sql(f"CREATE TABLE target USING lance OPTIONS ({options}) LOCATION '{counted.uri}'")
+    yield counted
+    planner.sql("DROP TABLE target")
+
+
+@pytest.fixture
 def scattered(spark: SparkSession) -> Iterator[None]:
     """Let joins shuffle all rows into 8 tasks."""
     values = {
@@ -155,6 +165,43 @@ def test_of_an_update_by_a_subquery(counted: CountedTable, contents: pa.Table) -
     table, new = counted.open(), {"c7": "CAST('new' AS BINARY)"}
     assert counted.bytes_read(lambda: table.update("id IN (SELECT id FROM chosen)", new)) < contents.nbytes * 1.3
     assert counted.rows().drop(["c7"]) == contents.drop(["c7"])
+
+
+@pytest.mark.parametrize("rest", ["", "AND t.c9 <> s.c7"], ids=["all matches", "some columns read"])
+def test_of_a_merge_in_sql(target: CountedTable, contents: pa.Table, rest: str) -> None:
+    target.spark.range(-1, 200).selectExpr("id", "CAST('new' AS BINARY) AS c7").createOrReplaceTempView("arrivals")
+    values = ", ".join("s.c7" for _ in COLUMNS)
+    merge = (
+        f"MERGE INTO target t USING arrivals s ON t.id = s.id WHEN MATCHED {rest} THEN UPDATE SET c7 = s.c7"
+        f" WHEN NOT MATCHED THEN INSERT (id, {', '.join(COLUMNS)}) VALUES (s.id, {values})"
+    )
+    assert target.bytes_read(lambda: target.spark.sql(merge)) < contents.nbytes / 8
+    rows = target.rows()
+    assert rows.slice(0, 1).to_pylist() == [{"id": -1, **dict.fromkeys(COLUMNS, b"new")}]
+    assert rows.slice(201) == contents.slice(200)
+    assert rows.slice(1, 200).drop(["c7"]) == contents.slice(0, 200).drop(["c7"])
+    assert set(rows["c7"].slice(1, 200).to_pylist()) == {b"new"}
+    lance.dataset(target.uri, storage_options=target.storage).validate()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("scattered")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MERGE INTO target t USING arrivals s ON t.id = s.id WHEN MATCHED THEN UPDATE SET c7 = s.v",
+        "MERGE INTO target t USING arrivals s ON t.id = s.id AND s.id < 9 WHEN MATCHED THEN UPDATE SET c7 = s.v"
+        " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET c7 = t.c7",
+        "UPDATE target SET c7 = c8 WHERE id IN (SELECT id FROM arrivals)",
+        "UPDATE target SET c7 = c8 WHERE id IN (SELECT id FROM arrivals) AND id NOT IN (SELECT -id - 1 FROM arrivals)",
+    ],
+    ids=["merge", "merge by source", "update", "update by two sources"],
+)
+def test_of_a_change_of_all_rows_in_sql(target: CountedTable, contents: pa.Table, statement: str) -> None:
+    arrivals = target.spark.range(0, NUM_ROWS, 1, 4).selectExpr("id", "CAST(CAST(id AS STRING) AS BINARY) AS v")
+    arrivals.createOrReplaceTempView("arrivals")
+    assert target.bytes_read(lambda: target.spark.sql(statement)) < contents.nbytes * 1.3
+    assert target.rows().drop(["c7"]) == contents.drop(["c7"])
 
 
 @pytest.fixture
@@ -246,8 +293,11 @@ def count_snapshots(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.slow
-def test_kept_columns_of_all_types(spark: SparkSession, path: str, way: str) -> None:
+@pytest.mark.parametrize("form", ["sql", "calls"])
+def test_kept_columns_of_all_types(spark: SparkSession, path: str, way: str, form: str) -> None:
     """Replaced rows keep their values, ids and versions, and inserted rows have those of the source."""
+    if (way, form) == ("no planner", "sql"):
+        pytest.skip("SQL changes tables by the planner only")
     pairs = pa.array([[("x", 1)], None, []], pa.map_(pa.string(), pa.int32()))
     table = special_rows(pairs=pairs, n=pa.array([0, 1, 2]), **{"a.b`c": pa.array([255, 0, None], pa.uint8())})
     lance_format.write_dataset(
@@ -261,11 +311,23 @@ def test_kept_columns_of_all_types(spark: SparkSession, path: str, way: str) -> 
 
     before = rows()
     source = spark.createDataFrame([(1, b"one"), (2, b"two"), (3, b"three")], "id long, p binary").alias("s")
-    merge = LanceTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
-    merge = merge.whenMatchedUpdate("s.id = 2", {"n": "t.n + 10"}).whenMatchedUpdate(set={"when": "NULL"})
-    merge = merge.whenNotMatchedInsert(values={"id": "s.id", "payload": "s.p", "json": "'[3]'"})
-    result = merge.whenNotMatchedBySourceUpdate(set={"n": "-1"}).execute()
-    assert (result.num_updated_rows, result.num_inserted_rows, result.num_deleted_rows) == (3, 1, 0)
+    if form == "sql":
+        source.createOrReplaceTempView("arrivals")
+        statement = (
+            f"MERGE INTO lance.`{path}` t USING arrivals s ON t.id = s.id"
+            " WHEN MATCHED AND s.id = 2 THEN UPDATE SET n = t.n + 10 WHEN MATCHED THEN UPDATE SET when = NULL"
+            " WHEN NOT MATCHED THEN INSERT (id, payload, json) VALUES (s.id, s.p, '[3]')"
+            " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = -1"
+        )
+        (plan,) = spark.sql(f"EXPLAIN {statement}").collect()
+        assert "reads: struct<id:bigint,when:timestamp,n:bigint,_rowaddr:bigint>" in plan[0]
+        spark.sql(statement)
+    else:
+        merge = LanceTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge = merge.whenMatchedUpdate("s.id = 2", {"n": "t.n + 10"}).whenMatchedUpdate(set={"when": "NULL"})
+        merge = merge.whenNotMatchedInsert(values={"id": "s.id", "payload": "s.p", "json": "'[3]'"})
+        result = merge.whenNotMatchedBySourceUpdate(set={"n": "-1"}).execute()
+        assert (result.num_updated_rows, result.num_inserted_rows, result.num_deleted_rows) == (3, 1, 0)
     after = rows()
     assert after[0] == {**before[0], "n": -1}
     assert after[1] == {**before[1], "when": None}

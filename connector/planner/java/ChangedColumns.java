@@ -100,7 +100,8 @@ final class ChangedColumns {
     }
   }
 
-  private static boolean isUpdate(Object operation) {
+  /** Whether rows of a clause with an operation replace others; in doubt they do. */
+  static boolean isUpdate(Object operation) {
     return !(operation instanceof Literal)
         || Integer.valueOf(RowDeltaUtils.UPDATE_OPERATION()).equals(((Literal) operation).value());
   }

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.TableSpec;
 import org.apache.spark.sql.catalyst.plans.logical.TableSpecBase;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -60,12 +61,20 @@ final class Commands extends SparkStrategy {
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
-    MatchedRows.install(session);
+    installRule(session, new KeptColumns());
+    installRule(session, new MatchedRows());
     Seq strategies = session.experimental().extraStrategies();
     for (int i = 0; i < strategies.size(); i++) {
       if (strategies.apply(i) instanceof Commands) return;
     }
     session.experimental().extraStrategies_$eq((Seq) strategies.appended(new Commands(session)));
+  }
+
+  /** A rule takes part in the optimization of the queries of the session, once. */
+  private static void installRule(SparkSession session, Rule rule) {
+    Seq rules = session.experimental().extraOptimizations();
+    for (int i = 0; i < rules.size(); i++) if (rules.apply(i).getClass() == rule.getClass()) return;
+    session.experimental().extraOptimizations_$eq((Seq) rules.appended(rule));
   }
 
   public Seq apply(LogicalPlan plan) {

@@ -1,14 +1,9 @@
 package lance;
 
 import java.lang.reflect.Constructor;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
-import org.apache.spark.sql.catalyst.util.WriteDeltaProjections;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
@@ -20,7 +15,6 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonWriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
-import scala.collection.immutable.Seq;
 
 /**
  * Plans the write of deltas. Spark's own, WriteDeltaExec, has writers in Java only; here a delta is planned as an
@@ -41,29 +35,13 @@ final class Deltas {
   }
 
   private static Write write(WriteDelta plan, Delta delta) {
-    WriteDeltaProjections projections = plan.projections();
     Map form = delta.operation.form();
-    form.put("address", ordinals(projections.rowIdProjection()));
-    Option row = projections.rowProjection();
-    if (row.isDefined()) {
-      List columns = ordinals((ProjectingInternalRow) row.get());
-      String[] names = ((ProjectingInternalRow) row.get()).schema().fieldNames();
-      form.put("row", columns);
-      form.put("names", Arrays.asList(names));
-      form.put("changed", ChangedColumns.of(plan.query(), columns, names));
-    }
+    (delta.narrowed == null ? DeltaRows.of(plan) : delta.narrowed).addTo(form);
     Map all = Python.merged(delta.operation.options, delta.info.options().asCaseSensitiveMap());
     all.put("__lance.delta", Python.json(form));
-    LogicalWriteInfo rows = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
-    Write python = new PythonWriteBuilder(Python.source(), Python.NAME, rows).build();
+    LogicalWriteInfo info = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
+    Write python = new PythonWriteBuilder(Python.source(), Python.NAME, info).build();
     return new RefreshingWrite(python, all, (String) form.get("command"));
-  }
-
-  private static List ordinals(ProjectingInternalRow projection) {
-    List all = new ArrayList();
-    Seq columns = (Seq) projection.colOrdinals();
-    for (int i = 0; i < columns.size(); i++) all.add(columns.apply(i));
-    return all;
   }
 
   /** The constructor has other parameters in Spark 4.1 than later, so they are identified by their types. */

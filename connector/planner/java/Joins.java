@@ -62,6 +62,21 @@ final class Joins {
     return source.compareTo(most) < 0 && source.multiply(times).compareTo(bytes(join.left())) <= 0;
   }
 
+  /**
+   * Whether a join may spread many rows of the target over tasks. It leaves them in place if it can broadcast the source.
+   * Where a small source also inserts, only the rows that it matches are shuffled; see MatchedRows.
+   */
+  static boolean scatters(LogicalPlan plan) {
+    if (plan instanceof Join && isTarget(((Join) plan).left())) {
+      Join join = (Join) plan;
+      String type = join.joinType().toString();
+      BigInteger broadcast = BigInteger.valueOf(SQLConf$.MODULE$.get().autoBroadcastJoinThreshold());
+      boolean isSmall = bytes(join.right()).compareTo(broadcast) <= 0;
+      return !isSmall || !(BROADCASTS.contains(type) || type.equals("RightOuter")) || scatters(join.left());
+    }
+    return plan.children().size() == 1 && scatters((LogicalPlan) plan.children().head());
+  }
+
   static BigInteger bytes(LogicalPlan plan) { return plan.stats().sizeInBytes().bigInteger(); }
 
   /** Whether rows of the table that a DELETE, UPDATE or MERGE changes are among those of a plan. */

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.Set;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -55,7 +56,18 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     this.aggregates = aggregates;
   }
 
+  /** The same scan of some of its columns. */
+  LanceScan narrowed(Set names) {
+    StructType some = new StructType();
+    for (int i = 0; i < schema.length(); i++) if (names.contains(schema.apply(i).name())) some = some.add(schema.apply(i));
+    return new LanceScan(some, options, facts, predicates, aggregates);
+  }
+
   public StructType readSchema() { return schema; }
+
+  /** Approximate size in bytes of the columns in all rows. */
+  long columnBytes() { return facts.sizeInBytes(schema); }
+
   public CustomMetric[] supportedCustomMetrics() { return Metrics.and(Python.source().source().createPythonMetrics()); }
 
   public CustomTaskMetric[] reportDriverMetrics() {

@@ -22,12 +22,10 @@ import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf$;
 import scala.Option;
 import scala.Product;
-import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
@@ -40,13 +38,6 @@ import scala.runtime.AbstractPartialFunction;
  */
 final class MatchedRows extends Rule {
   private static final TreeNodeTag DONE = new TreeNodeTag("lance.matched_rows");
-
-  /** Takes part in the optimization of the queries of a session. */
-  static void install(SparkSession session) {
-    Seq rules = session.experimental().extraOptimizations();
-    for (int i = 0; i < rules.size(); i++) if (rules.apply(i) instanceof MatchedRows) return;
-    session.experimental().extraOptimizations_$eq((Seq) rules.appended(new MatchedRows()));
-  }
 
   public TreeNode apply(TreeNode plan) {
     if (!(plan instanceof WriteDelta)) return plan;

@@ -70,7 +70,7 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
   }
 
   public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new Delta(this, info);
+    return new Delta(this, info, null);
   }
 
   /**
@@ -93,10 +93,13 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
 final class Delta implements DeltaWriteBuilder, DeltaWrite {
   final RowLevel operation;
   final LogicalWriteInfo info;
+  final DeltaRows narrowed;
 
-  Delta(RowLevel operation, LogicalWriteInfo info) {
+  /** The last parameter is null unless rows that are replaced lack what they keep; see KeptColumns. */
+  Delta(RowLevel operation, LogicalWriteInfo info, DeltaRows narrowed) {
     this.operation = operation;
     this.info = info;
+    this.narrowed = narrowed;
   }
 
   public DeltaWrite build() { return this; }

@@ -1,0 +1,95 @@
+package lance;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * The form of the rows of a delta: where its query has the columns of the table and the address, which columns may change
+ * in rows that are replaced, and which these rows keep, as the writer then takes them from the table.
+ */
+final class DeltaRows {
+  final List ordinals;
+  final List names;
+  final List changed;
+  final List kept;
+  final int address;
+
+  private DeltaRows(List ordinals, List names, List changed, List kept, int address) {
+    this.ordinals = ordinals;
+    this.names = names;
+    this.changed = changed;
+    this.kept = kept;
+    this.address = address;
+  }
+
+  /** Rows that have the values of all columns, or of none if they are deleted. */
+  static DeltaRows of(WriteDelta delta) {
+    int address = ((Integer) ordinals(delta.projections().rowIdProjection()).get(0)).intValue();
+    List none = Collections.EMPTY_LIST;
+    Option projection = delta.projections().rowProjection();
+    if (projection.isEmpty()) return new DeltaRows(none, none, none, none, address);
+    List ordinals = ordinals((ProjectingInternalRow) projection.get());
+    String[] names = ((ProjectingInternalRow) projection.get()).schema().fieldNames();
+    return new DeltaRows(
+        ordinals, Arrays.asList(names), ChangedColumns.of(delta.query(), ordinals, names), none, address);
+  }
+
+  private static List ordinals(ProjectingInternalRow projection) {
+    List all = new ArrayList();
+    Seq columns = (Seq) projection.colOrdinals();
+    for (int i = 0; i < columns.size(); i++) all.add(columns.apply(i));
+    return all;
+  }
+
+  /** The columns that do not change. */
+  List unchanged() {
+    List found = new ArrayList(names);
+    found.removeAll(changed);
+    return found;
+  }
+
+  /** Whether a column of the query is one of the table that does not change. */
+  boolean isUnchanged(int ordinal) {
+    int position = ordinals.indexOf(Integer.valueOf(ordinal));
+    return position >= 0 && !changed.contains(names.get(position));
+  }
+
+  /** The same rows, whose values of unchanged columns count for new rows only. */
+  DeltaRows keeping() { return new DeltaRows(ordinals, names, changed, unchanged(), address); }
+
+  /** The same rows without their unchanged columns. */
+  DeltaRows without() {
+    List places = new ArrayList();
+    List named = new ArrayList();
+    for (int i = 0; i < names.size(); i++) {
+      int ordinal = ((Integer) ordinals.get(i)).intValue();
+      if (isUnchanged(ordinal)) continue;
+      places.add(Integer.valueOf(place(ordinal)));
+      named.add(names.get(i));
+    }
+    return new DeltaRows(places, named, changed, unchanged(), place(address));
+  }
+
+  /** The place of a column if those that do not change are left out. */
+  private int place(int ordinal) {
+    int place = 0;
+    for (int i = 0; i < ordinal; i++) if (!isUnchanged(i)) place++;
+    return place;
+  }
+
+  /** For Python; see connector/dml/delta_form.py. */
+  void addTo(Map form) {
+    form.put("row", ordinals);
+    form.put("address", Collections.singletonList(Integer.valueOf(address)));
+    form.put("names", names);
+    form.put("changed", changed);
+    form.put("kept", kept);
+  }
+}
