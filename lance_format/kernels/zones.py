@@ -64,6 +64,41 @@ def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: S
 
 
 @kernel
+def bound_booleans(values: U8, valid: Mask, starts: I64, lower: Signed, upper: Signed) -> int:
+    """Find the bounds of booleans. A zone is read until both values are found.
+
+    Parameters
+    ----------
+    values : uint8[num_values]
+        1 for true, 0 for false.
+    valid : bool[num_values] or bool[0]
+        Whether a value is not null.
+    starts : int64[num_zones + 1]
+        Zones of the values.
+    lower, upper : int8[num_zones]
+        Hold the greatest and the least number; set to the bounds.
+
+    Returns
+    -------
+    int
+        The number of zones.
+    """
+    for zone in range(starts.size - 1):
+        is_true = False
+        is_false = False
+        for index in range(starts[zone], starts[zone + 1]):
+            if not valid.size or valid[index]:
+                is_true |= values[index] != 0
+                is_false |= values[index] == 0
+            if is_true and is_false:
+                break
+        if is_true or is_false:
+            lower[zone] = 0 if is_false else 1
+            upper[zone] = 1 if is_true else 0
+    return starts.size - 1
+
+
+@kernel
 def bound_floats(
     values: Signed, valid: Mask, starts: I64, infinity: int, lower: Signed, upper: Signed, num_nan: I64
 ) -> int:

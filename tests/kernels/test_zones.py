@@ -31,6 +31,18 @@ def test_byte_strings(values: list[bytes], size: int, data: st.DataObject) -> No
             assert not kept or (values[lower[zone]], values[upper[zone]]) == (min(kept), max(kept))
 
 
+@given(rows=st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40), size=st.integers(1, 40))
+def test_booleans(rows: list[bool | None], size: int) -> None:
+    values, valid = np.array(rows, np.bool_).view(np.uint8), np.array([row is not None for row in rows], np.bool_)
+    starts = _starts(len(rows), size)
+    for mask in (valid, np.empty(0, np.bool_)):
+        lower, upper = np.full(len(starts) - 1, 127, np.int8), np.full(len(starts) - 1, -128, np.int8)
+        kernels.bound_booleans(values, mask, starts, lower, upper)
+        for zone, start in enumerate(starts[:-1]):
+            kept = [bool(values[row]) for row in range(start, starts[zone + 1]) if not mask.size or mask[row]]
+            assert (lower[zone], upper[zone]) == ((min(kept), max(kept)) if kept else (127, -128))
+
+
 @pytest.mark.parametrize("width", [2, 4])
 @given(data=st.data())
 def test_wide_integers(width: int, data: st.DataObject) -> None:

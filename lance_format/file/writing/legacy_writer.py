@@ -21,7 +21,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.columns.leaf_columns import Kind, kind_of, leaves_of
 from lance_format.file.columns.leaves import innermost, is_empty_struct, offsets_of, validity_of, values_of
 from lance_format.file.columns.storable import check_writable
-from lance_format.file.writing.given_columns import stored_columns
+from lance_format.file.writing.given_columns import GivenColumns
 from lance_format.file.writing.writer import FileSummary
 from lance_format.proto import file_pb2, table_pb2
 from lance_format.version import WAY_OUT_OF_0_1, FileVersion
@@ -55,6 +55,7 @@ class LegacyFileWriter:
             _check_type(top)
         self._sink = sink
         self._schema = schema
+        self._given = GivenColumns(schema)
         self._fields = [field for top in schema.fields for field in top.walk()]
         self._sizes = chain(batch_rows, repeat(_ROWS_PER_BATCH))
         self._wanted_rows = next(self._sizes)
@@ -82,7 +83,7 @@ class LegacyFileWriter:
         """
         if self._finished:
             raise InvalidInputError(f"{self._sink.path} is finished; no more rows can be written")
-        arrays = stored_columns(batch, self._schema, self.num_rows)
+        arrays = self._given.stored(batch, self.num_rows)
         stored = pa.RecordBatch.from_arrays(arrays, names=self._schema.names)
         self.num_rows += batch.num_rows
         row = 0

@@ -28,7 +28,7 @@ from lance_format.file.container.zone_entries import (
 )
 from lance_format.file.writing.array_columns import ArrayWriting
 from lance_format.file.writing.columns import ColumnWriting
-from lance_format.file.writing.given_columns import stored_columns
+from lance_format.file.writing.given_columns import GivenColumns
 from lance_format.file.writing.structural_columns import StructuralWriting
 from lance_format.file.zones.collector import ROWS_PER_ZONE, ColumnZones
 from lance_format.file.zones.storing import stored_zone_indices, stored_zones
@@ -165,6 +165,7 @@ class FileWriter:
         self._sink: RangeWriter = self._sums or sink
         self._name = name
         self._schema = schema
+        self._given = GivenColumns(schema)
         self._version = version
         for top in schema.fields:
             check_storable(top, version)
@@ -206,7 +207,7 @@ class FileWriter:
         """
         if self._finished:
             raise InvalidInputError(f"{self._sink.path} is finished; no more rows can be written")
-        arrays = stored_columns(batch, self._schema, self.num_rows)
+        arrays = self._given.stored(batch, self.num_rows)
         for column, array in zip(self._columns, arrays, strict=True):
             self._append(column, self._without_payloads(column, array))
         self.num_rows += batch.num_rows

@@ -217,7 +217,7 @@ def _measure_integers(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
 def _measure_booleans(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
     bits = bits_of(array.buffers()[1], array.offset, len(array))
     lower, upper = _limits(_SIGNED[8], len(starts) - 1)
-    kernels.bound_integers(bits.view(np.int8), valid, starts, 0, lower, upper)
+    kernels.bound_booleans(bits.view(np.uint8), valid, starts, lower, upper)
     return *_keys(lower, upper), [0] * len(lower)
 
 
