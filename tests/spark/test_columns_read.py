@@ -184,6 +184,16 @@ def test_of_a_merge_in_sql(target: CountedTable, contents: pa.Table, rest: str) 
     lance.dataset(target.uri, storage_options=target.storage).validate()
 
 
+def test_of_an_update_in_sql(target: CountedTable, contents: pa.Table) -> None:
+    """Spark evaluates the condition, as Python does not know it."""
+    update = "UPDATE target SET c7 = CAST('new' AS BINARY) WHERE CAST(conv(id, 10, 10) AS BIGINT) < 200"
+    assert target.bytes_read(lambda: target.spark.sql(update)) < contents.nbytes / 8
+    rows = target.rows()
+    assert rows.drop(["c7"]) == contents.drop(["c7"])
+    assert rows.slice(200) == contents.slice(200)
+    assert set(rows["c7"].slice(0, 200).to_pylist()) == {b"new"}
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("scattered")
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Lets an UPDATE or MERGE that joins read only the columns that it names. Spark reads all columns of all rows that may
+ * Lets an UPDATE or MERGE read only the columns that it names. Spark reads all columns of all rows that may
  * change, as its delta consists of whole rows. Here rows that are replaced lack the values that they keep, or have defaults
  * if others are inserted, and the writer takes these values from the table, by address. Rows are gathered by address first
  * if the join may scatter many of them: otherwise each task would take from all pages. Plans whose scan would not shrink by
@@ -60,8 +60,7 @@ final class KeptColumns extends Rule {
     WriteDelta delta = (WriteDelta) plan;
     if (delta.write().isEmpty() || !(delta.write().get() instanceof Delta)) return plan;
     Delta write = (Delta) delta.write().get();
-    Join join = join(delta.query());
-    if (write.narrowed != null || join == null) return plan;
+    if (write.narrowed != null) return plan;
     DeltaRows whole = DeltaRows.of(delta);
     boolean inserts = delta.query() instanceof MergeRows && !((MergeRows) delta.query()).notMatchedInstructions().isEmpty();
     DeltaRows rows = inserts ? whole.keeping() : whole.without();
@@ -70,8 +69,9 @@ final class KeptColumns extends Rule {
     query = narrowed(query, inserts ? query.output() : changed(query.output(), whole));
     long bytes = bytes(delta.query());
     long spared = bytes - bytes(query);
-    if (2 * spared < bytes) return plan;
-    if (Joins.scatters(join)) {
+    if (bytes == 0 || 2 * spared < bytes) return plan;
+    Join join = join(delta.query());
+    if (join != null && Joins.scatters(join)) {
       if (isLarger(Joins.bytes(join.right()), spared)) return plan;
       query = gathered(query, (Expression) query.output().apply(rows.address));
     }
@@ -85,7 +85,7 @@ final class KeptColumns extends Rule {
     return isKnown && source.compareTo(BigInteger.valueOf(spared)) > 0;
   }
 
-  /** The highest join of the target; null if there is none, and the scan skips rows and reads the columns of others. */
+  /** The highest join of the target; null if there is none. */
   private static Join join(LogicalPlan plan) {
     if (plan instanceof Join) return Joins.isTarget(((Join) plan).left()) ? (Join) plan : null;
     return plan.children().size() == 1 ? join((LogicalPlan) plan.children().head()) : null;
