@@ -66,13 +66,26 @@ class DeltaWriter(PlanWriter):
         for batch in batches:
             operations = batch.column(0)
             writer.delete(self._addresses(_those(batch, operations, (DELETED,))))
-            for rows in waiting.add(_those(batch, operations, (REPLACED,))):
-                writer.update(self._addresses(rows), self._new_rows(rows, dataset))
+            self._update(writer, dataset, waiting.add(_those(batch, operations, (REPLACED,))))
             new = _those(batch, operations, NEW)
             if new.num_rows:
                 writer.insert(self._rows(new, self._schema.names))
-        for rows in waiting.take():
-            writer.update(self._addresses(rows), self._new_rows(rows, dataset))
+        self._update(writer, dataset, waiting.take())
+
+    def _update(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            for rows in self._readable(batch, dataset):
+                writer.update(self._addresses(rows), self._new_rows(rows, dataset))
+
+    def _readable(self, batch: pa.RecordBatch, dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
+        """Divide rows so that the blobs that they keep fit into memory, but for one row with larger ones."""
+        ends = np.cumsum(dataset.payload_sizes(self._addresses(batch), self._kept))
+        start = 0
+        while start < batch.num_rows:
+            before = ends[start - 1] if start else 0
+            stop = max(int(np.searchsorted(ends, before + _KEPT_BYTES, side="right")), start + 1)
+            yield batch.slice(start, stop - start)
+            start = stop
 
     def _addresses(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
         """Return the addresses of rows; Spark has no unsigned numbers, but none of these is negative."""

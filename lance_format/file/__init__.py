@@ -1,6 +1,6 @@
 """Data files: the container, and rows in and out of it."""
 
-from lance_format.file.blobs.arrays import as_given
+from lance_format.file.blobs.arrays import as_given, payload_sizes
 from lance_format.file.blobs.blob_file import BlobFile
 from lance_format.file.blobs.payloads import StoredBlobs
 from lance_format.file.columns.field_paths import project, prune
@@ -66,6 +66,7 @@ __all__ = [
     "column_indices",
     "is_packed",
     "names_zones",
+    "payload_sizes",
     "project",
     "prune",
     "stable_version",

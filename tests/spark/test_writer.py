@@ -25,7 +25,7 @@ from connector.source.data_source import LanceDataSource
 from connector.write.commit_message import LanceCommitMessage
 from connector.write.replaced_rows import ReplacedRows
 from connector.write.writer import LanceWriter
-from lance_format import CommitError, InvalidInputError
+from lance_format import CommitError, InvalidInputError, LanceDataset
 from tests.spark.conftest import data_files, files
 from tests.table.leftovers import leftovers
 
@@ -242,6 +242,34 @@ def test_rows_of_a_delta_that_keep_columns(path: str, monkeypatch: pytest.Monkey
     wanted |= {number: (f"bird {number}", 0) for number in range(40) if number % 8 == 6}
     assert found == wanted | {1000 + number: ("new", number) for number in range(6, 40, 8)}
     lance.dataset(path).validate()
+
+
+def test_rows_of_a_delta_that_keep_blobs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blobs that fit into memory are read at a time, however many rows there are."""
+    values = [bytes([number]) * 50_000 for number in range(30)]
+    schema = pa.schema([("n", pa.int64()), lance_format.blob_field("b")])
+    blobs = lance_format.blob_array(values)
+    table = pa.Table.from_arrays([pa.array([0] * 30), blobs], schema=schema)
+    lance_format.write_dataset(table, path, data_storage_version="2.2")
+    form = DeltaForm("UPDATE", row=(1,), address=2, names=("n",), changed=("n",), kept=("b",))
+    monkeypatch.setattr("connector.dml.delta_writer._KEPT_BYTES", 180_000)
+    sizes, take = [], LanceDataset.take_addresses
+
+    def taking(*arguments: Any, **options: Any) -> pa.Table:
+        taken = take(*arguments, **options)
+        sizes.append(taken.nbytes)
+        return taken
+
+    monkeypatch.setattr(LanceDataset, "take_addresses", taking)
+    writer = DeltaWriter(LanceOptions.parse({"path": path}), DeltaForm.parse(form.to_json()), (path, 1))
+    context = SimpleNamespace(partitionId=lambda: 0, attemptNumber=lambda: 0)
+    monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
+    columns = [pa.array([REPLACED] * 30, pa.int32()), pa.array(range(30)), pa.array(range(30))]
+    writer.commit([writer.write(iter([pa.record_batch(columns, names=["operation", "n", "address"])]))])
+    assert len(sizes) == 10
+    assert max(sizes) < 200_000
+    found = lance_format.dataset(path).to_table(blob_handling="all_binary").sort_by("n").to_pylist()
+    assert found == [{"n": number, "b": value} for number, value in enumerate(values)]
 
 
 def test_a_commit_lists_no_files_unless_a_task_was_repeated(

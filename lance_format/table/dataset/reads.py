@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
@@ -21,7 +23,7 @@ from lance_format.table.scan.options import OrderBy, ScanOptions, ScanTuning
 from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import RowSelection, take_addresses, take_row_ids, take_row_numbers
-from lance_format.table.scan.take_blobs import read_blob_ranges, read_blobs, take_blobs
+from lance_format.table.scan.take_blobs import payload_sizes, read_blob_ranges, read_blobs, take_blobs
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
 
@@ -287,6 +289,28 @@ class DatasetReads(OpenTable, ScanMethods):
         Addresses of rows that do not exist are ignored. See `take_rows` for the rest.
         """
         return take_addresses(self._table, addresses, columns, blob_handling=blob_handling)
+
+    def payload_sizes(self, addresses: RowSelection, columns: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return how many bytes the blobs of rows have, without reading them.
+
+        Parameters
+        ----------
+        addresses : sequence of int, or integer array of numpy or Arrow
+            Row addresses, in any order.
+        columns : sequence of str
+            Columns of any type; those without blobs count as nothing.
+
+        Returns
+        -------
+        int64[num_rows]
+            Of all columns together. A blob counts at most 2^40 bytes.
+
+        Raises
+        ------
+        InvalidInputError
+            If a column or a row does not exist.
+        """
+        return payload_sizes(self._table, addresses, columns)
 
     def take_blobs(
         self,

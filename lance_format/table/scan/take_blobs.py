@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.blob_fields import BlobHandling, format_of, read_schema
+from lance_format.blob_fields import BlobHandling, format_of, has_blobs, read_schema
 from lance_format.errors import InvalidInputError
 from lance_format.file import BlobFile
+from lance_format.file import payload_sizes as sizes_of
+from lance_format.file.columns.dictionaries import concat
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.scan.take import RowSelection, as_row_ids, find_addresses, find_row_ids, locate_row_numbers
+from lance_format.table.scan.take import (
+    RowSelection,
+    as_row_ids,
+    find_addresses,
+    find_row_ids,
+    locate_row_numbers,
+    take_addresses,
+)
 from lance_format.table.versions.table_version import TableVersion
 
 _SELECTORS = ("ids", "addresses", "indices")
+_MOST = 2**40
+"""Limit of the size of a blob in sums."""
 
 
 def take_blobs(
@@ -60,6 +72,22 @@ def read_blobs(
         for position, value in zip(group.tolist(), values, strict=True):
             found[position] = value
     return list(zip(_addresses(fragment_ids, offsets), found, strict=True))
+
+
+def payload_sizes(table: TableVersion, addresses: RowSelection, columns: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the sizes of blobs of rows; see `LanceDataset.payload_sizes`."""
+    schema = table.manifest.schema.select(columns)
+    fields = [field for field in schema.fields if has_blobs(field)]
+    found = as_row_ids(addresses)
+    sizes = np.zeros(found.size, np.int64)
+    if not fields or not found.size:
+        return sizes
+    described = take_addresses(table, found, [field.name for field in fields], blob_handling="all_descriptions")
+    if described.num_rows != found.size:
+        raise InvalidInputError(f"{found.size - described.num_rows} of {found.size} rows do not exist")
+    for field in fields:
+        sizes += sizes_of(concat(described[field.name].chunks), field, _MOST)
+    return sizes
 
 
 def read_blob_ranges(
