@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lance_format.lazy_dataclasses import dataclass
 
 Buffer: TypeAlias = bytes | memoryview | npt.NDArray[np.uint8]
-"""Bytes that may belong to others, and are not changed."""
+"""Bytes that may belong to others, and are not changed. Arrays start at a multiple of 8 bytes in memory."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from lance_format.kernels.jit import instructions, kernel
 from lance_format.kernels.words import copy_bytes
 from lance_format.kernels.xxh3 import LANES, sum_block
+from lance_format.memory import empty
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -68,7 +69,7 @@ def room_for(sizes: I64) -> U8:
         Bytes of each; the first lies within its file.
     """
     needed = int(np.minimum(sizes, _TOGETHER_BYTES).sum()) + _GAP_BYTES * sizes.size
-    return np.empty(max(int(sizes[0]) + _GAP_BYTES, min(needed, _TOGETHER_BYTES)), np.uint8)
+    return empty(max(int(sizes[0]) + _GAP_BYTES, min(needed, _TOGETHER_BYTES)), np.uint8)
 
 
 @kernel

@@ -313,7 +313,9 @@ def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
     firsts = np.searchsorted(table.first_rows, rows, side="right") - 1
     lasts = np.searchsorted(table.ended_rows, rows, side="right")
     if (firsts == lasts).all():
-        return firsts[np.diff(firsts, prepend=-1) > 0]
+        is_next = np.ones(firsts.size, np.bool_)
+        np.not_equal(firsts[1:], firsts[:-1], out=is_next[1:])
+        return firsts[is_next]
     marks = np.zeros(len(table.num_values) + 1, np.int64)
     np.add.at(marks, firsts, 1)
     np.add.at(marks, lasts + 1, -1)

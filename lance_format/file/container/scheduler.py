@@ -3,7 +3,7 @@
 Ranges that lie close together are read as one: a seek costs more than the bytes between them. Plans proceed in rounds,
 so that the chunk tables of all columns are one batch of requests, and their chunks the next. A plan proceeds as soon as
 its own bytes have arrived, while those of others are on their way. Where a round brings much to decode, the plans
-proceed side by side, in threads that end with the round.
+proceed side by side, in threads that end with the round. Of a local file, each thread also reads what its plans want.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import bisect
 import contextlib
 import itertools
 import operator
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,18 @@ from lance_format.lazy_dataclasses import dataclass
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
-_THREADED_BYTES = 128 * 1024
-"""Less than this is decoded before threads would have started."""
+_THREADED_BYTES = 4 * 1024 * 1024
+"""Less than this is decoded sooner by one thread: two hand the interpreter lock to and fro for about a millisecond."""
+
+_THREADED_RANGE_BYTES = 64 * 1024
+"""Smaller ranges, on average, are mostly Python, which one thread runs at a time."""
+
+_PARTS_PER_THREAD = 4
+"""Number of parts per thread, so that none waits long for the last one of another."""
 
 T = TypeVar("T")
+Start: TypeAlias = Callable[..., Future[Any]]
+"""Begins a call, with its arguments, and returns its future."""
 
 
 def coalesce(ranges: Sequence[ByteRange], shape: RequestShape = FILE_REQUESTS) -> list[ByteRange]:
@@ -80,10 +88,15 @@ class Requests:
             return np.empty(0, np.uint8)
         number = self.number(wanted)
         while len(self._arrived) <= number:
-            self._arrived.append(aligned(np.frombuffer(next(self._stream), np.uint8)))
+            found = next(self._stream)
+            whole = found if isinstance(found, np.ndarray) else aligned(np.frombuffer(found, np.uint8))
+            self._arrived.append(whole)
+        whole = self._arrived[number]
         begin = wanted.offset - self._starts[number]
-        found = self._arrived[number][begin : begin + wanted.size]
-        return found if begin % _ALIGNMENT == 0 else found.copy()
+        if begin == 0 and whole.size == wanted.size:
+            return whole
+        part = whole[begin : begin + wanted.size]
+        return part if begin % _ALIGNMENT == 0 else part.copy()
 
     def close(self) -> None:
         """End the reading of what has not been taken."""
@@ -213,29 +226,60 @@ def _run_round(
     threads: Callable[[], int],
 ) -> None:
     """Let each plan proceed as soon as its bytes have arrived; of several errors the first is raised, in plan order."""
-    asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
-    size = sum(wanted.size for run in runs for wanted in run.wanted)
-    num_threads = min(threads(), len(runs)) if size >= _THREADED_BYTES and len(runs) > 1 else 1
-    ended: dict[int, Future[None]] = {}
+    sizes = [wanted.size for run in runs for wanted in run.wanted]
+    size = sum(sizes)
+    is_much = size >= _THREADED_BYTES and size >= _THREADED_RANGE_BYTES * len(sizes)
+    num_threads = min(threads(), len(runs)) if is_much and len(runs) > 1 else 1
     with contextlib.ExitStack() as stack:
-        requests = stack.enter_context(contextlib.closing(Requests(source, list(itertools.chain(*asked)))))
-        last = [max(map(requests.number, ranges), default=-1) for ranges in asked]
-        start: Callable[..., Future[None]] = _run_at_once
+        start: Start = _run_at_once
         if num_threads > 1:
             start = stack.enter_context(ThreadPoolExecutor(num_threads, "lance-decode")).submit
+        if num_threads > 1 and not source.request_shape.reads_ahead:
+            parts = [start(_run_part, source, part, proceed, _run_at_once) for part in _divide(runs, size, num_threads)]
+            ended = [future for part in parts for future in part.result()]
+        else:
+            ended = _run_part(source, runs, proceed, start)
+    for future in ended:
+        future.result()
+
+
+def _divide(runs: Sequence[_Run[T]], size: int, num_threads: int) -> Iterator[Sequence[_Run[T]]]:
+    """Divide runs into parts for threads to read and decode.
+
+    Parameters
+    ----------
+    runs : sequence of _Run
+    size : int
+        Number of bytes that they want.
+    num_threads : int
+    """
+    enough = size // (num_threads * _PARTS_PER_THREAD)
+    first, held = 0, 0
+    for position, run in enumerate(runs):
+        held += sum(wanted.size for wanted in run.wanted)
+        if held >= enough or position == len(runs) - 1:
+            yield runs[first : position + 1]
+            first, held = position + 1, 0
+
+
+def _run_part(
+    source: RangeReader, runs: Sequence[_Run[T]], proceed: Callable[[_Run[T], Sequence[Bytes]], None], start: Start
+) -> list[Future[None]]:
+    """Read what some runs want together, and start each once its bytes are there; return how they end."""
+    asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
+    ended: dict[int, Future[None]] = {}
+    with contextlib.closing(Requests(source, list(itertools.chain(*asked)))) as requests:
+        last = [max(map(requests.number, ranges), default=-1) for ranges in asked]
         for position in sorted(range(len(runs)), key=last.__getitem__):
             data = runs[position].receive(asked[position], requests.take)
             ended[position] = start(proceed, runs[position], data)
-    for position in range(len(runs)):
-        ended[position].result()
+    return [ended[position] for position in range(len(runs))]
 
 
-def _run_at_once(call: Callable[..., None], *arguments: object) -> Future[None]:
-    ended: Future[None] = Future()
+def _run_at_once(call: Callable[..., T], *arguments: object) -> Future[T]:
+    ended: Future[T] = Future()
     try:
-        call(*arguments)
+        ended.set_result(call(*arguments))
     except Exception as error:
         ended.set_exception(error)
-    else:
-        ended.set_result(None)
     return ended

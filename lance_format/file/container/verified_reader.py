@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import cast
 
@@ -89,8 +90,7 @@ class VerifiedReader:
     def _stream_by_kernel(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         """Yield ranges that a kernel reads and compares, many small ones at once.
 
-        A range that the kernel cannot read is read in the other way, or is an error. So are all from the first one on
-        whose sums are not known.
+        A range that the kernel cannot read is read in the other way, or is an error.
         """
         source = cast("LendingReader", self._source)
         sizes = np.array([wanted.size for wanted in ranges])
@@ -102,15 +102,14 @@ class VerifiedReader:
         done = 0
         while done < len(ranges):
             wanted = ranges[done]
-            unit = wanted.offset // self._unit_bytes
-            sums = self._cache.get((*self._key, unit))
             descriptor = source.lend()  # The file may have been closed since the last range was taken.
-            is_unknown = not isinstance(sums, memoryview) and 0 <= wanted.offset < self._seal.tail_start
-            if descriptor < 0 or is_unknown:
+            if descriptor < 0:
                 yield from self._stream(ranges[done:])
                 return
             count = 0
-            if isinstance(sums, memoryview) and 0 <= wanted.size <= self._kernel_end - wanted.offset:
+            if wanted.offset >= 0 and 0 <= wanted.size <= self._kernel_end - wanted.offset:
+                unit = wanted.offset // self._unit_bytes
+                sums = self._sums_of(unit)
                 rest = slice(done, None)
                 out, positions = room_for(sizes[rest]), np.empty(len(ranges) - done + 2, np.int64)
                 count = read_blocks(
@@ -135,6 +134,18 @@ class VerifiedReader:
             if not count:
                 yield from self._stream(ranges[done : done + 1])
             done += count or 1
+
+    def _sums_of(self, unit: int) -> Values:
+        """Return a unit of sums, which are read if they are not known."""
+        known = self._cache.get((*self._key, unit))
+        if isinstance(known, memoryview):
+            return known
+        span = self._unit_span(unit)
+        is_at_hand = span.offset >= self._tail_offset
+        with contextlib.closing(stream_ranges(self._source, [] if is_at_hand else [span])) as stream:
+            data = self._bytes(span, stream)
+            self._verify(span, data, {})
+            return self._keep(unit, data)
 
     def _stream(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         check_ranges(self, ranges)

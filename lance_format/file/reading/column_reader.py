@@ -235,6 +235,12 @@ class Cursor:
         self.row_bytes = 0.0
         self._arrays: list[pa.Array] = []
 
+    def expected_row_bytes(self) -> float:
+        """Return the approximate size of the next row in memory."""
+        first_rows = self.column.first_rows
+        page = int(first_rows.searchsorted(self.next_row, "right")) - 1
+        return max(self.row_bytes, float(self.column.row_bytes[min(page, first_rows.size - 2)]))
+
     def push(self, arrays: list[pa.Array], stop: int) -> None:
         """Take the rows up to `stop`, which have been decoded.
 

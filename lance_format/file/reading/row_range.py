@@ -20,6 +20,9 @@ from lance_format.structural.page import rows_within_answer
 _ANSWERS_AT_ONCE = 2
 """Number of answers of whole size that are held at once. Those of more columns are smaller, which bounds memory."""
 
+_ANSWERS_TOGETHER = 1.5
+"""The same where all columns are read up to one row, as most windows end after it."""
+
 _PARTS_OF_MEMORY = 3
 """Parts of that memory where rows are read ahead: the rows in use, the rows ahead, and their bytes as they arrive."""
 
@@ -93,7 +96,7 @@ class RangeScan:
             if not ahead.is_idle:
                 self._push(*ahead.finish())
                 continue
-            for cursor in lacking:  # What was read ahead in vain is read again.
+            for cursor in self._batches.cursors:  # What was read ahead in vain is read again.
                 self._planned[cursor] = cursor.next_row
             planned = self._plan_windows(lacking)
             self._push(planned, run_plans(self._source, [window.plan for window in planned], cpu_threads))
@@ -108,10 +111,11 @@ class RangeScan:
                 return
             last = min(left, key=planned.__getitem__)
             begins = {cursor: planned[cursor] for cursor in left}
-            windows = self._plan_column(last, 1, self._stop)
+            most = self._most_windows(1)
+            windows = self._plan_column(last, most, self._stop)
             for cursor in left:
                 if planned[cursor] < windows[-1].end and cursor is not last:
-                    windows += self._plan_column(cursor, 1, windows[-1].end)
+                    windows += self._plan_column(cursor, most, windows[-1].end)
             self._begin(windows, begins)
 
     def _begin(self, windows: list[Window], begins: Mapping[Cursor, int]) -> None:
@@ -132,17 +136,32 @@ class RangeScan:
             (row - cursor.next_row + cursor.available) * cursor.row_bytes for cursor, row in self._planned.items()
         )
 
-    def _plan_windows(self, cursors: Sequence[Cursor]) -> list[Window]:
-        return [window for cursor in cursors for window in self._plan_column(cursor, len(cursors), self._stop)]
+    def _plan_windows(self, lacking: Sequence[Cursor]) -> list[Window]:
+        """Plan the next windows of the columns that lack rows, or of all columns, so that threads have enough to do."""
+        cursors = self._batches.cursors
+        is_ahead = self._ahead.is_wanted or self._ahead.has_failed
+        is_known = all(cursor.row_bytes for cursor in cursors)
+        if is_ahead or not is_known or len(cursors) == 1 or cpu_threads() == 1:
+            most = self._most_windows(len(lacking))
+            return [window for cursor in lacking for window in self._plan_column(cursor, most, self._stop)]
+        row = min(cursor.next_row for cursor in cursors)
+        enough = row + rows_within_answer(sum(cursor.expected_row_bytes() for cursor in cursors) / _ANSWERS_TOGETHER)
+        behind = [cursor for cursor in cursors if cursor.next_row < min(enough, self._stop) or cursor in lacking]
+        return [window for cursor in behind for window in self._plan_column(cursor, _MAX_WINDOWS_AHEAD, enough)]
 
-    def _plan_column(self, cursor: Cursor, num_columns: int, enough: int) -> list[Window]:
+    @staticmethod
+    def _most_windows(num_columns: int) -> int:
+        """Return how many windows of each of some columns give all threads work."""
+        return min(-(-cpu_threads() // num_columns), _MAX_WINDOWS)
+
+    def _plan_column(self, cursor: Cursor, most: int, enough: int) -> list[Window]:
         """Plan the next windows of a column.
 
         Parameters
         ----------
         cursor : Cursor
-        num_columns : int
-            Number of columns that are read together.
+        most : int
+            Number of windows; there are more only where rows are read ahead and their size is known.
         enough : int
             The row at which they may end.
         """
@@ -152,7 +171,7 @@ class RangeScan:
             for window in itertools.count(1):
                 row, plan = self._plan_window(cursor, row)
                 planned.append(Window(cursor, row, plan))
-                if row >= enough or self._is_enough(cursor, row, window, num_columns):
+                if row >= enough or self._is_enough(cursor, row, window, most):
                     break
         self._planned[cursor] = row
         return planned
@@ -166,7 +185,7 @@ class RangeScan:
                 return end, plan
         return column.plan_window(row, self._stop, self._share, cursor.row_bytes)
 
-    def _is_enough(self, cursor: Cursor, row: int, num_windows: int, num_columns: int) -> bool:
+    def _is_enough(self, cursor: Cursor, row: int, num_windows: int, most_windows: int) -> bool:
         """Return whether a column needs no further window: all threads, or the connections, have work.
 
         Parameters
@@ -174,14 +193,13 @@ class RangeScan:
         cursor : Cursor
         row : int
             Where its last window ends.
-        num_windows : int
-        num_columns : int
-            Number of columns that are read together.
+        num_windows, most_windows : int
+            See `_plan_column`.
         """
         if row == self._stop or self._ahead.has_failed:
             return True
         if not self._ahead.is_wanted or not cursor.row_bytes:
-            return num_windows == min(-(-cpu_threads() // num_columns), _MAX_WINDOWS)
+            return num_windows == most_windows
         with_another = (row - self._planned[cursor]) * (num_windows + 1) / num_windows
         most = rows_within_answer(cursor.row_bytes * self._share)
         return num_windows == _MAX_WINDOWS_AHEAD or with_another > most

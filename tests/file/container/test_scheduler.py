@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Generator, Sequence
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
 from lance_format.data_block import Bytes
 from lance_format.errors import CorruptFileError, StorageError
+from lance_format.file.container import scheduler
 from lance_format.file.container.scheduler import NamedPlan, coalesce, fetch, run_plans
 
 _DATA = bytes(index * 37 % 251 for index in range(100_000))
@@ -64,13 +66,15 @@ class _Streaming(_Source):
         self.request_shape = shape
         self.num_arrived = 0
         self._fails_at = fails_at
+        self._counting = threading.Lock()
 
     def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[memoryview, None, None]:
         self.requests += ranges
         for wanted in ranges:
-            if self.num_arrived == self._fails_at:
-                raise StorageError("the connection was reset")
-            self.num_arrived += 1
+            with self._counting:
+                if self.num_arrived >= self._fails_at:
+                    raise StorageError("the connection was reset")
+                self.num_arrived += 1
             yield memoryview(_DATA)[wanted.offset : wanted.end]
 
 
@@ -104,7 +108,17 @@ def _hull(rounds: _Rounds) -> ByteRange | None:
 
 
 _plans = st.lists(st.lists(_ranges.map(lambda ranges: ranges[:4]), max_size=3), max_size=8)
-_shapes = st.builds(RequestShape, st.sampled_from([0, 100, 8192, 200_000]), st.sampled_from([1, 5000, 1 << 20]))
+_shapes = st.builds(
+    RequestShape, st.sampled_from([0, 100, 8192, 200_000]), st.sampled_from([1, 5000, 1 << 20]), st.booleans()
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def threads_for_few_bytes() -> Generator[None, None, None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "_THREADED_BYTES", 1)
+        patch.setattr(scheduler, "_THREADED_RANGE_BYTES", 0)
+        yield
 
 
 @given(plans=_plans, shape=_shapes, threads=st.integers(1, 3), has_extents=st.booleans())
@@ -136,11 +150,41 @@ def test_a_storage_that_fails_midway_is_one_error(
 @given(order=st.permutations(range(6)), threads=st.integers(1, 3))
 def test_the_error_of_the_first_malformed_plan_is_raised(order: list[int], threads: int) -> None:
     """The bytes of the last plans arrive first if they come first in the file."""
-    plans = [
-        NamedPlan(f"c{number}", _reads([[ByteRange(1 + place * 10_000, 9)]], 0)) for number, place in enumerate(order)
-    ]
-    with pytest.raises(CorruptFileError, match="column 'c0': malformed in round 0"):
-        run_plans(_Streaming(RequestShape(0, 1)), plans, lambda: threads)
+    for reads_ahead in (False, True):
+        plans = [
+            NamedPlan(f"c{number}", _reads([[ByteRange(1 + place * 10_000, 9)]], 0))
+            for number, place in enumerate(order)
+        ]
+        with pytest.raises(CorruptFileError, match="column 'c0': malformed in round 0"):
+            run_plans(_Streaming(RequestShape(0, 1, reads_ahead)), plans, lambda: threads)
+
+
+def test_each_thread_reads_what_its_plans_want() -> None:
+    """Of a local file; requests to others are made at once, by the thread that waits for them all."""
+    readers: dict[int, int] = {}
+
+    class Source(_Source):
+        def __init__(self, reads_ahead: bool) -> None:
+            super().__init__()
+            self.request_shape = RequestShape(0, 1 << 20, reads_ahead)
+
+        def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+            for wanted in ranges:
+                readers[wanted.offset] = threading.get_ident()
+                time.sleep(0.01)
+            return super().read_ranges(ranges)
+
+    for reads_ahead in (False, True):
+        readers.clear()
+        rounds = [[[ByteRange(number * 10_000, 5000)]] for number in range(6)]
+        plans = [NamedPlan(str(number), _reads(ranges)) for number, ranges in enumerate(rounds)]
+        assert run_plans(Source(reads_ahead), plans, lambda: 3) == [_expected(ranges) for ranges in rounds]
+        assert len(readers) == 6
+        if reads_ahead:
+            assert set(readers.values()) == {threading.get_ident()}
+        else:
+            assert len(set(readers.values())) > 1
+            assert threading.get_ident() not in readers.values()
 
 
 def test_a_small_page_is_read_at_once_and_a_large_one_by_its_index() -> None:

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,11 @@ import lance_format
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.file import LanceFileReader, LanceFileWriter
+from lance_format.file.container import scheduler
+from lance_format.file.container.scheduler import run_plans
+from lance_format.file.reading import row_range
 from lance_format.file.reading.cpu_threads import cpu_threads
+from lance_format.structural import page as page_layouts
 from tests.file.counting import CountedFile
 
 _ROWS = 60_000
@@ -32,6 +38,14 @@ _TABLE = pa.table(
         "struct": [{"a": row, "b": f"b{row}"} if row % 7 else None for row in range(_ROWS)],
     }
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def threads_for_few_bytes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "_THREADED_BYTES", 1)
+        patch.setattr(scheduler, "_THREADED_RANGE_BYTES", 0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +98,22 @@ def test_pages_decoded_ahead_are_few(
         ]
         assert len(touched) == expected
         file.source.requests.clear()
+
+
+def test_columns_are_read_up_to_about_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each of them would be read when its own rows end, alone, and threads would wait for it."""
+    monkeypatch.setattr(page_layouts, "_ANSWER_BYTES", 64 * 1024)
+    table = pa.table({f"c{width}": pa.array([bytes(width)] * _ROWS, pa.binary(width)) for width in (1, 2, 3, 5, 8, 13)})
+    with LanceFileWriter(tmp_path / "a.lance", table.schema) as writer:
+        writer.write_batch(table)
+    rounds = {}
+    for threads in ("1", "2"):
+        monkeypatch.setenv("LANCE_CPU_THREADS", threads)
+        counted = Mock(wraps=run_plans)
+        monkeypatch.setattr(row_range, "run_plans", counted)
+        assert LanceFileReader(tmp_path / "a.lance").read_all(batch_size=500).to_table().equals(table)
+        rounds[threads] = counted.call_count
+    assert rounds["2"] < rounds["1"] / 2
 
 
 def _bytes(read: ByteRange) -> range:
