@@ -1,11 +1,14 @@
 """Lance tables in Spark against Parquet, and against the plainest Python data source around pylance.
 
-    python benchmarks/spark.py [queries | groups | tpch] [--rows N] [--scale-factor F] [--rounds R] [--keep DIRECTORY]
+    python benchmarks/spark.py [queries | groups | clicks | tpch] [--rows N] [--scale-factor F] [--shuffled]
+        [--rounds R] [--keep DIRECTORY] [--sockets unix | tcp]
 
 All three hold the same rows, written by Spark, and are read in one session, in turn. The medians of the rounds are
 printed in seconds, with the ratios of ours to the others: below 1 is faster. Every result is compared with that of
-Parquet before anything is timed. TPC-H wants `tpchgen-cli` to be installed. The groups are the questions of the
-db-benchmark (https://duckdblabs.github.io/db-benchmark) about its table G1, with Spark's functions, and a few more.
+Parquet before anything is timed. The groups are the questions of the db-benchmark
+(https://duckdblabs.github.io/db-benchmark) about its table G1, with Spark's functions, and a few more. The clicks are
+the queries of `clicks.sql` about a generated table of page views. TPC-H wants `tpchgen-cli` to be installed;
+`--shuffled` stores its rows in random order. Only the queries are also asked of the source around pylance.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.functions import rand
 
 import connector
 
@@ -70,7 +74,7 @@ class WrappedPylanceReader(DataSourceReader):
             )
 
 
-def _session() -> SparkSession:
+def _session(sockets: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
@@ -79,7 +83,7 @@ def _session() -> SparkSession:
         .config("spark.driver.memory", "6g")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.python.unix.domain.socket.enabled", str(sockets == "unix").lower())
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -184,6 +188,37 @@ _GROUP_QUERIES = {
 }
 
 
+def _clicks(spark: SparkSession, num_rows: int) -> DataFrame:
+    """Page views in order of their time: most users and pages have few, most views no phrase and no campaign."""
+
+    def skewed(seed: int, most: int) -> str:
+        """Return numbers below `most`, the small ones often."""
+        return f"cast(pow(pmod(hash(id, {seed}), 1000003) / 1000003.0, 3) * {most} as bigint)"
+
+    pages, users = skewed(1, max(num_rows // 5, 1)), skewed(2, max(num_rows // 6, 1))
+    started = "timestamp '2013-07-01 00:00:00'"
+    columns = [
+        "xxhash64(id) as id",
+        f"timestampadd(SECOND, cast(id * 2600000 / {num_rows} as int), {started}) as time",
+        f"date_add(date '2013-07-01', cast(id * 30 / {num_rows} as int)) as day",
+        f"435090932899640 + 1000003 * {users} as user",
+        f"cast({skewed(3, 6000)} as int) as site",
+        f"cast({skewed(4, 5000)} as int) as region",
+        "cast(pmod(hash(id, 5), 90) as smallint) as system",
+        "cast(if(pmod(hash(id, 6), 20) = 0, pmod(hash(id, 7), 60), 0) as smallint) as campaign",
+        "cast(pmod(hash(id, 8), 100) as smallint) as engine",
+        "cast(800 + 16 * pmod(hash(id, 9), 80) as smallint) as width",
+        "cast(600 + 8 * pmod(hash(id, 10), 80) as smallint) as height",
+        "cast(if(pmod(hash(id, 11), 7) = 0, 1, 0) as smallint) as refresh",
+        "cast(hash(id, 12) as int) as address",
+        f"if(pmod(hash(id, 13), 8) = 0, concat('how to mend ', {skewed(14, max(num_rows // 20, 1))}), '') as phrase",
+        "if(pmod(hash(id, 15), 15) = 0, concat('phone ', pmod(hash(id, 16), 160)), '') as model",
+        f"concat('https://www.example.org/', if(pmod(hash(id, 17), 9) = 0, 'shop', 'news'), '/page/', {pages}) as url",
+        f"concat('A page about ', {pages}, ' and what else there is to say') as title",
+    ]
+    return spark.range(0, num_rows, 1, 4).selectExpr(*columns)
+
+
 def _noop(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -244,6 +279,35 @@ def _run_queries(spark: SparkSession, directory: Path, num_rows: int, rounds: in
         _print_line("write", _medians(runs, rounds))
 
 
+def _texts_of(name: str) -> dict[str, str]:
+    """Return the queries of a file that has a comment with the name of each before it."""
+    found = {}
+    for part in Path(__file__).with_name(name).read_text().split("\n-- q")[1:]:
+        number, text = part.split("\n", 1)
+        found[f"q{number}"] = text.strip().removesuffix(";")
+    return found
+
+
+def _compare(
+    make: Callable[[str, str], DataFrame],
+    texts: Mapping[str, str],
+    rounds: int,
+    unchecked: frozenset[str] = frozenset(),
+) -> None:
+    """Print the time of each query of both formats, their sums, and the geometric mean of the ratios."""
+    _print_header()
+    lines = []
+    for name, text in texts.items():
+        if name not in unchecked:
+            _check(name, {contestant: make(contestant, text) for contestant in ("lance", "parquet")})
+        runs = {c: lambda c=c, text=text: _noop(make(c, text)) for c in ("lance", "parquet")}
+        lines.append(_medians(runs, rounds))
+        _print_line(name, lines[-1])
+    _print_line("total", {contestant: sum(line[contestant] for line in lines) for contestant in lines[0]})
+    ratio = statistics.geometric_mean(line["lance"] / line["parquet"] for line in lines)
+    print(f"geometric mean of ratios: {ratio:.2f} of Parquet's time")
+
+
 def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
     _save(_groups(spark, num_rows), directory, "groups")
 
@@ -252,27 +316,21 @@ def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int
         return spark.sql(text)
 
     print(f"\ngroups of {num_rows:,} rows")
-    _print_header()
-    lines = []
-    for name, text in _GROUP_QUERIES.items():
-        if name != "q10":
-            _check(name, {contestant: make(contestant, text) for contestant in ("lance", "parquet")})
-        runs = {c: lambda c=c, text=text: _noop(make(c, text)) for c in ("lance", "parquet")}
-        lines.append(_medians(runs, rounds))
-        _print_line(name, lines[-1])
-    ratio = statistics.geometric_mean(line["lance"] / line["parquet"] for line in lines)
-    print(f"geometric mean of ratios: {ratio:.2f} of Parquet's time")
+    _compare(make, _GROUP_QUERIES, rounds, unchecked=frozenset({"q10"}))
 
 
-def _tpch_queries() -> dict[str, str]:
-    found = {}
-    for part in Path(__file__).with_name("tpch.sql").read_text().split("\n-- q")[1:]:
-        number, text = part.split("\n", 1)
-        found[f"q{number}"] = text.strip().removesuffix(";")
-    return found
+def _run_clicks(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
+    _save(_clicks(spark, num_rows), directory, "clicks")
+
+    def make(contestant: str, text: str) -> DataFrame:
+        _load(spark, directory, "clicks", contestant).createOrReplaceTempView("views")
+        return spark.sql(text)
+
+    print(f"\n{num_rows:,} page views")
+    _compare(make, _texts_of("clicks.sql"), rounds)
 
 
-def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, rounds: int) -> None:
+def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, shuffled: bool, rounds: int) -> None:
     generated = directory / f"tpch-{scale_factor}"
     if not generated.exists():
         beside = Path(sys.executable).with_name("tpchgen-cli")
@@ -281,45 +339,43 @@ def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, rounds:
             raise SystemExit("tpchgen-cli is missing: pip install 'pyspark-lance[benchmarks]'")
         command = [program, "parquet", "-s", f"{scale_factor:g}", f"--output-dir={generated}"]
         subprocess.run(command, check=True)
+    prefix = f"tpch-{scale_factor}-shuffled" if shuffled else f"tpch-{scale_factor}"
     for table in _TPCH_TABLES:
-        _save(spark.read.parquet(f"{generated}/{table}.parquet"), directory, f"tpch-{scale_factor}-{table}")
+        rows = spark.read.parquet(f"{generated}/{table}.parquet")
+        _save(rows.orderBy(rand(1)) if shuffled else rows, directory, f"{prefix}-{table}")
 
     def make(contestant: str, text: str) -> DataFrame:
         for table in _TPCH_TABLES:
-            _load(spark, directory, f"tpch-{scale_factor}-{table}", contestant).createOrReplaceTempView(table)
+            _load(spark, directory, f"{prefix}-{table}", contestant).createOrReplaceTempView(table)
         return spark.sql(text)
 
-    print(f"\nTPC-H at scale factor {scale_factor}")
-    _print_header()
-    lines = []
-    for name, text in _tpch_queries().items():
-        _check(name, {contestant: make(contestant, text) for contestant in ("lance", "parquet")})
-        runs = {c: lambda c=c, text=text: _noop(make(c, text)) for c in ("lance", "parquet", "pylance")}
-        lines.append(_medians(runs, rounds))
-        _print_line(name, lines[-1])
-    _print_line("total", {contestant: sum(line[contestant] for line in lines) for contestant in lines[0]})
-    ratios = {other: statistics.geometric_mean(x["lance"] / x[other] for x in lines) for other in lines[0]}
-    print(f"geometric mean of ratios: {ratios['parquet']:.2f} of Parquet's time, {ratios['pylance']:.2f} of pylance's")
+    print(f"\nTPC-H at scale factor {scale_factor}, rows {'shuffled' if shuffled else 'in order'}")
+    _compare(make, _texts_of("tpch.sql"), rounds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=["queries", "groups", "tpch"], help="what to run; all by default")
+    parts = ["queries", "groups", "clicks", "tpch"]
+    parser.add_argument("part", nargs="?", choices=parts, help="what to run; all by default")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--scale-factor", type=float, default=1.0)
+    parser.add_argument("--shuffled", action="store_true", help="store the rows of TPC-H in random order")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="where the tables are kept from one run to the next")
+    parser.add_argument("--sockets", choices=["unix", "tcp"], default="unix", help="between the JVM and Python")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         directory = arguments.keep or Path(scratch)
         directory.mkdir(parents=True, exist_ok=True)
-        spark = _session()
+        spark = _session(arguments.sockets)
         if arguments.part in (None, "queries"):
             _run_queries(spark, directory, arguments.rows, arguments.rounds)
         if arguments.part in (None, "groups"):
             _run_groups(spark, directory, arguments.rows, arguments.rounds)
+        if arguments.part in (None, "clicks"):
+            _run_clicks(spark, directory, arguments.rows, arguments.rounds)
         if arguments.part in (None, "tpch"):
-            _run_tpch(spark, directory, arguments.scale_factor, arguments.rounds)
+            _run_tpch(spark, directory, arguments.scale_factor, arguments.shuffled, arguments.rounds)
         spark.stop()
 
 
