@@ -35,6 +35,8 @@ from connector.stream.source import LIMITS_BATCHES
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
 builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.scheduler.mode", "FAIR")
 builder = builder.config("spark.sql.streaming.minBatchesToRetain", "100000")
+# Else Spark 4.3 starts no query whose driver was killed while it wrote the offsets of its first batch.
+builder = builder.config("spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart", "false")
 spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 root, queries = sys.argv[1], []
 for name in sys.argv[2:]:

@@ -36,6 +36,8 @@ from connector.stream.source import LIMITS_BATCHES
 path, out, checkpoint, trigger = sys.argv[1:]
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
 builder = builder.config("spark.sql.streaming.minBatchesToRetain", "100000")
+# Else Spark 4.3 starts no query whose driver was killed while it wrote the offsets of its first batch.
+builder = builder.config("spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart", "false")
 spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 pyspark_lance.register(spark)
 reader = spark.readStream.format("lance").option("ignoreDeletes", "true")

@@ -177,7 +177,7 @@ class LanceFragment(ScanMethods):
         scan = self._scan()
         positions = distinct(as_row_numbers(list(offsets), scan.physical_rows()))
         rows = RowSet()
-        rows.add(LiveRows(scan, np.setdiff1d(positions, scan.deleted_rows()), np.zeros(0, np.int64)))
+        rows.add(LiveRows(scan, np.setdiff1d(positions, scan.deleted_rows()), 0))
         return self._mark_deleted(rows)
 
     def _mark_deleted(self, rows: RowSet) -> FragmentMetadata | None:

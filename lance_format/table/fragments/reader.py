@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.memory import empty
 from lance_format.object_store import ReadCounter
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
@@ -140,10 +141,11 @@ class FragmentReader:
             See `read`.
         """
         deleted = self.deleted_rows()
+        counted = np.arange(min(batch_size, stop - start))
         row = start
         for batch in files.read(schema, start, stop, batch_size=batch_size):
             first, row = row, row + batch.num_rows
-            offsets = np.arange(first, row, dtype=np.int64)
+            offsets = np.add(counted[: batch.num_rows], first, out=empty(batch.num_rows, np.int64))
             gone = deleted[slice(*np.searchsorted(deleted, [first, row]))] - first if deleted.size else deleted
             if gone.size:
                 kept = np.ones(batch.num_rows, dtype=np.bool_)

@@ -25,7 +25,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.fragment import RowSequence
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.reader import FragmentReader, to_live
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence, parse_row_ids
 from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, parse_row_versions
 
@@ -46,31 +46,36 @@ class LiveRows:
     scan : FragmentReader
     offsets : int64[num_rows]
         Offsets in the fragment, deleted rows included.
-    positions : int64[num_rows]
-        Offsets among the live rows of the table.
+    num_before : int
+        Number of live rows of the table before the fragment.
     """
 
     scan: FragmentReader
     offsets: RowOffsets
-    positions: RowOffsets
+    num_before: int
+
+    @property
+    def positions(self) -> RowOffsets:
+        """Offsets among the live rows of the table, `int64[num_rows]`."""
+        return self.num_before + to_live(self.offsets, self.scan.deleted_rows())
 
     @staticmethod
     def concatenate(parts: Sequence[LiveRows]) -> LiveRows:
         """Concatenate rows of one fragment, at least one part."""
         if len(parts) == 1:
             return parts[0]
-        offsets = np.concatenate([part.offsets for part in parts])
-        return LiveRows(parts[0].scan, offsets, np.concatenate([part.positions for part in parts]))
+        return parts[0]._with(np.concatenate([part.offsets for part in parts]))
 
     def slice(self, start: int, num_rows: int) -> LiveRows:
         """Return a range of the rows."""
-        part = slice(start, start + num_rows)
-        return LiveRows(self.scan, self.offsets[part], self.positions[part])
+        return self._with(self.offsets[start : start + num_rows])
 
     def filter(self, mask: pa.BooleanArray) -> LiveRows:
         """Return the rows that a mask without nulls selects."""
-        kept = mask.to_numpy(zero_copy_only=False)
-        return LiveRows(self.scan, self.offsets[kept], self.positions[kept])
+        return self._with(self.offsets[mask.to_numpy(zero_copy_only=False)])
+
+    def _with(self, offsets: RowOffsets) -> LiveRows:
+        return LiveRows(self.scan, offsets, self.num_before)
 
 
 def row_column(name: str, rows: LiveRows) -> pa.Array:

@@ -99,7 +99,7 @@ class OpenFragment:
             first += batch.num_rows
 
     def _live(self, offsets: RowOffsets) -> LiveRows:
-        return LiveRows(self.scan, offsets, self.position + to_live(offsets, self.scan.deleted_rows()))
+        return LiveRows(self.scan, offsets, self.position)
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:

@@ -389,9 +389,7 @@ class LanceScanner:
         """Return the number of rows before each fragment; empty if no output needs it."""
         if ROW_OFFSET not in (*self._projection.row_columns, *self._projection.filter_row_columns):
             return {}
-        ids = self._table.manifest.fragments.columns.ids.tolist()
-        num_rows = self._table.num_rows().tolist()
-        return dict(zip(ids, itertools.accumulate(num_rows, initial=0), strict=False))
+        return self._table.rows_before()
 
     def _scan(self, fragment: FragmentMetadata) -> FragmentReader:
         return self._table.scan(fragment, self._projection.source)

@@ -17,7 +17,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import to_physical
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, LiveRows, row_ids_of
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, LiveRows, row_ids_of
 from lance_format.table.row_ids.index import RowIdIndex
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.versions.table_version import TableVersion
@@ -62,13 +62,12 @@ def take_row_numbers(
     """
     extra = [ROW_ADDRESS] if with_row_address else []
     projection = plan_projection(_schema_of(table, blob_handling), columns, extra=extra)
-    fragment_ids, offsets, wanted = locate_row_numbers(table, row_numbers, fragments)
-    return take_found(table, projection, fragment_ids, offsets, wanted)
+    return take_found(table, projection, *locate_row_numbers(table, row_numbers, fragments))
 
 
 def locate_row_numbers(
     table: TableVersion, row_numbers: RowSelection, fragments: Sequence[FragmentMetadata] | None = None
-) -> tuple[RowOffsets, RowOffsets, RowOffsets]:
+) -> tuple[RowOffsets, RowOffsets]:
     """Locate rows by their offset.
 
     Parameters
@@ -82,7 +81,7 @@ def locate_row_numbers(
     Returns
     -------
     tuple of int64[num_rows]
-        The fragment ids, the offsets in the fragments, and the offsets among the live rows.
+        The fragment ids, and the offsets in the fragments.
     """
     counted = table.manifest.fragments if fragments is None else FragmentList.of(fragments)
     ends = np.concatenate([[0], np.cumsum(table.num_rows(counted))])
@@ -93,7 +92,7 @@ def locate_row_numbers(
         mine = owners == number
         deleted = table.scan(counted[int(number)], Schema(())).deleted_rows()
         offsets[mine] = to_physical(wanted[mine] - ends[number], deleted)
-    return counted.columns.ids[owners], offsets, wanted
+    return counted.columns.ids[owners], offsets
 
 
 def take_row_ids(
@@ -132,8 +131,7 @@ def _take_there(
     projection = plan_projection(_schema_of(table, blob_handling), columns)
     fragment_ids, offsets = found
     there = fragment_ids >= 0
-    row_numbers = np.zeros(int(there.sum()), np.int64)
-    return take_found(table, projection, fragment_ids[there], offsets[there], row_numbers)
+    return take_found(table, projection, fragment_ids[there], offsets[there])
 
 
 def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
@@ -224,28 +222,27 @@ def _as_integers(numbers: RowSelection) -> npt.NDArray[Any]:
     return found
 
 
-def take_found(
-    table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets, row_numbers: RowOffsets
-) -> pa.Table:
+def take_found(table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets) -> pa.Table:
     """Read rows fragment by fragment, and return them in the given order.
 
     Parameters
     ----------
     table : TableVersion
     projection : Projection
-    fragment_ids, offsets, row_numbers : int64[num_rows]
+    fragment_ids, offsets : int64[num_rows]
         Locations of the rows; see `locate_row_numbers`.
     """
     if not fragment_ids.size:
         return projection.to_table(iter([]))
     order = np.lexsort((offsets, fragment_ids))
+    before = table.rows_before() if ROW_OFFSET in projection.row_columns else {}
     batches = []
     for group in np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1):
         fragment = table.manifest.fragment(int(fragment_ids[group[0]]))
         if fragment is None:
             raise InvalidInputError(f"there is no fragment {fragment_ids[group[0]]}")
         scan = table.scan(fragment, projection.source)
-        rows = LiveRows(scan, offsets[group], row_numbers[group])
+        rows = LiveRows(scan, offsets[group], before.get(fragment.id, 0))
         batches.append(projection.apply(projection.complete(scan.take_physical(offsets[group]), rows)))
     taken = projection.to_table(iter(batches))
     if (order[:-1] < order[1:]).all() or not taken.num_columns:

@@ -154,7 +154,7 @@ def _find(
 ) -> tuple[RowOffsets, RowOffsets]:
     """Locate rows: fragment ids and offsets."""
     if indices is not None:
-        fragment_ids, offsets, _ = locate_row_numbers(table, indices)
+        fragment_ids, offsets = locate_row_numbers(table, indices)
         return fragment_ids, offsets
     if addresses is not None:
         wanted = as_row_ids(addresses)

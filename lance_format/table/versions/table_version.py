@@ -123,6 +123,11 @@ class TableVersion:
             num_rows[position] = self.scan(counted[position], Schema(())).num_rows()
         return num_rows
 
+    def rows_before(self) -> dict[int, int]:
+        """Return the number of live rows before each fragment, by its id."""
+        ids, num_rows = self.manifest.fragments.columns.ids, self.num_rows()
+        return dict(zip(ids.tolist(), (np.cumsum(num_rows) - num_rows).tolist(), strict=True))
+
     def commit(
         self,
         operation: Operation,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -94,3 +95,23 @@ def test_a_lookup_reads_a_few_chunks(tmp_path: Path) -> None:
         dataset, store = counted(tmp_path / "t")
         assert dataset.to_table(filter=predicate).equals(rows.slice(234_567, 1))
         assert store.drain() < 64 * 1024
+
+
+def test_taken_rows_have_their_offset_in_the_table(table: LanceDataset) -> None:
+    """However they are found, and whatever was deleted before them."""
+    columns = ["id", "_rowoffset"]
+    known = table.scanner(columns, with_row_id=True, with_row_address=True).to_table()
+    wanted = [5, 300, 130, 350, 5]
+    expected = known.take(wanted)
+    taken = {
+        "offsets": table.take(wanted, columns),
+        "ids": table.take_rows(expected["_rowid"].to_pylist(), columns),
+        "addresses": table.take_addresses(expected["_rowaddr"].to_pylist(), columns),
+        "of pylance": lance.dataset(table.uri).take(wanted, columns),
+    }
+    for how, found in taken.items():
+        assert found.to_pydict() == expected.select(columns).to_pydict(), how
+    fragment = table.get_fragments()[3]
+    rows = fragment.take([0, 3, 20], columns)
+    begin = [address >> 32 for address in known["_rowaddr"].to_pylist()].index(fragment.fragment_id)
+    assert rows.equals(known.select(columns).take([begin, begin + 3, begin + 20]))

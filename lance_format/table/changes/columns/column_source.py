@@ -70,7 +70,7 @@ class ColumnSource:
         """Yield the inputs of `compute` for the first rows of a fragment, and their offsets; see `compute_columns`."""
         for batch, offsets in scan.read(0, num_rows, batch_size=batch_size):
             if self.row_columns:
-                rows = LiveRows(scan, offsets, offsets)
+                rows = LiveRows(scan, offsets, 0)
                 columns = [*batch.columns, *(row_column(name, rows) for name in self.row_columns)]
                 batch = pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, *self.row_columns])
             yield batch, offsets

@@ -174,9 +174,7 @@ class FragmentUpdate:
 
     def all(self) -> tuple[LiveRows, Int64Array]:
         """Return the rows, ascending, and the source row of each."""
-        offsets = np.concatenate([rows.offsets for rows in self.rows])
-        positions = np.concatenate([rows.positions for rows in self.rows])
-        return LiveRows(self.scan, offsets, positions), np.concatenate(self.source_rows)
+        return LiveRows.concatenate(self.rows), np.concatenate(self.source_rows)
 
 
 @dataclass(slots=True)
