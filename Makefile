@@ -52,9 +52,9 @@ demo: java $(VENV)/.examples $(VENV)/.kernels
 demo-stream: java $(VENV)/.examples $(VENV)/.kernels
 	$(BIN)/python examples/stream_flights.py $(ARGS)
 
-# The first stage has a process more than there are cores, since tests wait for disks and for other processes. Every
-# process of the second stage has one JVM, which its tests share. A test that hangs fails after 15 minutes. With ARGS
-# pytest runs once, with these.
+# The first and the last stage have a process more than there are cores, since tests wait for disks and for other
+# processes. Every process of the second stage has one JVM, which its tests share. A test that hangs fails after 15
+# minutes. With ARGS pytest runs once, with these.
 ifdef ARGS
 test: prepared
 	$(PYTEST) $(ARGS)
@@ -62,8 +62,10 @@ else
 test: test-library test-spark
 endif
 
+test-library test-systems: export PYTEST_XDIST_AUTO_NUM_WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 test-library: prepared
-	PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') $(PYTEST) $(WAITED_FOR) --ignore=tests/spark
+	$(PYTEST) $(WAITED_FOR) --ignore=tests/spark
 
 test-spark: prepared
 	$(PYTEST) $(WAITED_FOR) tests/spark
