@@ -1,7 +1,7 @@
 """Progress of long operations, for callers who pass `progress=`.
 
 An operation that is watched has a *meter*, which code below it finds in a context variable: no function hands it on.
-Code that does a kind of work tells the meter how much is done (`advance`); whoever plans work tells how much there is
+Code that does a kind of work tells the meter how much is done (`advance`). Code that plans work tells how much there is
 (`expect`). A meter counts one kind of work and ignores others, such as the automatic cleanup after a write. Without a
 meter both do nothing. Threads that an operation starts have no meter.
 """

@@ -1,10 +1,11 @@
 """Commands of the package.
 
-    python -m pyspark_lance warm    compile the kernels now, so that no first query waits for it
+    python -m pyspark_lance warm    compile kernels and planner now, so that no first query waits for it
 
 Wheels of a platform contain compiled kernels. Elsewhere compiled code belongs to a user and a processor model: it is
 kept beside the package if the user may write there, else in the home directory, or in `NUMBA_CACHE_DIR`. Run the
-command as the user of Spark's workers, on their machines.
+command as the user of Spark's workers, on their machines. The planner is compiled for the Spark and the Java that are
+installed, and is used by drivers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     parser = argparse.ArgumentParser(prog="python -m pyspark_lance", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
-    command = commands.add_parser("warm", help="compile the kernels now, so that no first query waits for it")
+    command = commands.add_parser("warm", help="compile kernels and planner now, so that no first query waits for it")
     command.set_defaults(run=warm)
     parser.parse_args(arguments).run()
 

@@ -78,7 +78,7 @@ class DeltaWriter(PlanWriter):
                 writer.update(self._addresses(rows), self._new_rows(rows, dataset))
 
     def _readable(self, batch: pa.RecordBatch, dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
-        """Divide rows so that the blobs that they keep fit into memory, but for one row with larger ones."""
+        """Divide rows into batches whose kept blobs fit into memory, except a single row with larger ones."""
         ends = np.cumsum(dataset.payload_sizes(self._addresses(batch), self._kept))
         start = 0
         while start < batch.num_rows:

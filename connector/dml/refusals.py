@@ -24,7 +24,7 @@ _PARTIAL = {
 
 
 def check_options(options: LanceOptions, command: str) -> None:
-    """Refuse to change rows of a table of which options show only a part.
+    """Refuse to change rows of a table if its options show only a part of it.
 
     Raises
     ------

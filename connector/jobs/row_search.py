@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_replaced_rows(spark: SparkSession | None, replaced: ReplacedRows) -> bytes:
-    """Return the pickled message by which the commit of a write learns the rows that it replaces.
+    """Return the pickled message that tells the commit of a write which rows it replaces.
 
     Parameters
     ----------

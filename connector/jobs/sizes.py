@@ -1,4 +1,4 @@
-"""The rule by which a change is a Spark job: its tasks read more than the driver does itself.
+"""The rule for Spark jobs: a change is one if its tasks read more than the driver reads itself.
 
 A job costs some tenths of a second before its first task runs. The driver reads 64 MiB in that time.
 """

@@ -1,4 +1,4 @@
-"""Jars of the planner's compiled classes, which later drivers of the machine load instead of compiling anew.
+"""Jars of the planner's compiled classes, which later drivers of the machine load instead of compiling.
 
 ```
 lance-planner-<key>-<digest>.jar

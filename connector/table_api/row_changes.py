@@ -36,7 +36,7 @@ T = TypeVar("T")
 _ATTEMPTS = "spark.lance.commit.attempts"
 _PLACE = "__lance_place"
 _PLACE_BITS = 17
-"""Rows of one place have addresses that agree but for these bits."""
+"""Rows of one place have addresses that agree except for these bits."""
 
 
 @dataclass(frozen=True, slots=True)

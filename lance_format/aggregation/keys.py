@@ -138,7 +138,7 @@ class _Texts:
         return found.cast(self.type)
 
     def _reserve(self, num_values: int, num_bytes: int) -> None:
-        """Make room for new strings, as many as there are values."""
+        """Make room for one new string per value."""
         needed = self._count + num_values
         if needed > self._hashes.size:
             self._hashes = _grown(self._hashes, self._count, needed)

@@ -65,7 +65,7 @@ class Expression:
         return tuple(found)
 
     def with_children(self, children: Iterable[Expression]) -> Expression:
-        """Return the same node over other children, as many as it has."""
+        """Return the same node over the same number of other children."""
         rest = iter(children)
         changes: dict[str, Any] = {}
         for name in self._operands:

@@ -150,7 +150,7 @@ class ObjectStore(ReadableStore, Protocol):
         """Return the names of the directories directly in a directory, in any order."""
 
     def list_first(self, prefix: str) -> FirstNames:
-        """Return the lowest names of the objects that `list_objects` finds, as many as one request returns."""
+        """Return the lowest names of the objects that `list_objects` finds, at most those of one request."""
 
     def list_tree(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield all objects below a directory at any depth, in any order; none if there is no such directory.

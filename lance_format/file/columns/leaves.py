@@ -427,7 +427,7 @@ def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
 
 
 def bits_of(buffer: pa.Buffer | None, offset: int, count: int) -> Validity:
-    """Return bits of a buffer as an array of their own.
+    """Copy bits of a buffer into a new array.
 
     Parameters
     ----------

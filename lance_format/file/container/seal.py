@@ -11,8 +11,8 @@ The sums of the data region are a global buffer, 4 bytes per block. The seal has
     │ u64 start of the tail region │ u32 bytes per block │ u32 blocks of the tail region │ u16 bytes of the name │
     │ u16 version 1 │ u64 sum of the seal and the footer │ "LANCESUM" │
 
-All numbers are little-endian; `docs/integrity.md` has the rules. Blocks know nothing of pages: whoever reads a range of
-bytes reads the blocks that it lies in. So nothing that is read goes unverified, and no encoding knows of checksums.
+All numbers are little-endian; `docs/integrity.md` has the rules. Blocks know nothing of pages: a reader of a range of
+bytes reads the blocks around it. So nothing that is read goes unverified, and no encoding knows of checksums.
 The name is that of the file when it was written, so that another file in its place is found.
 """
 

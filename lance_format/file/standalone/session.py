@@ -126,7 +126,7 @@ class LanceFileSession:
             write_chunks(self._store, target, iter(lambda: source.read(CHUNK_BYTES), b""))
 
     def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
-        """Copy a file of the session to a local path, in a directory that there is."""
+        """Copy a file of the session to a local path in an existing directory."""
         reader = self._store.open_reader(self._stored_path(_check(remote_path)))
         part = Path(f"{os.fspath(local_path)}.part")
         try:

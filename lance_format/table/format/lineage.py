@@ -40,7 +40,7 @@ class Version(Protocol):
 
 
 def identify(uuid: str) -> bytes:
-    """Return the digest by which versions remember the transaction of a uuid."""
+    """Return the digest of a uuid, which versions keep to remember its transaction."""
     return hashlib.blake2b(uuid.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
