@@ -106,6 +106,7 @@ def scattered(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, str(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["sql", "columns"])
 def test_of_a_merge(counted: CountedTable, contents: pa.Table, form: str) -> None:
     arrivals = counted.spark.range(-1, 200).selectExpr("id", "CAST('new' AS BINARY) AS c7").alias("s")
@@ -125,6 +126,7 @@ def test_of_a_merge(counted: CountedTable, contents: pa.Table, form: str) -> Non
     lance.dataset(counted.uri, storage_options=counted.storage).validate()
 
 
+@pytest.mark.slow
 def test_of_an_upsert(counted: CountedTable, contents: pa.Table) -> None:
     arrivals = counted.spark.range(-1, 200).selectExpr("id", *(f"CAST('new' AS BINARY) AS {name}" for name in COLUMNS))
     merge = counted.open().merge(arrivals.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
@@ -279,6 +281,7 @@ def test_columns_that_no_text_names(birds: LanceTable, path: str, monkeypatch: p
     assert not leftovers(Path(path))
 
 
+@pytest.mark.slow
 def test_a_change_that_fails_for_another_reason_starts_once(
     birds: LanceTable, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,6 +353,7 @@ def test_kept_columns_of_all_types(spark: SparkSession, path: str, way: str, for
     assert changed == {fields["n"], fields["when"]}
 
 
+@pytest.mark.slow
 def test_kept_columns_that_the_merge_adds(spark: SparkSession, birds: LanceTable, path: str, way: str) -> None:
     arrivals = spark.range(8, 12).selectExpr("id", "'new' AS seen").alias("s")
     merge = birds.merge(arrivals, "t.id = s.id").whenMatchedUpdate(set={"k": "t.k + 1"}).whenNotMatchedInsertAll()
@@ -379,6 +383,7 @@ def test_a_merge_that_assigns_columns_to_themselves(spark: SparkSession, birds: 
     assert lance_format.dataset(path).to_table().sort_by("id") == before
 
 
+@pytest.mark.slow
 def test_source_rows_that_match_one_row_in_several_tasks(
     spark: SparkSession, birds: LanceTable, path: str, scattered: None
 ) -> None:

@@ -186,6 +186,7 @@ class TestDelete:
 
 
 class TestUpdate:
+    @pytest.mark.slow
     def test_marks_only_what_it_assigns(self, sql: SparkSession, birds: str) -> None:
         sql.sql("UPDATE birds SET weight = weight + 1 WHERE hash(id) % 2 = 0")
         assert last_operation(birds).fields_rewritten == {2}
@@ -394,6 +395,7 @@ class TestCollisions:
         )
         assert weights(sql, "id > 5") == [(6, 9.0), (8, -1.0), (9, -1.0)]
 
+    @pytest.mark.slow
     def test_a_delete_by_tasks_runs_again(self, sql: SparkSession, birds: str) -> None:
         committing(sql, birds, "id = 9")
         sql.sql("DELETE FROM birds WHERE id > 7 AND colliding(id) < 0")

@@ -312,6 +312,7 @@ class TestMerge:
         assert {row: after[row] for row in before} == before
         lance.dataset(path).validate()
 
+    @pytest.mark.slow
     def test_clauses_see_the_columns_of_their_rows(self, birds: LanceTable, arrivals: DataFrame) -> None:
         builder = birds.alias("t").merge(arrivals, "t.id = s.id").whenMatchedDelete("t.id = 8")
         builder = builder.whenMatchedUpdate(set={"name": "concat(s.name, t.name)"})

@@ -77,6 +77,7 @@ def test_pylance_sees_the_keys_that_a_merge_of_spark_inserts(catalog: Catalog, b
     assert sorted(catalog.sql("SELECT * FROM @.birds")) == [(1, "owl"), (2, "emu"), (7, "theirs")]
 
 
+@pytest.mark.slow
 def test_without_a_key_both_are_inserted(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.birds (id BIGINT NOT NULL, name STRING)")
     catalog.sql("INSERT INTO @.birds VALUES (1, 'owl')")

@@ -118,6 +118,7 @@ def test_timestamps_are_instants_whatever_the_zone_of_the_session(spark: SparkSe
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
 
 
+@pytest.mark.slow
 def test_comments_and_metadata_survive(spark: SparkSession, path: str) -> None:
     schema = t.StructType(
         [

@@ -84,6 +84,7 @@ def test_rows_are_sorted(catalog: Catalog, table: LanceDataset) -> None:
     assert keys == sorted(sorted(keys, key=lambda key: key[1]), key=lambda key: key[0], reverse=True)
 
 
+@pytest.mark.slow
 def test_nulls_and_some_fragments(catalog: Catalog, table: LanceDataset) -> None:
     table.create_scalar_index("small", "ZONEMAP")
     before = table.to_table()

@@ -116,6 +116,7 @@ def test_a_batch_that_is_run_again_changes_nothing(arrivals: Arrivals, way: str)
     assert arrivals.last() == [2]
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_not_in_a_restored_table_is_added_again(arrivals: Arrivals) -> None:
     arrivals.add(1)
     arrivals.add(2)

@@ -43,6 +43,7 @@ def test_vectors_and_matrices_of_spark(spark: SparkSession, path: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_vectors_inside_of_columns(spark: SparkSession, path: str) -> None:
     schema = struct(
         a=t.ArrayType(VectorUDT(), False), m=t.MapType(t.LongType(), VectorUDT()), s=struct(x=struct(v=VectorUDT()))
