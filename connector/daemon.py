@@ -7,6 +7,8 @@ as with `where` and `limit`, and the next query starts another. The daemon impor
 `connector.workers` makes the setting if it can.
 
 Imported objects are frozen. Workers collect garbage after every task, which would visit them and copy shared memory.
+
+A worker that Spark has ended so prints no traceback of the pipe that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
+from collections.abc import Callable
+from typing import IO
 
 import lance_format
 
@@ -29,9 +34,32 @@ def preload() -> None:
     lance_format.prepare_compiler()
 
 
+def ending_quietly(main: Callable[[IO[bytes], IO[bytes]], None]) -> Callable[[IO[bytes], IO[bytes]], None]:
+    """Return the function of a worker that ends the process if nobody reads its output, as Spark has enough rows.
+
+    Parameters
+    ----------
+    main : callable
+        The function of Spark's worker, of its input and output. It tells errors by the output.
+    """
+
+    def run(infile: IO[bytes], outfile: IO[bytes]) -> None:
+        try:
+            main(infile, outfile)
+        finally:
+            try:
+                outfile.flush()
+            except BrokenPipeError:
+                os._exit(1)
+
+    return run
+
+
 if __name__ == "__main__":
+    from pyspark import worker
     from pyspark.daemon import manager
 
+    worker.main = ending_quietly(worker.main)
     with contextlib.suppress(Exception):
         preload()
     gc.collect()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from connector import workers
+from connector.daemon import ending_quietly
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +43,35 @@ def test_reads_and_writes_go_on_after_workers_were_ended_early(planner: SparkSes
         assert [row.id for row in rows.where(f"id >= {start} and id % 2 = 0").limit(2).collect()] != []
     rows.write.format("lance").mode("append").save(path)
     assert planner.read.format("lance").load(path).count() == 200_000
+
+
+_ENDED = """
+import os, sys
+from connector.daemon import ending_quietly
+
+reading, writing = os.pipe()
+def main(infile, outfile):
+    outfile.write(b"rows")
+    {}
+os.close(reading)
+ending_quietly(main)(None, os.fdopen(writing, "wb"))
+"""
+
+
+@pytest.mark.parametrize("end", ["pass", "outfile.flush()", "sys.exit(-1)"])
+def test_a_worker_whose_output_nobody_reads_ends_without_a_word(end: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDED.format(end)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_worker_that_fails_tells_the_daemon() -> None:
+    def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
+        raise SystemExit(-1)
+
+    with pytest.raises(SystemExit):
+        ending_quietly(main)(io.BytesIO(), io.BytesIO())
 
 
 def test_a_daemon_of_the_user_stays(spark: SparkSession) -> None:
