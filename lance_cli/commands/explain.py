@@ -94,6 +94,13 @@ def advise(reads: PlannedReads) -> str:
         return "No row can match: nothing but statistics is read."
     if zones_read < zones / 2 or 2 * reads.fragments_read < len(reads.fragments):
         return "Statistics exclude most of the table."
+    read = [fragment for fragment in reads.fragments if not fragment.skipped_by]
+    untold = sum(fragment.rows_read for fragment in read if fragment.zones is None)
+    if len(read) > 1 and 2 * untold > reads.total("rows_read"):
+        return (
+            "Most rows are in fragments so small that no statistics are read of them. Combining fragments would help:"
+            " pyspark-lance optimize PATH"
+        )
     if zones_read <= 1:
         return "The table is so small that there is nothing to skip."
     return (

@@ -158,6 +158,15 @@ def test_explain_equals_the_planned_reads(table: Path) -> None:
     assert "nothing but statistics" in text_of("explain", table, "id = -1")
 
 
+def test_explain_of_small_fragments_names_the_cure(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    wide = pa.array([[float(row)] * 8 for row in range(4_000)], pa.list_(pa.float32(), 8))
+    lance_format.write_dataset({"id": range(4_000), "vector": wide}, path, max_rows_per_file=2_000)
+    assert "pyspark-lance optimize PATH" in json_of("explain", path, "id < 10")["advice"]
+    lance_format.write_dataset({"id": range(4_000), "vector": wide}, path, mode="overwrite")
+    assert "so small that there is nothing to skip" in json_of("explain", path, "id < 10")["advice"]
+
+
 def test_stats(table: Path) -> None:
     found = json_of("stats", table)
     sizes = [field.bytes_on_disk for field in lance_format.dataset(table).stats.data_stats().fields]

@@ -32,8 +32,8 @@ class FragmentReads:
     rows, rows_read : int
         Physical rows, and those that may match the filter.
     zones, zones_read : int or None
-        Zones of the filter's columns, and those that may match. None without statistics, or if the fragment is skipped
-        before its files are opened.
+        Zones of the filter's columns, and those that may match. None without statistics, if the fragment is no larger
+        than a zone and thus read without them, or if it is skipped before its files are opened.
     pages, pages_read : int or None
         Pages of all columns of the scan, and those with rows that may match. None if no file is opened.
     size_bytes, bytes_read : int or None
@@ -129,10 +129,9 @@ def _read_of(
     """Return the reads of an opened fragment, and the columns of the filter without statistics."""
     wanted = prune(projection, files, ranges, num_rows)
     zones, zones_read, lacking = None, None, set()
-    if projection.filter is not None:
+    if projection.filter is not None and num_rows > ROWS_PER_ZONE:  # Smaller fragments are read without statistics.
         statistics = files.zone_statistics(projection.filter_source)
-        if num_rows > ROWS_PER_ZONE:  # Smaller fragments are read without looking at statistics.
-            lacking = {".".join(path) for path in projection.filter.columns if path not in statistics}
+        lacking = {".".join(path) for path in projection.filter.columns if path not in statistics}
         if statistics:
             borders = classify(projection.filter, statistics, num_rows).boundaries
             zones, zones_read = len(borders) - 1, int(_touched(borders, wanted).sum())

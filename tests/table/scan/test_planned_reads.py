@@ -75,6 +75,15 @@ def test_rows_by_their_number_and_indices_skip_fragments(tmp_path: Path, dataset
     assert reads.fragments[0].pages is None
 
 
+def test_small_fragments_have_no_zones_although_their_files_have_statistics(tmp_path: Path) -> None:
+    wide = pa.array([[float(row)] * 8 for row in range(16_000)], pa.list_(pa.float32(), 8))
+    rows = pa.table({"id": range(16_000), "vector": wide})
+    dataset = lance_format.write_dataset(rows, tmp_path / "t", max_rows_per_file=8_000)
+    reads = dataset.scanner(filter="id < 10").plan_reads()
+    assert [(fragment.zones, fragment.rows_read) for fragment in reads.fragments] == [(None, 8_000)] * 2
+    assert reads.columns_without_statistics == ()
+
+
 def test_columns_without_statistics_are_named(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"id": range(_ROWS)}), str(tmp_path / "t"))
     reads = lance_format.dataset(tmp_path / "t").scanner(filter="id = 5").plan_reads()
