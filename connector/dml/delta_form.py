@@ -7,7 +7,8 @@
 Each row begins with its operation. `row` has the positions of the table's columns, and `address` that of the address of
 the deleted or replaced row. DELETE has no values. Replaced rows keep the values of the columns in `kept`, which the
 writer reads from the table; what they have of these columns is ignored. `names` and `kept` together are all columns,
-and rows that are new have all columns in `names`. A command to be checked only has just a name.
+and rows that are new have all columns in `names`. If `repeats` is true, a row may be deleted more than once. A command
+to be checked only has just a name.
 
 | operation | |
 |---|---|
@@ -51,6 +52,8 @@ class DeltaForm:
         Properties of the transaction, such as those of a `BatchMarker`.
     kept : tuple of str
         The columns whose values replaced rows keep.
+    repeats : bool
+        Whether a row may be deleted more than once.
     """
 
     command: str
@@ -61,6 +64,7 @@ class DeltaForm:
     uuid: str | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
+    repeats: bool = False
 
     @classmethod
     def parse(cls, text: str) -> DeltaForm:
@@ -68,7 +72,14 @@ class DeltaForm:
         given = json.loads(text)
         lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed", "kept")}
         (address,) = given.get("address", (0,))
-        return cls(given["command"], address=address, uuid=given.get("uuid"), notes=given.get("notes", {}), **lists)
+        return cls(
+            given["command"],
+            address=address,
+            uuid=given.get("uuid"),
+            notes=given.get("notes", {}),
+            repeats=given.get("repeats", False),
+            **lists,
+        )
 
     def to_json(self) -> str:
         """Return the form as `parse` reads it."""

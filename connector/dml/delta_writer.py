@@ -48,7 +48,7 @@ class DeltaWriter(PlanWriter):
         delta = dataset.plan_row_delta(
             list(form.changed), description=description, uuid=form.uuid, new_columns=options.new_columns
         )
-        self._delta = dataclasses.replace(delta, notes=form.notes)
+        self._delta = dataclasses.replace(delta, notes=form.notes, deletes_again=form.repeats)
 
     def _open(self) -> LanceDataset:
         return open_committed(self._options, *self._snapshot)

@@ -342,6 +342,18 @@ class TestMerge:
         )
         assert "MERGE_CARDINALITY_VIOLATION" in message
 
+    def test_several_rows_may_delete_one(self, sql: SparkSession, birds: str) -> None:
+        clauses = (
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+            " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'left'"
+        )
+        sql.sql(f"MERGE INTO birds t USING (SELECT explode(array(3, 3, 4, 90)) AS id) s ON t.id = s.id {clauses}")
+        assert ids(birds) == [*sorted(set(range(10)) - {3, 4}), 90]
+        dataset = lance_format.dataset(birds)
+        dataset.validate()
+        assert dataset.count_rows("name = 'left'") == 8
+        assert dataset.read_transaction(dataset.version).transaction_properties["num_deleted_rows"] == "2"
+
     def test_schema_evolution_is_not_for_the_session_catalog(self, sql: SparkSession, birds: str) -> None:
         statement = (
             "MERGE WITH SCHEMA EVOLUTION INTO birds t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"

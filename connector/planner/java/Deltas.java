@@ -3,6 +3,7 @@ package lance;
 import java.lang.reflect.Constructor;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -37,11 +38,21 @@ final class Deltas {
   private static Write write(WriteDelta plan, Delta delta) {
     Map form = delta.operation.form();
     (delta.narrowed == null ? DeltaRows.of(plan) : delta.narrowed).addTo(form);
+    form.put("repeats", Boolean.valueOf(repeats(plan.query())));
     Map all = Python.merged(delta.operation.options, delta.info.options().asCaseSensitiveMap());
     all.put("__lance.delta", Python.json(form));
     LogicalWriteInfo info = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
     Write python = new PythonWriteBuilder(Python.source(), Python.NAME, info).build();
     return new RefreshingWrite(python, all, (String) form.get("command"));
+  }
+
+  /**
+   * Whether a row may be deleted more than once: by a MERGE whose only clause for matched rows deletes all of them. Spark
+   * lets several rows of the source match a row then.
+   */
+  private static boolean repeats(LogicalPlan plan) {
+    if (plan instanceof MergeRows) return !((MergeRows) plan).checkCardinality();
+    return plan.children().size() == 1 && repeats((LogicalPlan) plan.children().head());
   }
 
   /** The constructor has other parameters in Spark 4.1 than later, so they are identified by their types. */

@@ -237,6 +237,23 @@ def test_what_is_no_row_is_refused(dataset: LanceDataset, address: int, message:
             writer.update(np.array([address], np.uint64), rows([1], "changed"))
 
 
+def test_a_row_may_be_deleted_again_if_the_delta_says_so(dataset: LanceDataset) -> None:
+    delta = dataclasses.replace(dataset.plan_row_delta(), deletes_again=True)
+    results = [
+        changes(delta, dataset, 0, deleted=[1, 2, 1], updated=[4]),
+        changes(delta, dataset, 1, deleted=[2, 5], inserted=[100]),
+    ]
+    rows = dataset.count_rows()
+    assert dict(delta.commit(dataset, results)) == {
+        "num_inserted_rows": 1,
+        "num_updated_rows": 1,
+        "num_deleted_rows": 3,
+    }
+    assert dataset.count_rows() == rows - 2
+    dataset.validate()
+    lance.dataset(dataset.uri).validate()
+
+
 def test_a_row_that_two_tasks_change_is_refused(dataset: LanceDataset) -> None:
     delta = dataset.plan_row_delta()
     results = [changes(delta, dataset, 0, updated=[1]), changes(delta, dataset, 1, deleted=[1])]

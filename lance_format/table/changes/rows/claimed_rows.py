@@ -48,6 +48,23 @@ class ClaimedRows:
         self._scans: dict[int, tuple[FragmentReader, pyroaring.BitMap]] = {}
         self.rows = RowSet()
 
+    def claim_again(self, addresses: Addresses) -> None:
+        """Note rows as changed, some of which may have been noted before.
+
+        Parameters
+        ----------
+        addresses : uint64[num_rows]
+            Rows that are live in the version that the change was planned on, in any order.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such row.
+        """
+        for fragment_id, _, offsets in _by_fragment(addresses):
+            _, rows = self._live_rows(fragment_id, offsets)
+            self.rows.add_offsets(fragment_id, rows)
+
     def claim(self, addresses: Addresses) -> Lineage:
         """Note rows as changed, and return their lineage.
 
@@ -76,6 +93,16 @@ class ClaimedRows:
         return Lineage(ids, made, changed)
 
     def _claim(self, fragment_id: int, offsets: npt.NDArray[np.int64]) -> FragmentReader:
+        scan, rows = self._live_rows(fragment_id, offsets)
+        if self.rows.add_offsets(fragment_id, rows) != offsets.size:
+            raise RepeatedRowError(
+                f"a row of fragment {fragment_id} of {self._table.root} is changed twice, so its result is ambiguous;"
+                " change each row once"
+            )
+        return scan
+
+    def _live_rows(self, fragment_id: int, offsets: npt.NDArray[np.int64]) -> tuple[FragmentReader, pyroaring.BitMap]:
+        """Return a fragment, and rows of it after a check that they are live."""
         scan, deleted = self._scan(fragment_id)
         last, physical_rows = int(offsets.max()), scan.physical_rows()
         where = f"fragment {fragment_id} of {self._table.root}"
@@ -84,11 +111,7 @@ class ClaimedRows:
         rows = to_bitmap(offsets)
         if rows.intersect(deleted):
             raise InvalidInputError(f"row {(rows & deleted)[0]} of {where} is deleted already")
-        if self.rows.add_offsets(fragment_id, rows) != offsets.size:
-            raise RepeatedRowError(
-                f"a row of {where} is changed twice, so its result is ambiguous; change each row once"
-            )
-        return scan
+        return scan, rows
 
     def _scan(self, fragment_id: int) -> tuple[FragmentReader, pyroaring.BitMap]:
         """Return a fragment and its deleted rows; both are looked up once."""

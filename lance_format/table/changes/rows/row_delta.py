@@ -92,6 +92,9 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         addition to the primary key.
     new_fields : tuple of Field
         Columns and struct fields that the table lacks, and that the commit adds.
+    deletes_again : bool
+        Whether tasks may delete a row that they or others have deleted, which counts once. The caller then sees to it
+        that no row is both deleted and replaced by different tasks.
     """
 
     read_version: int
@@ -102,6 +105,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     notes: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
     new_fields: tuple[Field, ...] = ()
+    deletes_again: bool = False
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
         """Return the writer of a task.
@@ -114,7 +118,8 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
             Of the task, from 0.
         """
         table = check_out(dataset._table, self.read_version)
-        return RowDeltaWriter(with_fields(table, self.new_fields), self.uuid, number)
+        changed = with_fields(table, self.new_fields)
+        return RowDeltaWriter(changed, self.uuid, number, deletes_again=self.deletes_again)
 
     def commit_upserts(
         self, dataset: OpenTable, results: Iterable[RowDeltaChanges], max_attempts: int = 10
@@ -184,8 +189,9 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
             If a row was changed by several.
         """
         given = WriterPlan.checked(self, results)
-        removed, _ = unite([RowDeltaChanges(0, self.uuid), *given])
-        twice = sum(len(result.removed) for result in given) - len(removed)
+        if self.deletes_again:
+            return given
+        twice = sum(len(result.removed) for result in given) - self._num_removed(given)
         if twice:
             raise RepeatedRowError(
                 f"{twice} {'row was' if twice == 1 else 'rows were'} changed by several tasks, so the result is"
@@ -267,8 +273,11 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         """Count the rows."""
         num_updated = sum(result.num_updated for result in results)
         num_written = sum(result.num_written for result in results)
-        num_removed = sum(len(result.removed) for result in results)
-        return RowDeltaResult(num_written - num_updated, num_updated, num_removed - num_updated)
+        return RowDeltaResult(num_written - num_updated, num_updated, self._num_removed(results) - num_updated)
+
+    def _num_removed(self, results: Sequence[RowDeltaChanges]) -> int:
+        removed, _ = unite([RowDeltaChanges(0, self.uuid), *results])
+        return len(removed)
 
 
 _COUNTS = tuple(field.name for field in dataclasses.fields(RowDeltaResult))

@@ -117,12 +117,15 @@ class RowDeltaWriter:
         Of the delta; the data files that are written carry it.
     number : int
         Of the task.
+    deletes_again : bool
+        Whether a row may be deleted more than once.
     """
 
-    def __init__(self, table: TableVersion, uuid: str, number: int) -> None:
+    def __init__(self, table: TableVersion, uuid: str, number: int, *, deletes_again: bool = False) -> None:
         self._table = table
         self._uuid = uuid
         self._number = number
+        self._deletes_again = deletes_again
         self._claimed = ClaimedRows(table)
         self._moved = MovedRows()
         self._num_updated = 0
@@ -137,7 +140,8 @@ class RowDeltaWriter:
         Parameters
         ----------
         addresses : uint64[num_rows]
-            Live rows of the version that the delta was planned on, in any order; each is changed once.
+            Live rows of the version that the delta was planned on, in any order; each is changed once, unless the
+            delta says that rows may be deleted again.
 
         Raises
         ------
@@ -146,7 +150,10 @@ class RowDeltaWriter:
         RepeatedRowError
             If it was changed before.
         """
-        self._claimed.claim(addresses)
+        if self._deletes_again:
+            self._claimed.claim_again(addresses)
+        else:
+            self._claimed.claim(addresses)
 
     def update(self, addresses: Addresses, rows: pa.RecordBatch) -> None:
         """Replace rows.
