@@ -25,6 +25,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from connector.catalog.properties import check_changeable
+from connector.catalog.type_changes import change_type, entries_of_renamed
 from connector.jobs.running import run
 from connector.types.field_metadata import declare_primary_key
 from connector.types.new_columns import read_column, read_new_columns
@@ -118,9 +119,11 @@ def _alter_columns(dataset: LanceDataset, changes: Changes) -> None:
         kind, value = change["kind"], change["value"]
         alteration = alterations.setdefault(_path(change), {"path": _path(change)})
         if kind == "type":
-            alteration["data_type"] = read_column(value).type
+            alteration |= change_type(dataset.schema, change["name"], read_column(value))
         else:
             alteration[kind] = value
+        if kind == "name":
+            alteration["metadata"] = entries_of_renamed(dataset.schema, change["name"])
     plan = dataset.plan_alter_columns(*alterations.values())
     run(SparkSession.getActiveSession(), dataset, plan, description=f"alter columns {', '.join(alterations)}")
 

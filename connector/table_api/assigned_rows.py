@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from connector.table_api.store_assignment import fit, limit_length
 from connector.table_api.target import DEFAULT_ALIAS
 from connector.types.column_names import find_name, mentioned_names, parse_name
+from connector.types.declared_types import with_lengths
 from lance_format import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
 
@@ -198,11 +199,13 @@ class TableColumns:
 
     def _fit(self, value: Column, found: DataType, path: tuple[str, ...]) -> Column:
         wanted = self.fields[path[0]]
+        declared = with_lengths(wanted)
         for part in path[1:]:
             wanted = wanted.dataType[part]  # type: ignore[index]
+            declared = declared[part].dataType  # type: ignore[index]
         name = ".".join(path)
         fitted = fit(value, found, wanted.dataType, name, is_ansi=self.is_ansi, case_sensitive=self.case_sensitive)
-        return limit_length(fitted, wanted.metadata, name)
+        return limit_length(fitted, declared, name)
 
     def _find(self, parts: Sequence[str]) -> tuple[str, ...] | None:
         level: DataType = self.fields

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import (
     ArrayType,
     AtomicType,
+    CharType,
     DataType,
     DateType,
     DayTimeIntervalType,
@@ -24,9 +25,11 @@ from pyspark.sql.types import (
     TimestampType,
     TimeType,
     UserDefinedType,
+    VarcharType,
 )
 
 from connector.types.column_names import find_name
+from connector.types.declared_types import has_length
 from lance_format import SchemaMismatchError
 
 if TYPE_CHECKING:
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
 
 _DATES = (DateType, TimestampType, TimestampNTZType)
 _FAMILIES: tuple[tuple[type[DataType], ...], ...] = ((NumericType,), _DATES, (TimeType,), (DayTimeIntervalType,))
-_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def fit(value: Column, found: DataType, wanted: DataType, path: str, *, is_ansi: bool, case_sensitive: bool) -> Column:
@@ -122,24 +124,37 @@ class _Fitting:
         return match
 
 
-def limit_length(value: Column, metadata: dict[str, object], path: str) -> Column:
-    """Check and pad text for a column declared as `varchar(n)` or `char(n)`, as Spark's INSERT does.
+def limit_length(value: Column, declared: DataType, path: str) -> Column:
+    """Check and pad text declared as `varchar(n)` or `char(n)`, also inside of a column, as Spark's INSERT does.
 
     Parameters
     ----------
     value : Column
-    metadata : dict
-        Of the column.
+    declared : DataType
+        Type of the value, with char and varchar; see `connector.types.declared_types`.
     path : str
         Of the column, for the message.
     """
     from pyspark.sql import functions as f
 
-    kind, _, size = str(metadata.get(_DECLARED, "")).rstrip(")").partition("(")
-    if kind not in ("char", "varchar") or not size.isdigit():
+    if not has_length(declared):
         return value
-    limit = int(size)
-    stored = f.rpad(value, limit, " ") if kind == "char" else f.substring(value, 1, limit)
+    if isinstance(declared, ArrayType):
+        element = declared.elementType
+        return f.transform(value, lambda each: limit_length(each, element, path))
+    if isinstance(declared, MapType):
+        key, item = declared.keyType, declared.valueType
+        keys = f.transform(f.map_keys(value), lambda each: limit_length(each, key, path))
+        return f.map_from_arrays(keys, f.transform(f.map_values(value), lambda each: limit_length(each, item, path)))
+    if isinstance(declared, StructType):
+        parts = [
+            limit_length(value.getField(field.name), field.dataType, f"{path}.{field.name}").alias(field.name)
+            for field in declared
+        ]
+        return f.when(value.isNotNull(), f.struct(*parts))
+    assert isinstance(declared, CharType | VarcharType)
+    limit = declared.length
+    stored = f.rpad(value, limit, " ") if isinstance(declared, CharType) else f.substring(value, 1, limit)
     message = f.lit(f"a value of column {path!r} has more than {limit} characters")
     return f.when(f.char_length(f.rtrim(value)) > limit, f.raise_error(message).cast("string")).otherwise(stored)
 

@@ -28,20 +28,17 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 from pyspark.sql.types import (
-    ArrayType,
     CharType,
     DataType,
     DayTimeIntervalType,
-    MapType,
     StringType,
     StructField,
-    StructType,
     TimeType,
     VarcharType,
 )
 from pyspark.util import VersionUtils
 
-from connector.types.column_names import find_name, quoted
+from connector.types.column_names import find_name
 from lance_format import LanceDataset
 
 TYPE_KEY = "spark:type"
@@ -50,8 +47,6 @@ VECTOR_SIZE_KEY = "arrow.fixed-size-list.size"
 KEY = "lance-schema:unenforced-primary-key"
 KEY_POSITION = f"{KEY}:position"
 _RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
-_DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""Key of Spark for the declared type of a column with char or varchar, which is string in plans."""
 _FIELD_ID_KEY = "__FIELD_ID"
 """Key of Spark 4.2 and newer for the id that a column has in the table that a query reads; others have their own."""
 
@@ -104,11 +99,6 @@ def to_spark_metadata(stored: dict[str, str]) -> dict[str, Any]:
     return {**plain, **others} if isinstance(others, dict) else plain
 
 
-def declared_type(spark_type: DataType) -> dict[str, str]:
-    """Return the entry of a column with the lengths of char and varchar; empty if there are none."""
-    return {_DECLARED_TYPE_KEY: _declare(spark_type)} if _has_length(spark_type) else {}
-
-
 def spell_type(spark_type: DataType, implied: DataType) -> dict[str, str]:
     """Return the entry of an atomic type that differs from the one its Arrow type implies; empty if it does not."""
     if spark_type == implied or isinstance(spark_type, CharType | VarcharType):
@@ -129,28 +119,6 @@ def refine(spark_type: DataType, stored: dict[str, str]) -> DataType:
         last = first if match[2] is None else _INTERVAL_FIELDS[match[2]]
         return DayTimeIntervalType(first, last) if first <= last else spark_type
     return spark_type
-
-
-def _has_length(spark_type: DataType) -> bool:
-    if isinstance(spark_type, ArrayType):
-        return _has_length(spark_type.elementType)
-    if isinstance(spark_type, MapType):
-        return _has_length(spark_type.keyType) or _has_length(spark_type.valueType)
-    if isinstance(spark_type, StructType):
-        return any(_has_length(field.dataType) for field in spark_type)
-    return isinstance(spark_type, CharType | VarcharType)
-
-
-def _declare(spark_type: DataType) -> str:
-    """Spell a type so that Spark's parser reads it for any names of fields; `simpleString` does not quote them."""
-    if isinstance(spark_type, ArrayType):
-        return f"array<{_declare(spark_type.elementType)}>"
-    if isinstance(spark_type, MapType):
-        return f"map<{_declare(spark_type.keyType)},{_declare(spark_type.valueType)}>"
-    if isinstance(spark_type, StructType):
-        fields = (f"{quoted(field.name)}:{_declare(field.dataType)}" for field in spark_type)
-        return f"struct<{','.join(fields)}>"
-    return spark_type.simpleString()
 
 
 def declare_primary_key(dataset: LanceDataset, columns: Sequence[str]) -> None:

@@ -58,9 +58,9 @@ from pyspark.sql.types import (
 )
 
 from connector.types.arrays import has_items
+from connector.types.declared_types import DECLARED_TYPE_KEY, declared_type, with_lengths, without_lengths
 from connector.types.field_metadata import (
     VECTOR_SIZE_KEY,
-    declared_type,
     refine,
     spell_type,
     to_spark_metadata,
@@ -198,7 +198,7 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
     NotSupportedError
         If Spark has no type for a column or a nested value.
     """
-    return StructType([_to_spark_field(field, field.name) for field in storage_schema(schema)])
+    return StructType([_declared(_to_spark_field(field, field.name)) for field in storage_schema(schema)])
 
 
 def as_vector(array_type: pa.DataType, size: int, column: str) -> pa.DataType:
@@ -292,6 +292,13 @@ def _exchange_type(spark_type: DataType, path: str) -> pa.DataType:
 def _part(name: str, arrow_type: pa.DataType, nullable: bool) -> pa.Field:
     """Return a field; one of type null is nullable even if Spark says otherwise, as for `array()`."""
     return pa.field(name, arrow_type, nullable or pa.types.is_null(arrow_type))
+
+
+def _declared(column: StructField) -> StructField:
+    """Put the lengths of char and varchar in a column where Spark looks for them: in the metadata of the column."""
+    declared = with_lengths(column)
+    metadata = {key: value for key, value in column.metadata.items() if key != DECLARED_TYPE_KEY}
+    return StructField(column.name, without_lengths(declared), column.nullable, {**metadata, **declared_type(declared)})
 
 
 def _to_spark_field(field: pa.Field, path: str) -> StructField:

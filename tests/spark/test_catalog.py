@@ -258,6 +258,67 @@ def test_columns_are_changed_in_one_version(catalog: Catalog) -> None:
     assert catalog.sql("SELECT id FROM @.t ORDER BY id") == [(1,), (3,)]
 
 
+@pytest.mark.slow
+def test_a_type_changes_with_what_arrow_lacks_of_it(catalog: Catalog) -> None:
+    catalog.sql(
+        "CREATE TABLE @.t (c CHAR(2), v VARCHAR(2), w VARCHAR(2), l STRING, s STRUCT<c: CHAR(2), v: VARCHAR(2)>)"
+    )
+    catalog.sql("INSERT INTO @.t VALUES ('a', 'b', 'c', 'd', named_struct('c', 'e', 'v', 'f'))")
+    for change in (
+        "c TYPE VARCHAR(4)",
+        "v TYPE VARCHAR(4)",
+        "w TYPE STRING",
+        "l TYPE STRING COLLATE UTF8_LCASE",
+        "s.c TYPE STRING COLLATE UTF8_LCASE",
+    ):
+        catalog.sql(f"ALTER TABLE @.t ALTER COLUMN {change}")
+    assert catalog.sql("SELECT c FROM @.t WHERE l = 'D'") == [("a ",)]
+    catalog.sql("INSERT INTO @.t VALUES ('four', 'four', 'many', '', named_struct('c', 'many', 'v', 'vv'))")
+    row = {"c": "''", "v": "''", "l": "''", "s": "named_struct('c', '', 'v', '')"}
+    for name, value in {"c": "'fives'", "v": "'fives'", "s": "named_struct('c', '', 'v', 'vvv')"}.items():
+        values = {**row, name: value}
+        catalog.refuses(
+            f"INSERT INTO @.t ({', '.join(values)}) VALUES ({', '.join(values.values())})", "EXCEED_LIMIT_LENGTH"
+        )
+    lance.dataset(catalog.path("t")).validate()
+
+
+@pytest.mark.slow
+def test_structs_with_lengths_change(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT, s STRUCT<c: CHAR(2), n: INT>)")
+    catalog.sql("INSERT INTO @.t VALUES (1, named_struct('c', 'a', 'n', 1))")
+    catalog.sql("ALTER TABLE @.t ADD COLUMNS (s.x INT, s.v VARCHAR(2))")
+    assert catalog.sql("SELECT s FROM @.t") == [(("a ", 1, None, None),)]
+    catalog.sql("ALTER TABLE @.t RENAME COLUMN s.c TO d")
+    catalog.sql("ALTER TABLE @.t DROP COLUMN s.n")
+    lance.dataset(catalog.path("t")).alter_columns({"path": "s.x", "name": "y"})
+    catalog.sql("INSERT INTO @.t VALUES (2, named_struct('d', 'b', 'y', 3, 'v', 'vv'))")
+    catalog.sql("UPDATE @.t SET s.y = 4 WHERE id = 1")
+    assert catalog.sql("SELECT s, s.d, s.y FROM @.t ORDER BY id") == [
+        (("a ", 4, None), "a ", 4),
+        (("b ", 3, "vv"), "b ", 3),
+    ]
+    for values in ("'d', 'ccc', 'y', 1, 'v', ''", "'d', '', 'y', 1, 'v', 'vvv'"):
+        catalog.refuses(f"INSERT INTO @.t VALUES (3, named_struct({values}))", "EXCEED_LIMIT_LENGTH")
+
+
+@pytest.mark.slow
+def test_values_of_another_type_are_those_of_cast(catalog: Catalog) -> None:
+    names = "x DOUBLE, d DATE, t TIMESTAMP, u TIMESTAMP_NTZ, p DECIMAL(9,7), i INTERVAL DAY TO SECOND, n INT, b BOOLEAN"
+    catalog.sql(f"CREATE TABLE @.t ({names})")
+    values = "1e10, DATE'2024-07-01', TIMESTAMP'2024-07-01 12:00:00', TIMESTAMP_NTZ'2024-07-01 12:00:00', 1e-7BD"
+    catalog.sql(f"INSERT INTO @.t VALUES ({values}, INTERVAL '1 00:00:00' DAY TO SECOND, 7, true)")
+    for change in ("x TYPE STRING", "t TYPE STRING", "p TYPE STRING", "i TYPE STRING", "d TYPE STRING"):
+        catalog.refuses(f"ALTER TABLE @.t ALTER COLUMN {change}", "Spark's own spelling.*CREATE OR REPLACE TABLE")
+    for change in ("d TYPE TIMESTAMP", "t TYPE TIMESTAMP_NTZ", "u TYPE TIMESTAMP"):
+        catalog.refuses(f"ALTER TABLE @.t ALTER COLUMN {change}", "time zone of the session.*CREATE OR REPLACE TABLE")
+    same = {"n": "STRING", "b": "STRING", "d": "TIMESTAMP_NTZ", "p": "DECIMAL(20,10)"}
+    wanted = catalog.sql(f"SELECT {', '.join(f'CAST({name} AS {kind})' for name, kind in same.items())} FROM @.t")
+    for name, kind in same.items():
+        catalog.sql(f"ALTER TABLE @.t ALTER COLUMN {name} TYPE {kind}")
+    assert catalog.sql(f"SELECT {', '.join(same)} FROM @.t") == wanted
+
+
 def test_dataframes_are_written_by_name(catalog: Catalog) -> None:
     spark, name = catalog.spark, f"{catalog.name}.db.t"
     rows = spark.range(3)

@@ -263,6 +263,22 @@ class TestUpdate:
         assert "more than 3 characters" in refusal(path, lambda: table.update(set={"v": "'abcd'"}), PySparkException)
 
     @pytest.mark.slow
+    def test_lengths_inside_of_columns_are_enforced(self, spark: SparkSession, path: str) -> None:
+        builder = LanceTable.create(spark).location(path).addColumn("p", "STRUCT<c: CHAR(3), v: VARCHAR(2), n: INT>")
+        table = builder.addColumn("a", "ARRAY<VARCHAR(2)>").addColumn("m", "MAP<STRING, CHAR(2)>").execute()
+        append(spark.sql("SELECT named_struct('c', 'x  ', 'v', 'y', 'n', 1) AS p"), path)
+        table.update(set={"p.v": "'ab '", "p.c": "'z'", "a": "array('q', NULL)", "m": "map('k', 'w')"})
+        (row,) = table.toDF().collect()
+        assert str(row) == "Row(p=Row(c='z  ', v='ab', n=1), a=['q', None], m={'k': 'w '})"
+        for values in (
+            {"p.v": "'abc'"},
+            {"p": "named_struct('c', 'abcd', 'v', '', 'n', 1)"},
+            {"a": "array('abc')"},
+            {"m": "map('k', 'abc')"},
+        ):
+            assert "characters" in refusal(path, lambda given=values: table.update(set=given), PySparkException)
+
+    @pytest.mark.slow
     @pytest.mark.parametrize("ansi", ["true", "false"])
     def test_a_value_that_does_not_fit_is_an_error(self, spark: SparkSession, path: str, ansi: str) -> None:
         append(spark.sql("SELECT 1 AS i, named_struct('a', array(1)) AS p"), path)

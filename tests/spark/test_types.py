@@ -479,6 +479,41 @@ def test_declared_lengths_inside_of_a_column_are_kept_at_the_column() -> None:
     assert field.metadata == {"__CHAR_VARCHAR_TYPE_STRING": "map<char(2),struct<`a b``c`:array<varchar(3)>>>"}
 
 
+def declared(text: str, arrow_type: pa.DataType) -> str | None:
+    """Return what Spark is told of a column whose entry may disagree with its type."""
+    field = pa.field("c", arrow_type, metadata={"__CHAR_VARCHAR_TYPE_STRING": text})
+    return to_spark_schema(pa.schema([field]))["c"].metadata.get("__CHAR_VARCHAR_TYPE_STRING")
+
+
+@pytest.mark.parametrize(
+    ("text", "arrow_type", "wanted"),
+    [
+        ("varchar(3)", pa.int32(), None),
+        ("struct<f:char(3),g:int>", pa.struct({"f": pa.string(), "h": pa.int8()}), "struct<`f`:char(3),`h`:tinyint>"),
+        ("struct<f:char(3)>", pa.struct({"z": pa.string()}), None),
+        ("STRUCT<`a``:b`: VARCHAR( 3 )>", pa.struct({"a`:b": pa.string()}), "struct<`a``:b`:varchar(3)>"),
+        ("map<decimal(5,2),char(1)>", pa.map_(pa.int8(), pa.string()), "map<tinyint,char(1)>"),
+        ("array<char(1)>", pa.map_(pa.int8(), pa.string()), None),
+        *((text, pa.string(), None) for text in ("", "char", "char(", "char(1)>", "array<", "array<" * 10_000, "<>,:")),
+    ],
+)
+def test_declared_lengths_follow_the_type_of_the_column(text: str, arrow_type: pa.DataType, wanted: str | None) -> None:
+    assert declared(text, arrow_type) == wanted
+
+
+def test_an_entry_of_a_field_replaces_that_of_its_column() -> None:
+    entry = "__CHAR_VARCHAR_TYPE_STRING"
+    fields = [
+        pa.field("f", pa.string(), metadata={entry: "string"}),
+        pa.field("g", pa.string(), metadata={entry: "char(9)", "comment": "x"}),
+        pa.field("h", pa.string()),
+    ]
+    column = pa.field("c", pa.struct(fields), metadata={entry: "struct<f:char(1),g:char(2),h:char(3)>"})
+    found = to_spark_schema(pa.schema([column]))["c"]
+    assert found.metadata == {entry: "struct<`f`:string,`g`:char(9),`h`:char(3)>"}
+    assert [field.metadata for field in found.dataType] == [{}, {"comment": "x"}, {}]
+
+
 class TestAppend:
     TABLE = struct(a=t.LongType(), b=t.StringType(), c=t.DecimalType(5, 2))
 

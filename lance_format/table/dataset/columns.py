@@ -110,13 +110,14 @@ pa.RecordBatch
         self._move(lambda table: drop_columns(table, columns))
 
     def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
-        """Rename columns, change their types, allow or forbid nulls.
+        """Rename columns, change their types and metadata, allow or forbid nulls.
 
         Parameters
         ----------
         *alterations : mapping
             Each with the `path` of a column (its name, or a dotted path of a field below structs), and its new `name`,
-            `nullable` or `data_type`. Nulls can be forbidden if the column has none.
+            `nullable`, `data_type` or `metadata`: text to set by key, or None to remove a key. Nulls can be forbidden
+            if the column has none.
         """
         self._move(lambda table: alter_columns(table, alterations))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import LanceDataset, LanceOperation, SchemaMismatchError
+from lance_format import InvalidInputError, LanceDataset, LanceOperation, SchemaMismatchError
 from tests.table.leftovers import leftovers
 
 
@@ -46,6 +46,20 @@ def test_a_change_of_the_schema_alone_has_no_tasks(table: LanceDataset) -> None:
     plan.commit(table, [])
     assert isinstance(table.read_transaction(2).operation, LanceOperation.Project)
     assert table.schema.field("text").nullable is False
+
+
+def test_metadata_changes_in_the_version_of_the_type(table: LanceDataset) -> None:
+    table.alter_columns({"path": "t", "metadata": {"kind": "number", "unit": "m"}})
+    assert table.schema.field("t").metadata == {b"kind": b"number", b"unit": b"m"}
+    table.alter_columns({"path": "t", "data_type": pa.int64(), "metadata": {"kind": None, "unit": "km", "none": None}})
+    assert table.version == 3
+    assert table.schema.field("t").metadata == {b"unit": b"km"}
+    theirs = lance.dataset(table.uri)
+    theirs.validate()
+    assert theirs.schema == table.schema
+    for entries in ({"a": 1}, {1: "a"}, ["a"]):
+        with pytest.raises(InvalidInputError, match="metadata maps text to text"):
+            table.alter_columns({"path": "t", "metadata": entries})
 
 
 def test_a_value_that_does_not_fit_leaves_no_file(table: LanceDataset) -> None:

@@ -32,7 +32,7 @@ from lance_format.table.transaction.operations import Merge, Project
 from lance_format.table.versions.planned_change import ChangePlan, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 
-_KEYS = {"path", "name", "nullable", "data_type"}
+_KEYS = {"path", "name", "nullable", "data_type", "metadata"}
 
 
 def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
@@ -141,7 +141,7 @@ def plan_alter_columns(
     table : TableVersion
     alterations : sequence of mapping
         Each with the `path` of a column (its name, or a dotted path of a field below structs), and its new `name`,
-        `nullable` or `data_type`.
+        `nullable`, `data_type` or `metadata`: text to set by key, or None to remove a key.
     split_size_bytes : int, optional
         Approximate number of bytes that a task reads. Fragments are not divided. By default there is one task.
 
@@ -153,7 +153,7 @@ def plan_alter_columns(
         If a value does not fit the new type, or a column made non-nullable has nulls.
     """
     if not alterations:
-        raise InvalidInputError("nothing to alter: give a path, and a new name, data_type or nullable")
+        raise InvalidInputError("nothing to alter: give a path, and a new name, data_type, nullable or metadata")
     schema = table.manifest.schema
     tightened = False
     casts: dict[int, pa.DataType] = {}
@@ -164,7 +164,10 @@ def plan_alter_columns(
             _check_cast(table, path, alteration["data_type"])
             casts[field.id] = alteration["data_type"]
         changed = dataclasses.replace(
-            field, name=alteration.get("name", field.name), nullable=alteration.get("nullable", field.nullable)
+            field,
+            name=alteration.get("name", field.name),
+            nullable=alteration.get("nullable", field.nullable),
+            metadata=_merged(field.metadata, alteration.get("metadata", {})),
         )
         if field.nullable and not changed.nullable:
             _check_no_nulls(table, tuple(node.name for node in path))
@@ -187,19 +190,31 @@ def plan_alter_columns(
 def _check(alteration: Mapping[str, Any], schema: Schema) -> tuple[Field, ...]:
     unknown = alteration.keys() - _KEYS
     if unknown:
-        known = "path, name, nullable and data_type"
+        known = "path, name, nullable, data_type and metadata"
         raise InvalidInputError(
             f"Unknown key: {sorted(map(str, unknown))[0]} in {dict(alteration)!r}; there are {known}"
         )
     if "path" not in alteration or len(alteration) == 1:
         raise InvalidInputError(
-            f"At least one of name, nullable, or data_type must be specified, and a path; there is {dict(alteration)!r}"
+            "At least one of name, nullable, data_type or metadata must be specified, and a path; there is"
+            f" {dict(alteration)!r}"
         )
     if not isinstance(alteration.get("name", ""), str) or not isinstance(alteration.get("nullable", True), bool):
         raise InvalidInputError(f"alteration {dict(alteration)!r}: name is a string, nullable True or False")
     if not isinstance(alteration.get("data_type", pa.null()), pa.DataType):
         raise InvalidInputError(f"alteration {dict(alteration)!r}: data_type is a type of pyarrow")
+    entries = alteration.get("metadata", {})
+    if not isinstance(entries, Mapping) or not all(isinstance(key, str) for key in entries):
+        raise InvalidInputError(f"alteration {dict(alteration)!r}: metadata maps text to text, or to None")
+    if not all(value is None or isinstance(value, str) for value in entries.values()):
+        raise InvalidInputError(f"alteration {dict(alteration)!r}: metadata maps text to text, or to None")
     return find_field(schema, alteration["path"])
+
+
+def _merged(metadata: Mapping[bytes, bytes], entries: Mapping[str, str | None]) -> dict[bytes, bytes]:
+    """Return metadata with entries set, and those without a value removed."""
+    kept = {key: value for key, value in metadata.items() if key.decode(errors="replace") not in entries}
+    return kept | {key.encode(): value.encode() for key, value in entries.items() if value is not None}
 
 
 def _check_cast(table: TableVersion, path: Sequence[Field], wanted: pa.DataType) -> None:
