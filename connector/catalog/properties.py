@@ -3,6 +3,7 @@
 | property                                       | kept as                                             |
 |------------------------------------------------|-----------------------------------------------------|
 | `file_format_version`, `enable_stable_row_ids` | settings that the table was created with            |
+| `allow_unportable_names`                       | nothing: the names of the new table show it         |
 | `<column>.lance.…`, `<column>.arrow.…`         | metadata of the column                              |
 | `lance.version`, `.rows`, `.fragments`, `.bytes` | nothing: they describe the version                |
 | `lance.txn.<application>`                      | nothing: a new table has no batch of an application |
@@ -18,6 +19,8 @@ from lance_format import BatchMarker, InvalidInputError, LanceDataset
 
 FORMAT = "file_format_version"
 STABLE_ROW_IDS = "enable_stable_row_ids"
+_UNPORTABLE = "allow_unportable_names"
+_OF_COLUMNS = ".lance."
 _DESCRIBING = ("lance.version", "lance.rows", "lance.fragments", "lance.bytes")
 _OF_SPARK = ("location", "provider", "owner", "external", "is_managed_location")
 _OF_WRITES = ("max_row_per_file", "max_bytes_per_file", "mergeschema", "txnappid", "txnversion")
@@ -39,6 +42,7 @@ def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dic
     """
     options, config = {}, {}
     for name, value in properties.items():
+        _check_known(name)
         if name.lower() in _OF_WRITES:
             raise InvalidInputError(
                 f"{name!r} is an option of a write, and no property of a table: give it to df.write.option or"
@@ -60,6 +64,7 @@ def check_changeable(names: list[str]) -> None:
         Naming the first.
     """
     for name in names:
+        _check_known(name)
         if _settles(name):
             raise InvalidInputError(
                 f"the property {name!r} is settled when a table is created: CREATE OR REPLACE TABLE … AS SELECT, which"
@@ -74,9 +79,21 @@ def check_changeable(names: list[str]) -> None:
             raise InvalidInputError(f"{name!r} cannot be set: it is no property that a table keeps")
 
 
+def _check_known(name: str) -> None:
+    """Refuse a property that looks like one of a column and is none: it would have no effect."""
+    if _OF_COLUMNS in name.lower() and not _settles(name):
+        known = ", ".join(property_name for property_name in PROPERTIES if property_name.startswith(_OF_COLUMNS[1:]))
+        raise InvalidInputError(
+            f"the property {name!r} is unknown; nothing was changed. Those of columns begin with the column and a dot,"
+            f" and end with one of {known}"
+        )
+
+
 def _settles(name: str) -> bool:
     """Return whether a property says how a table is stored."""
-    return name.lower() in (FORMAT, STABLE_ROW_IDS) or any(name.lower().endswith(f".{end}") for end in PROPERTIES)
+    return name.lower() in (FORMAT, STABLE_ROW_IDS, _UNPORTABLE) or any(
+        name.lower().endswith(f".{end}") for end in PROPERTIES
+    )
 
 
 def describe_properties(dataset: LanceDataset) -> dict[str, str]:

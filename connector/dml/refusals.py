@@ -11,6 +11,8 @@ from connector.types.compatibility import check_same_columns
 from lance_format import NotSupportedError
 
 _ADDRESS = "_rowaddr"
+_OF_CHANGED_ROWS = ("__row_operation", "__lance_operation", "__lance_place")
+"""Names of the columns that Spark, and `connector.table_api`, add to rows with new values."""
 _OLD = "names a version, and only the latest one can be changed"
 _PARTIAL = {
     "version": _OLD,
@@ -39,8 +41,8 @@ def check_options(options: LanceOptions, command: str) -> None:
             )
 
 
-def check_addresses(stored: pa.Schema, command: str, path: str) -> None:
-    """Refuse a table whose rows cannot be found by their addresses.
+def check_names(stored: pa.Schema, command: str, path: str) -> None:
+    """Refuse a table with a column that has the name of one that the rows of a change have themselves.
 
     Parameters
     ----------
@@ -53,13 +55,14 @@ def check_addresses(stored: pa.Schema, command: str, path: str) -> None:
     Raises
     ------
     NotSupportedError
-        If it has a column with the name of row addresses.
+        Naming the column.
     """
-    own = [name for name in stored.names if name.lower() == _ADDRESS]
+    reserved = (_ADDRESS,) if command == "DELETE" else (_ADDRESS, *_OF_CHANGED_ROWS)
+    own = [name for name in stored.names if name.lower() in reserved]
     if own:
         raise NotSupportedError(
-            f"{command} finds rows by {_ADDRESS}, but the table {path} has its own column {own[0]!r}; nothing was"
-            " changed: rename the column"
+            f"{command} gives rows a column {own[0].lower()}, but the table {path} has its own column {own[0]!r};"
+            " nothing was changed: rename the column"
         )
 
 
@@ -78,13 +81,13 @@ def check_change(options: LanceOptions, command: str, schema: StructType, snapsh
     Raises
     ------
     NotSupportedError
-        If options show only a part of the table, or it has a column with the name of row addresses.
+        If options show only a part of the table, or it has a column with a reserved name.
     SchemaMismatchError
         If rows are to be written and Spark does not know all columns and fields of the table.
     """
     check_options(options, command)
     stored = open_at(options, *snapshot).read_schema("all_binary")
-    check_addresses(stored, command, options.path)
+    check_names(stored, command, options.path)
     if command == "DELETE":
         return
     if options.blob_handling != "all_binary":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql.types import StructField, StructType
 
-from connector.dml.refusals import check_addresses, check_options
+from connector.dml.refusals import check_names, check_options
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.options.storage import is_storage_option
@@ -111,7 +111,7 @@ class Target:
         """
         dataset = self.open_latest(command)
         stored = dataset.read_schema("all_binary")
-        check_addresses(stored, command, self.path)
+        check_names(stored, command, self.path)
         _check_reserved(stored.names, self.path)
         options = {name: value for name, value in self.options.items() if name.lower() not in _NOT_OF_SNAPSHOTS}
         reader = self.spark.read.format("lance").options(**options).option("version", dataset.version)

@@ -44,6 +44,7 @@ def write_empty(options: LanceOptions, columns: StructType, mode: str, config: M
         data_storage_version=options.file_format_version,
         enable_stable_row_ids=bool(options.enable_stable_row_ids),
         config=config,
+        allow_unportable_names=options.allow_unportable_names,
         storage_options=options.storage,
     )
     with contextlib.ExitStack() as failed:

@@ -258,6 +258,16 @@ def test_columns_are_changed_in_one_version(catalog: Catalog) -> None:
     assert catalog.sql("SELECT id FROM @.t ORDER BY id") == [(1,), (3,)]
 
 
+def test_misspelt_properties_of_columns_are_refused(catalog: Catalog) -> None:
+    name = "'id.lance.compresion' = 'zstd'"
+    catalog.refuses(f"CREATE TABLE @.t (id INT) TBLPROPERTIES ({name})", "compresion' is unknown.*lance.compression,")
+    catalog.sql("CREATE TABLE @.t (`a.b` INT) TBLPROPERTIES ('allow_unportable_names' = 'true', 'my.own' = 'x')")
+    catalog.refuses(f"ALTER TABLE @.t SET TBLPROPERTIES ({name})", "compresion' is unknown")
+    catalog.sql("INSERT INTO @.t VALUES (1)")
+    assert catalog.sql("SELECT `a.b` FROM @.t") == [(1,)]
+    assert "allow_unportable_names" not in dict(catalog.sql("SHOW TBLPROPERTIES @.t"))
+
+
 @pytest.mark.slow
 def test_a_type_changes_with_what_arrow_lacks_of_it(catalog: Catalog) -> None:
     catalog.sql(

@@ -342,6 +342,17 @@ class TestMerge:
         )
         assert "MERGE_CARDINALITY_VIOLATION" in message
 
+    def test_columns_with_names_of_changed_rows_are_refused(self, sql: SparkSession, tmp_path: Path) -> None:
+        sql.sql("CREATE TABLE odd USING lance AS SELECT 1 AS id, 2 AS `__row_operation`")
+        path = str(tmp_path / "managed" / "odd")
+        for statement in (
+            "UPDATE odd SET id = 3",
+            "MERGE INTO odd t USING (SELECT 1 AS k) s ON t.id = s.k WHEN MATCHED THEN UPDATE SET id = 3",
+        ):
+            assert "its own column '__row_operation'" in refusal(sql, path, statement)
+        sql.sql("DELETE FROM odd WHERE hash(id) = hash(1)")
+        assert ids(path) == []
+
     def test_several_rows_may_delete_one(self, sql: SparkSession, birds: str) -> None:
         clauses = (
             "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
