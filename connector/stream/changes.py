@@ -116,11 +116,24 @@ def describe_feed(dataset: LanceDataset, schema: StructType) -> dict[str, Any]:
     }
 
 
+def find_all_changes(reader: RowReader, log: ChangeLog, version: int) -> list[RowChange]:
+    """Find the changes of a version that the feed shows: of all of its columns, and of columns that it drops.
+
+    Raises
+    ------
+    VersionNotFoundError, NotSupportedError
+        See `ChangeLog.find_changes`.
+    """
+    return log.find_changes(version, dropped=list(reader.columns.dropped(version, log)))
+
+
 def plan_changes(reader: RowReader, log: ChangeLog, changes: Sequence[RowChange], commit: Commit) -> list[Part]:
     """Divide the changes of one commit; see `plan_parts`."""
     parts: list[Part] = []
     for (_, version), group in itertools.groupby(changes, key=lambda change: (change.kind, change.version)):
-        parts += plan_parts(reader, log.open(version), list(group), commit)
+        dataset = log.open(version)
+        by_name = reader.columns.goes_by_name(dataset, log)
+        parts += plan_parts(reader, dataset, list(group), commit, by_name=by_name)
     return parts
 
 
@@ -170,7 +183,7 @@ class ChangesReader(DataSourceReader):
         parts: list[Part] = []
         for version in range(self._first, self._last + 1):
             try:
-                found = self._log.find_changes(version)
+                found = find_all_changes(self._rows, self._log, version)
             except VersionNotFoundError as error:
                 raise VersionNotFoundError(
                     f"{error}: a cleanup removed it, and the changes since are unknown; {KEEP_VERSIONS}"

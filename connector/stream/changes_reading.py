@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -62,6 +62,8 @@ class Part:
     commit : Commit
     size_bytes : float
         Estimated.
+    by_name : bool
+        Whether the version has columns of the same names, whatever their field ids; see `ReadColumns`.
     """
 
     version: int
@@ -69,6 +71,7 @@ class Part:
     kind: str
     commit: Commit
     size_bytes: float
+    by_name: bool
 
     @property
     def num_rows(self) -> int:
@@ -128,11 +131,13 @@ class RowReader:
         columns = ReadColumns.of(dataset, without_change_fields(schema))
         return cls(options, columns, schema, parallelism or _DEFAULT_PARALLELISM)
 
-    def scanner(self, dataset: LanceDataset, fragment_ids: Sequence[int] | None = None) -> LanceScanner:
-        """Return a scanner of the columns in a version, for all fragments or some."""
+    def scanner(
+        self, dataset: LanceDataset, stored: Mapping[str, str], fragment_ids: Sequence[int] | None = None
+    ) -> LanceScanner:
+        """Return a scanner of the columns, by their names in a version, for all fragments or some."""
         fragments = None if fragment_ids is None else [dataset.get_fragment(number) for number in fragment_ids]
         return dataset.scanner(
-            self.columns.requested(dataset),
+            self.columns.requested(stored),
             self.options.filter,
             batch_size=self.options.batch_size or DEFAULT_BATCH_ROWS,
             blob_handling=self.options.blob_handling,
@@ -151,7 +156,8 @@ class RowReader:
         for part in partition.parts:
             if dataset is None or dataset.version != part.version:
                 dataset = self._open(part.version)
-                scanner, stored = self.scanner(dataset), self.columns.stored(dataset)
+                stored = self.columns.stored(dataset, by_name=part.by_name)
+                scanner = self.scanner(dataset, stored)
             if isinstance(part.rows, ScanTask):
                 found = scanner.read_task(part.rows)
             else:
@@ -188,7 +194,9 @@ def without_change_fields(schema: StructType) -> StructType:
     return StructType([field for field in schema if field.name not in CHANGE_FIELDS])
 
 
-def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowChange], commit: Commit) -> list[Part]:
+def plan_parts(
+    reader: RowReader, dataset: LanceDataset, changes: Sequence[RowChange], commit: Commit, *, by_name: bool
+) -> list[Part]:
     """Divide rows of one version that were changed by one commit.
 
     Parameters
@@ -199,6 +207,8 @@ def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowCh
     changes : sequence of RowChange
         Of this version and of one kind.
     commit : Commit
+    by_name : bool
+        See `ReadColumns`.
     """
     sizes = {
         fragment.fragment_id: row_bytes(fragment.metadata)
@@ -208,16 +218,17 @@ def plan_parts(reader: RowReader, dataset: LanceDataset, changes: Sequence[RowCh
     whole = [change.fragment_id for change in changes if change.offsets is None]
     parts = []
     if whole:
-        tasks = reader.scanner(dataset, whole).plan_tasks(
+        stored = reader.columns.stored(dataset, by_name=by_name)
+        tasks = reader.scanner(dataset, stored, whole).plan_tasks(
             reader.options.split_size_bytes or DEFAULT_SPLIT_BYTES, min_tasks=reader.parallelism
         )
         for task in tasks:
             size = sum((stop - start) * sizes[fragment_id] for fragment_id, start, stop in task.ranges)
-            parts.append(Part(dataset.version, task, changes[0].kind, commit, size))
+            parts.append(Part(dataset.version, task, changes[0].kind, commit, size, by_name))
     for change in changes:
         if change.offsets is not None:
             size = change.num_rows * sizes[change.fragment_id]
-            parts.append(Part(dataset.version, change, change.kind, commit, size))
+            parts.append(Part(dataset.version, change, change.kind, commit, size, by_name))
     return parts
 
 

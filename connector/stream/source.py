@@ -102,7 +102,7 @@ class LanceStreamReader(DataSourceStreamReader):
         check_readable(baseline.read_schema(options.blob_handling), without_change_fields(schema), options.path)
         self._rows = RowReader.of(self._options, baseline, schema, parallelism)
         self._log = ChangeLog(baseline)
-        self._versions = VersionReader(self._options, self._log, baseline)
+        self._versions = VersionReader(self._options, self._log, baseline, self._rows.columns)
         self._deliveries: dict[tuple[int, bool], Delivery | None] = {}
         self._seen = baseline.version
         self._checked: Hashable = None

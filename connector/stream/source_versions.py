@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from connector.options.options import LanceOptions
+from connector.stream.changes_columns import ReadColumns
 from connector.stream.changes_reading import KEEP_VERSIONS, row_bytes
 from lance_format import (
     ChangeLog,
@@ -51,12 +52,15 @@ class VersionReader:
     log : ChangeLog
     baseline : LanceDataset
         The version that the columns of the stream are of. Versions after it must have the same columns.
+    columns : ReadColumns
+        The columns of the stream.
     """
 
-    def __init__(self, options: LanceOptions, log: ChangeLog, baseline: LanceDataset) -> None:
+    def __init__(self, options: LanceOptions, log: ChangeLog, baseline: LanceDataset, columns: ReadColumns) -> None:
         self._options = options
         self._log = log
         self._baseline = baseline.version
+        self._read_columns = columns
         self._columns = _describe_columns(baseline, options.columns)
 
     def snapshot(self, version: int) -> Delivery | None:
@@ -89,22 +93,29 @@ class VersionReader:
         try:
             dataset = self._log.open(version)
             self._check_columns(dataset)
-            added = self._log.added_fragments(version)
-            if added is not None:
-                return self._added(dataset, added)
             feeds = self._options.changes.read_change_feed
+            dropped = self._dropped(version) if feeds else []
+            added = self._log.added_fragments(version)
+            if added is not None and not dropped:
+                return self._added(dataset, added)
             names = (
                 None
                 if self._options.columns is None
                 else [name for name in self._options.columns if name in dataset.schema.names]
             )
-            found = self._log.find_changes(version, names, with_new_columns=feeds)
+            found = self._log.find_changes(version, names, dropped=dropped, with_new_columns=feeds)
         except VersionNotFoundError as error:
             self._lose(version, error)
             return None
         if not feeds:
             found = self._choose(version, found)
         return Delivery(version, tuple(found), tuple(map(self._size, found)), is_divisible=False)
+
+    def _dropped(self, version: int) -> list[str]:
+        """Return the columns of the stream that a version dropped, by their names before."""
+        dropped = self._read_columns.dropped(version, self._log)
+        wanted = self._options.columns
+        return [own for own, name in dropped.items() if wanted is None or name in wanted]
 
     def _added(self, dataset: LanceDataset, fragment_ids: list[int]) -> Delivery:
         fragments = [dataset.get_fragment(number) for number in fragment_ids]

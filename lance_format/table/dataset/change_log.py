@@ -11,14 +11,17 @@ from collections.abc import Hashable, Sequence
 from lance_format.arguments import checked_methods
 from lance_format.errors import VersionNotFoundError
 from lance_format.table.dataset.dataset import LanceDataset
-from lance_format.table.dataset.row_changes import RowChange, compared_fields, find_row_changes
+from lance_format.table.dataset.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.operations import (
     Append,
     CreateIndex,
+    Delete,
+    Overwrite,
     Project,
     ReserveFragments,
+    Restore,
     Rewrite,
     UpdateConfig,
 )
@@ -29,6 +32,7 @@ from lance_format.table.versions.table_version import TableVersion
 from lance_format.table.versions.watch import VersionWatch
 
 _KEEPS_ROWS = (Rewrite, CreateIndex, Project, ReserveFragments, UpdateConfig)
+_KEEPS_COLUMNS = (Append, CreateIndex, Delete, ReserveFragments, Rewrite, UpdateConfig)
 _CLONE = "clone"
 """The operation that makes the first version of a branch."""
 _REMEMBERED = 4
@@ -54,6 +58,7 @@ class ChangeLog:
         self._table = dataset._table
         self._watch = VersionWatch(dataset._table.directory)
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
+        self._replaced_columns: dict[int, bool] = {}
 
     def latest_version(self) -> int:
         """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
@@ -139,7 +144,12 @@ class ChangeLog:
         return [fragment.id for fragment in added]
 
     def find_changes(
-        self, version: int, columns: Sequence[str] | None = None, *, with_new_columns: bool = True
+        self,
+        version: int,
+        columns: Sequence[str] | None = None,
+        *,
+        dropped: Sequence[str] = (),
+        with_new_columns: bool = True,
     ) -> list[RowChange]:
         """Find the rows that a version inserted, updated and deleted.
 
@@ -148,6 +158,8 @@ class ChangeLog:
         version : int
         columns : sequence of str, optional
             Columns of the version; changes of other columns do not count. By default all.
+        dropped : sequence of str
+            Columns of the version before that this one lacks, and whose loss updates the rows that had values.
         with_new_columns : bool
             Whether an added column updates the rows that it has values for.
 
@@ -159,14 +171,62 @@ class ChangeLog:
         Raises
         ------
         VersionNotFoundError
-            If the version or the one before it is not there.
+            If the version or, unless it is an append, the one before it is not there.
         NotSupportedError
             If two fragments of a version have the same id.
         """
+        added = self.added_fragments(version)
+        if added and not dropped:
+            return self._inserts(version, added)
         after, transaction = self._open(version), self._load(version)[1]
         before = self._open(version - 1) if version > 1 else _emptied(after)
-        fields = compared_fields(before.manifest.schema, after.manifest.schema, columns, with_new=with_new_columns)
+        schemas = before.manifest.schema, after.manifest.schema
+        fields = ComparedFields.of(*schemas, columns, dropped, with_new=with_new_columns)
         return find_row_changes(before, after, None if transaction is None else transaction.operation, fields)
+
+    def _inserts(self, version: int, fragment_ids: Sequence[int]) -> list[RowChange]:
+        fragments = self._load(version)[0].fragments
+        found = [entry for entry in map(fragments.find, fragment_ids) if entry is not None]
+        sizes = [max(entry.physical_rows - entry.num_deletions, 0) for entry in found]
+        return [RowChange(INSERT, version, entry.id, size) for entry, size in zip(found, sizes, strict=True)]
+
+    def may_drop_columns(self, version: int) -> bool:
+        """Return whether a version may lack columns of the version before it, by its operation."""
+        transaction = self._load(version)[1]
+        operation = None if transaction is None else transaction.operation
+        keeps = isinstance(operation, _KEEPS_COLUMNS) or (operation is not None and operation.name == _CLONE)
+        return version > 1 and not keeps
+
+    def keeps_field_ids(self, version: int, later: int) -> bool:
+        """Return whether field ids stand for the same columns in two versions.
+
+        They do unless a version in between replaced the columns: an overwrite numbers them from 0 again.
+
+        Parameters
+        ----------
+        version, later : int
+
+        Returns
+        -------
+        bool
+            False if that is unknown, because a version in between is not there.
+        """
+        return not any(self._replaces_columns(number) for number in range(version + 1, later + 1))
+
+    def _replaces_columns(self, version: int) -> bool:
+        if version not in self._replaced_columns:
+            self._replaced_columns[version] = self._find_replaced_columns(version)
+        return self._replaced_columns[version]
+
+    def _find_replaced_columns(self, version: int) -> bool:
+        try:
+            (before, _), (after, transaction) = self._load(version - 1), self._load(version)
+        except VersionNotFoundError:
+            return True
+        operation = None if transaction is None else transaction.operation
+        if before.schema.fields == after.schema.fields or not isinstance(operation, Overwrite | Restore):
+            return False
+        return isinstance(operation, Overwrite) or not self.keeps_field_ids(operation.version, version - 1)
 
     def at_version(self, change: RowChange, version: int) -> RowChange:
         """Return a change with a later version to read its rows from, or itself if that would differ.

@@ -100,24 +100,47 @@ class _Rows:
         return _live(self.scan, self.scan.deleted_rows())
 
 
-def compared_fields(before: Schema, after: Schema, columns: Sequence[str] | None, *, with_new: bool) -> frozenset[int]:
-    """Return the ids of the fields whose values are compared.
+@dataclass(frozen=True, slots=True)
+class ComparedFields:
+    """The fields whose values are compared; a field that is in one of the sets only has values in one version only.
 
     Parameters
     ----------
-    before, after : Schema
-    columns : sequence of str, optional
-        Names of columns of the later version, by default all.
-    with_new : bool
-        Whether to include fields that the earlier version lacks. Values of an added column then update all rows.
+    before, after : frozenset of int
+        Field ids in the earlier and in the later version.
     """
-    chosen = after.fields if columns is None else [field for field in after.fields if field.name in columns]
-    found = frozenset(node.id for field in chosen for node in field.walk())
-    return found if with_new else found & {node.id for node in before.walk()}
+
+    before: frozenset[int]
+    after: frozenset[int]
+
+    @classmethod
+    def of(
+        cls, before: Schema, after: Schema, columns: Sequence[str] | None, dropped: Sequence[str], *, with_new: bool
+    ) -> ComparedFields:
+        """Return the fields of some columns.
+
+        Parameters
+        ----------
+        before, after : Schema
+        columns : sequence of str, optional
+            Names of columns of the later version, by default all.
+        dropped : sequence of str
+            Names of columns of the earlier version that the later one lacks. Their values before update all rows.
+        with_new : bool
+            Whether to include fields that the earlier version lacks. Values of an added column then update all rows.
+        """
+        now = _field_ids(after, columns)
+        known = now & _field_ids(before)
+        return cls(known | _field_ids(before, dropped), now if with_new else known)
+
+
+def _field_ids(schema: Schema, columns: Sequence[str] | None = None) -> frozenset[int]:
+    chosen = schema.fields if columns is None else [field for field in schema.fields if field.name in columns]
+    return frozenset(node.id for field in chosen for node in field.walk())
 
 
 def find_row_changes(
-    before: TableVersion, after: TableVersion, operation: _KnownOperation, fields: frozenset[int]
+    before: TableVersion, after: TableVersion, operation: _KnownOperation, fields: ComparedFields
 ) -> list[RowChange]:
     """Find the rows that a version changed.
 
@@ -127,8 +150,7 @@ def find_row_changes(
         Two successive versions.
     operation : Operation or OtherOperation, optional
         The operation that made the later one, if it is known.
-    fields : frozenset of int
-        The fields whose values are compared.
+    fields : ComparedFields
 
     Returns
     -------
@@ -142,7 +164,7 @@ def find_row_changes(
     """
     if isinstance(operation, Rewrite):
         return []
-    old, new = _by_id(before, after), _by_id(after, before)
+    old, new = _by_id(before, after, fields), _by_id(after, before, fields)
     finder = _Finder(before, after, isinstance(operation, Restore))
     gone, come = [], []
     for fragment_id in sorted(old.keys() | new.keys()):
@@ -192,7 +214,7 @@ class _Finder:
                 part = offsets[start : start + _MAX_CHANGE_ROWS]
                 self.found.append(RowChange(kind, version, fragment_id, part.size, to_bitmap(part).serialize()))
 
-    def compare(self, was: FragmentReader, now: FragmentReader, fields: frozenset[int]) -> tuple[_Rows, _Rows]:
+    def compare(self, was: FragmentReader, now: FragmentReader, fields: ComparedFields) -> tuple[_Rows, _Rows]:
         """Compare a fragment whose physical rows stayed the same.
 
         Returns
@@ -258,9 +280,13 @@ class _Identities:
         )
 
 
-def _by_id(table: TableVersion, other: TableVersion) -> dict[int, FragmentMetadata]:
-    """Return the fragments that another version does not have in the very same form."""
-    found = list(table.manifest.fragments.beyond(other.manifest.fragments))
+def _by_id(table: TableVersion, other: TableVersion, fields: ComparedFields) -> dict[int, FragmentMetadata]:
+    """Return the fragments that another version does not have in the very same form, or has other values in."""
+    fragments = table.manifest.fragments
+    found = list(fragments.beyond(other.manifest.fragments))
+    if fields.before != fields.after:  # a restored column may have been in the files all the time
+        known = {fragment.id for fragment in found}
+        found += [x for x in fragments if x.id not in known and _has_other_values(x, x, fields)]
     by_id = {fragment.id: fragment for fragment in found}
     if len(by_id) < len(found):
         raise NotSupportedError(
@@ -282,13 +308,14 @@ def _has_same_rows(was: FragmentMetadata, now: FragmentMetadata, operation: _Kno
     return not {file.path for file in was.files}.isdisjoint(file.path for file in now.files)
 
 
-def _has_other_values(was: FragmentMetadata, now: FragmentMetadata, fields: frozenset[int]) -> bool:
+def _has_other_values(was: FragmentMetadata, now: FragmentMetadata, fields: ComparedFields) -> bool:
     """Return whether a field is in another data file, or only one of the two has it."""
-    files = [
-        {number: file.path for file in fragment.files for number in file.fields if number in fields}
-        for fragment in (was, now)
-    ]
-    return files[0] != files[1]
+    return _files_of(was, fields.before) != _files_of(now, fields.after)
+
+
+def _files_of(fragment: FragmentMetadata, fields: frozenset[int]) -> dict[int, str]:
+    """Return the data file of each field that has one."""
+    return {number: file.path for file in fragment.files for number in file.fields if number in fields}
 
 
 def _live(scan: FragmentReader, deleted: RowOffsets) -> RowOffsets:

@@ -1,0 +1,95 @@
+"""The change feed without Spark: its columns in versions that had others."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_format
+from connector.source.data_source import LanceDataSource
+from lance_format import LanceDataset, write_dataset
+
+
+def feed(path: str, **options: object) -> list[dict[str, Any]]:
+    """Return the changes without their times."""
+    source = LanceDataSource({"path": path, "readChangeFeed": "true", **{x: str(y) for x, y in options.items()}})
+    reader: Any = source.reader(source.schema())
+    parts, worker = pickle.loads(pickle.dumps((reader.partitions(), reader)))
+    rows = [row for part in parts for batch in worker.read(part) for row in batch.to_pylist()]
+    return [{name: value for name, value in row.items() if name != "_commit_timestamp"} for row in rows]
+
+
+def change(kind: str, version: int, **values: object) -> dict[str, object]:
+    return {**values, "_change_type": kind, "_commit_version": version}
+
+
+def updated(stable: bool) -> tuple[str, str]:
+    """Return the kinds of the values before and after an update."""
+    return ("update_preimage", "update_postimage") if stable else ("delete", "insert")
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def stable(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def table(path: str, stable: bool) -> LanceDataset:
+    return write_dataset({"a": [1], "b": [2]}, path, enable_stable_row_ids=stable)
+
+
+@pytest.mark.parametrize("library", [lance, lance_format])
+def test_before_an_overwrite_columns_go_by_name(table: LanceDataset, path: str, library: Any) -> None:
+    """An overwrite numbers fields from 0 again."""
+    library.write_dataset(pa.table({"b": [20], "c": [30]}), path, mode="overwrite")
+    expected = [change("insert", 1, b=2, c=None), change("delete", 2, b=2, c=None), change("insert", 2, b=20, c=30)]
+    assert feed(path, startingVersion=1) == expected
+    table.checkout_latest()
+    table.alter_columns({"path": "c", "name": "d"})
+    expected = [{("d" if name == "c" else name): value for name, value in row.items()} for row in expected]
+    assert feed(path, startingVersion=1) == expected
+
+
+def test_columns_follow_their_field_ids_through_a_restore(table: LanceDataset, path: str) -> None:
+    table.alter_columns({"path": "b", "name": "c"})
+    table.insert({"a": [3], "c": [4]})
+    table.checkout_version(1).restore()
+    assert feed(path, startingVersion=2) == [change("insert", 3, a=3, b=4), change("delete", 4, a=3, b=4)]
+    write_dataset({"b": [5], "a": [6]}, path, mode="overwrite")
+    table.checkout_version(4).restore()
+    assert feed(path, startingVersion=5) == [
+        change("delete", 5, a=1, b=2),
+        change("insert", 5, a=6, b=5),
+        change("delete", 6, a=6, b=5),
+        change("insert", 6, a=1, b=2),
+    ]
+    assert feed(path, startingVersion=1, endingVersion=1) == [change("insert", 1, a=1, b=2)]
+
+
+def test_the_name_of_a_renamed_column_may_be_given_again(table: LanceDataset, path: str) -> None:
+    table.alter_columns({"path": "b", "name": "c"})
+    table.add_columns(pa.field("b", pa.int64()))
+    table.insert({"a": [3], "c": [4], "b": [5]})
+    assert feed(path, startingVersion=1) == [change("insert", 1, a=1, c=2, b=None), change("insert", 4, a=3, c=4, b=5)]
+
+
+def test_columns_that_are_dropped_and_restored_update_their_rows(
+    table: LanceDataset, path: str, *, stable: bool
+) -> None:
+    table.drop_columns(["b"])
+    assert feed(path, startingVersion=2) == []
+    table.checkout_version(1).restore()
+    before, after = updated(stable)
+    restored = [change(before, 3, a=1, b=None), change(after, 3, a=1, b=2)]
+    assert feed(path, startingVersion=3) == restored
+    assert feed(path, startingVersion=2) == [change(before, 2, a=1, b=2), change(after, 2, a=1, b=None), *restored]
+
+
+def test_an_append_needs_no_version_before_it(table: LanceDataset, path: str) -> None:
+    table.insert({"a": [3], "b": [4]})
+    table.cleanup_old_versions(retain_versions=1)
+    assert feed(path, startingVersion=2) == [change("insert", 2, a=3, b=4)]
