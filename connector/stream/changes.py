@@ -6,6 +6,7 @@ The driver compares each version with the one before it, which reads deletion fi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -70,6 +71,8 @@ def refuse_stream_options(options: LanceOptions) -> None:
 def open_feed(options: LanceOptions) -> LanceDataset:
     """Open the version whose columns the change feed has: the last that is read.
 
+    A first version that a cleanup removed is no error yet, because a restarted stream does not need it.
+
     Raises
     ------
     InvalidInputError
@@ -87,9 +90,23 @@ def open_feed(options: LanceOptions) -> LanceDataset:
     own = [name for name in dataset.schema.names if name in CHANGE_FIELDS]
     if own:
         raise InvalidInputError(f"the table {options.path} has its own column {own[0]!r}: rename it to read changes")
-    if changes.starting_version is not None or changes.starting_timestamp is not None:
-        _first_version(options, log, dataset.version)
+    is_started = changes.starting_version is not None or changes.starting_timestamp is not None
+    if is_started and changes.starting_version != LATEST:
+        with contextlib.suppress(VersionNotFoundError):
+            _first_version(options, log, dataset.version)
     return dataset
+
+
+def check_feed(options: LanceOptions) -> None:
+    """Refuse a batch of changes that cannot be read.
+
+    Raises
+    ------
+    InvalidInputError, DatasetNotFoundError, VersionNotFoundError
+        See `open_feed`; also if the first version is missing, or was removed.
+    """
+    dataset = open_feed(options)
+    _first_version(options, ChangeLog(dataset), dataset.version)
 
 
 def feed_schema(rows: StructType) -> StructType:
@@ -157,13 +174,9 @@ class ChangesReader(DataSourceReader):
 
     def __init__(self, options: LanceOptions, schema: StructType) -> None:
         changes = options.changes
-        for name in ("maxFilesPerTrigger", "maxBytesPerTrigger"):
+        for name in ("maxFilesPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"):
             if name in changes.given():
                 raise InvalidInputError(f"the option {name!r} is for streams; leave it out of a batch")
-        if changes.starting_version is None and changes.starting_timestamp is None:
-            raise InvalidInputError(
-                "a batch of changes needs a first version: set 'startingVersion' or 'startingTimestamp'"
-            )
         dataset = open_at(options, options.path, options.version)
         check_readable(dataset.read_schema(options.blob_handling), without_change_fields(schema), options.path)
         self._rows = RowReader.of(dataclasses.replace(options, version=None), dataset, schema)
@@ -240,8 +253,13 @@ def starting_version(options: LanceOptions, log: ChangeLog) -> int | None:
 
 def _first_version(options: LanceOptions, log: ChangeLog, last: int) -> int:
     """Return the first version of a batch, after checking that it can be compared with the one before it."""
+    if options.changes.starting_version == LATEST:
+        raise InvalidInputError("startingVersion 'latest' is for streams; a batch of changes needs a number")
     first = starting_version(options, log)
-    assert first is not None
+    if first is None:
+        raise InvalidInputError(
+            "a batch of changes needs a first version: set 'startingVersion' or 'startingTimestamp'"
+        )
     if first > last:
         raise InvalidInputError(f"startingVersion {first} is later than endingVersion {last}")
     if first > 1 and log.added_fragments(first) is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_snapshot
 from connector.options.timestamps import parse_timestamp
-from connector.stream.changes import open_feed
+from connector.stream.changes import check_feed
 from connector.table_api.target import Target
 from lance_format import InvalidInputError, LanceDataset, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
@@ -153,7 +153,7 @@ class TableVersions:
         last = dataset.version if endingVersion is None else endingVersion
         versions = {"readChangeFeed": "true", "startingVersion": str(startingVersion), "endingVersion": str(last)}
         options = {**self._target.storage, **versions}
-        open_feed(LanceOptions.parse({**options, "path": dataset.absolute_uri}))  # so that errors are raised here
+        check_feed(LanceOptions.parse({**options, "path": dataset.absolute_uri}))  # so that errors are raised here
         return self._target.spark.read.format("lance").options(**options).load(dataset.absolute_uri)
 
     def restoreToVersion(self, version: int) -> RestoreResult:

@@ -378,6 +378,34 @@ def test_changes_as_a_stream(table: LanceDataset, path: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("options", [{}, {"startingVersion": 2}])
+def test_a_restarted_stream_of_changes_does_not_need_its_first_version(
+    table: LanceDataset, path: str, options: dict[str, Any]
+) -> None:
+    table.insert(numbers(10, 11))
+    stream = Stream(path, readChangeFeed="true", **options)
+    stream.batches()
+    table.insert(numbers(11, 12))
+    table.delete("id = 3")
+    table.cleanup_old_versions(retain_versions=2)
+    [rows] = stream.batches()
+    assert [(row["id"], row["_change_type"], row["_commit_version"]) for row in rows] == [
+        (11, "insert", 3),
+        (3, "delete", 4),
+    ]
+    if options:
+        with pytest.raises(VersionNotFoundError, match="startingVersion 2 is not there"):
+            Stream(path, readChangeFeed="true", **options).batch()
+
+
+def test_changes_of_what_comes_next_as_a_stream(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, readChangeFeed="true", startingVersion="latest")
+    assert stream.batch() is None
+    table.delete("id = 3")
+    [rows] = stream.batches()
+    assert [(row["id"], row["_change_type"]) for row in rows] == [(3, "delete")]
+
+
 def test_large_changes_are_divided(path: str) -> None:
     table = write_dataset(numbers(0, 200_000), path, max_rows_per_file=100_000)
     for start in range(0, 40, 2):

@@ -202,6 +202,8 @@ def test_queries_without_the_planner_end_with_what_is_refused(spark: SparkSessio
         ({"readChangeFeed": True}, "needs a first version"),
         ({"readChangeFeed": True, "startingVersion": 1, "version": 1}, "'version' names one version"),
         ({"readChangeFeed": True, "startingVersion": 2}, "startingVersion 2 is later than version 1"),
+        ({"readChangeFeed": True, "startingVersion": "latest"}, "startingVersion 'latest' is for streams"),
+        ({"readChangeFeed": True, "startingVersion": 1, "failOnDataLoss": False}, "'failOnDataLoss' is for streams"),
         ({"readChangeFeed": True, "startingVersion": 1, "ignoreDeletes": True}, "contradict each other"),
     ],
 )
