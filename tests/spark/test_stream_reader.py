@@ -400,7 +400,7 @@ def test_a_restarted_stream_of_changes_does_not_need_its_first_version(
 
 def test_changes_of_what_comes_next_as_a_stream(table: LanceDataset, path: str) -> None:
     stream = Stream(path, readChangeFeed="true", startingVersion="latest")
-    assert stream.batch() is None
+    assert not any(stream.batches())  # Spark 4.1 begins with an empty batch
     table.delete("id = 3")
     [rows] = stream.batches()
     assert [(row["id"], row["_change_type"]) for row in rows] == [(3, "delete")]
