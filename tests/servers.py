@@ -101,7 +101,8 @@ def s3() -> Iterator[ObjectServer]:
     """Run moto, with a bucket."""
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
-    with running([sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+    program = str(Path(__file__).with_name("moto_server.py"))
+    with running([sys.executable, "-W", "ignore", program, "-H", "127.0.0.1", "-p", str(port)], port):
         create_bucket(endpoint, "tables")
         yield ObjectServer(endpoint, "s3://tables", s3_options(endpoint))
 

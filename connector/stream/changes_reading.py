@@ -134,7 +134,17 @@ class RowReader:
     def scanner(
         self, dataset: LanceDataset, stored: Mapping[str, str], fragment_ids: Sequence[int] | None = None
     ) -> LanceScanner:
-        """Return a scanner of the columns, by their names in a version, for all fragments or some."""
+        """Return a scanner of the columns in a version.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Shows the version.
+        stored : mapping of str to str
+            The names of the columns in it; see `ReadColumns.stored`.
+        fragment_ids : sequence of int, optional
+            The fragments to scan, all by default.
+        """
         fragments = None if fragment_ids is None else [dataset.get_fragment(number) for number in fragment_ids]
         return dataset.scanner(
             self.columns.requested(stored),

@@ -94,6 +94,7 @@ def test_no_value_at_all(value_type: pa.DataType, version: str, tmp_path: Path) 
     _check(pa.table({"c": lists}), tmp_path / "lists.lance", version)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(_columns())
 def test_columns_that_pylance_writes(
@@ -153,6 +154,7 @@ def test_items_that_no_row_uses_are_not_stored(tmp_path: Path) -> None:
     assert b"SECRET" not in (tmp_path / "u.lance").read_bytes()
 
 
+@pytest.mark.slow
 def test_more_empty_lists_than_a_page_can_count(tmp_path: Path) -> None:
     items = _dictionary([0, 1], pa.array(["a", "b"]), pa.int8())
     lists = pa.ListArray.from_arrays(pa.array([0, 1] + [1] * 200_000 + [2], pa.int32()), items)

@@ -95,6 +95,7 @@ def test_any_reader_opens_the_embedded_file(tmp_path: Path, arrow_type: pa.DataT
         assert rows.to_pylist() == [{"min": None, "max": None, "null_count": count} for count in (20, 10)]
 
 
+@pytest.mark.slow
 def test_pylance_reads_the_rows_from_2_1_on(tmp_path: Path) -> None:
     table = pa.table({"x": range(100), "s": [f"{row:03}" for row in range(100)]})
     for version in _VERSIONS:

@@ -216,6 +216,7 @@ def test_a_branch_has_markers_of_its_own(path: Path) -> None:
     assert [lance_format.dataset(place).to_table()["a"].to_pylist() for place in (path, branch)] == [[0, 2], [0, 1]]
 
 
+@pytest.mark.slow
 def test_a_killed_writer_that_is_run_again_adds_its_batch_once(tmp_path: Path) -> None:
     """At each system call of the write and of the commit."""
     base = tmp_path / "base"
