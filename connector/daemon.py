@@ -8,7 +8,7 @@ as with `where` and `limit`, and the next query starts another. The daemon impor
 
 Imported objects are frozen. Workers collect garbage after every task, which would visit them and copy shared memory.
 
-A worker that Spark has ended so prints no traceback of the pipe that nobody reads any more.
+A worker that Spark ends early prints no traceback about its closed pipe.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ final class KeptColumns extends Rule {
     public Object apply(Object plan) { return made; }
   }
 
-  /** Brings rows whose addresses agree except for these bits together, in order. Rows without one stay with their task's. */
+  /** Gathers rows whose addresses agree except for these bits, in order. Rows without one stay with those of their task. */
   private static LogicalPlan gathered(LogicalPlan query, Expression address) {
     Expression block = new ShiftRight(address, new Literal(Integer.valueOf(BLOCK_BITS), IntegerType$.MODULE$));
     Expression task = new BitwiseNot(new Cast(new SparkPartitionID(), LongType$.MODULE$, Option.empty()));

@@ -102,7 +102,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class ComparedFields:
-    """The fields whose values are compared; a field that is in one of the sets only has values in one version only.
+    """The fields whose values are compared. A field in only one of the sets counts as absent from the other version.
 
     Parameters
     ----------
