@@ -115,13 +115,14 @@ def _rename(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, A
 
 
 def _alter(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    dataset = open_committed(LanceOptions.parse(given), given["path"])
-    alter(dataset, details["changes"])
+    options = LanceOptions.parse(given)
+    alter(open_committed(options, branch_uri(options)), details["changes"])
     return {}
 
 
 def _evolve(given: Mapping[str, str], details: Any, _schema: Any) -> dict[str, Any]:
-    check_new_columns(open_committed(LanceOptions.parse(given), given["path"]), details["changes"])
+    options = LanceOptions.parse(given)
+    check_new_columns(open_committed(options, branch_uri(options)), details["changes"])
     return {}
 
 

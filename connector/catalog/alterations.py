@@ -98,7 +98,7 @@ def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
 
 def _alter_properties(dataset: LanceDataset, changes: Changes) -> None:
     values = {change["name"]: change["value"] for change in changes}
-    check_changeable(list(values))
+    check_changeable(values)
     config = dataset.config()
     changed = {name: value for name, value in values.items() if config.get(name) != value}
     if changed:

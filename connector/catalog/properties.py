@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 
 from connector.options.column_options import PROPERTIES, stated_options
@@ -20,6 +21,10 @@ from lance_format import BatchMarker, InvalidInputError, LanceDataset
 FORMAT = "file_format_version"
 STABLE_ROW_IDS = "enable_stable_row_ids"
 _UNPORTABLE = "allow_unportable_names"
+_SETTINGS = {"".join(filter(str.isalpha, name)): name for name in (FORMAT, STABLE_ROW_IDS, _UNPORTABLE)}
+"""The settings of tables by their letters alone."""
+_OTHER_NAMES = {"datastorageversion": FORMAT, "newtableenablestablerowids": STABLE_ROW_IDS}
+"""Names that the Python API of the reference has for settings."""
 _OF_COLUMNS = ".lance."
 _DESCRIBING = ("lance.version", "lance.rows", "lance.fragments", "lance.bytes")
 _OF_SPARK = ("location", "provider", "owner", "external", "is_managed_location")
@@ -38,7 +43,7 @@ def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dic
     Raises
     ------
     InvalidInputError
-        If one is an option of single writes, which a table does not keep.
+        If one is an option of single writes, which a table does not keep, or looks like a misspelt setting.
     """
     options, config = {}, {}
     for name, value in properties.items():
@@ -55,16 +60,22 @@ def split_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], dic
     return options, config
 
 
-def check_changeable(names: list[str]) -> None:
+def check_changeable(values: Mapping[str, str | None]) -> None:
     """Refuse properties that cannot be changed once the table exists.
+
+    Parameters
+    ----------
+    values : mapping of str to (str or None)
+        None removes a property, which may have any name.
 
     Raises
     ------
     InvalidInputError
         Naming the first.
     """
-    for name in names:
-        _check_known(name)
+    for name, value in values.items():
+        if value is not None:
+            _check_known(name)
         if _settles(name):
             raise InvalidInputError(
                 f"the property {name!r} is settled when a table is created: CREATE OR REPLACE TABLE … AS SELECT, which"
@@ -80,13 +91,20 @@ def check_changeable(names: list[str]) -> None:
 
 
 def _check_known(name: str) -> None:
-    """Refuse a property that looks like one of a column and is none: it would have no effect."""
-    if _OF_COLUMNS in name.lower() and not _settles(name):
+    """Refuse a property that looks like a setting and is none: it would have no effect."""
+    if _settles(name):
+        return
+    if _OF_COLUMNS in name.lower():
         known = ", ".join(property_name for property_name in PROPERTIES if property_name.startswith(_OF_COLUMNS[1:]))
         raise InvalidInputError(
             f"the property {name!r} is unknown; nothing was changed. Those of columns begin with the column and a dot,"
             f" and end with one of {known}"
         )
+    letters = "".join(filter(str.isalpha, name.lower()))
+    close = difflib.get_close_matches(letters, [*_SETTINGS, *_OTHER_NAMES], n=1, cutoff=0.85)
+    if close:
+        setting = _SETTINGS.get(close[0]) or _OTHER_NAMES[close[0]]
+        raise InvalidInputError(f"the property {name!r} is unknown; nothing was changed. Did you mean {setting!r}?")
 
 
 def _settles(name: str) -> bool:

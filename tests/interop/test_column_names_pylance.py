@@ -9,6 +9,8 @@ import pytest
 
 import lance_format
 from lance_format import InvalidInputError, LanceDataset, LanceOperation
+from lance_format.table.format.column_names import RESERVED_COLUMNS
+from lance_format.table.fragments.row_columns import ROW_COLUMNS
 
 PORTABLE = [
     "a b",
@@ -80,18 +82,23 @@ CHANGES: dict[str, Callable[[LanceDataset, str], object]] = {
     "add nulls": lambda table, name: table.add_columns(pa.field(name, pa.int64())),
     "merge": lambda table, name: table.merge(rows(name).select(["id", name]), "id"),
     "rename": lambda table, name: table.alter_columns({"path": "plain", "name": name}),
+    "row delta": lambda table, name: table.with_new_columns(pa.schema([(name, pa.int64())])),
     "raw": lambda _, name: LanceOperation.Overwrite(rows(name).schema, []),
 }
 
 
-@pytest.mark.parametrize("name", [*UNPORTABLE, "a\0b"])
+@pytest.mark.parametrize("name", [*UNPORTABLE, "a\0b", *RESERVED_COLUMNS])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_tables_gain_no_such_columns(tmp_path: Path, change: Callable[[LanceDataset, str], object], name: str) -> None:
     table = lance_format.write_dataset(rows("plain"), str(tmp_path / "table"))
-    with pytest.raises(InvalidInputError, match=r"(choose another one|name it|needs a name)"):
+    with pytest.raises(InvalidInputError, match=r"(choose another one|name it|needs a name|reserved)"):
         change(table, name)
     assert lance_format.dataset(table.uri).version == 1
     assert lance.dataset(table.uri).to_table() == rows("plain")
+
+
+def test_all_metadata_columns_but_that_of_spark_are_reserved() -> None:
+    assert {*ROW_COLUMNS} - {*RESERVED_COLUMNS} == {"_fragid"}
 
 
 @pytest.mark.parametrize("data", [{"a\0b": [1]}, {"s": [{"a\0b": 1}]}, {"s": [[{"t": {"\0": 1}}]]}])

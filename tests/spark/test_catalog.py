@@ -268,6 +268,24 @@ def test_misspelt_properties_of_columns_are_refused(catalog: Catalog) -> None:
     assert "allow_unportable_names" not in dict(catalog.sql("SHOW TBLPROPERTIES @.t"))
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("enable_stable_row_id", "enable_stable_row_ids"),
+        ("enableStableRowIds", "enable_stable_row_ids"),
+        ("file_format_versions", "file_format_version"),
+        ("data_storage_version", "file_format_version"),
+    ],
+)
+def test_misspelt_properties_of_tables_are_refused(catalog: Catalog, name: str, meant: str) -> None:
+    catalog.refuses(f"CREATE TABLE @.t (id INT) TBLPROPERTIES ('{name}' = '2.1')", f"{name}' is unknown.*'{meant}'")
+    path = catalog.path("t")
+    lance_format.write_dataset(pa.table({"id": [1]}), path).update_config({name: "2.1"})
+    catalog.refuses(f"ALTER TABLE @.t SET TBLPROPERTIES ('{name}' = '2.2')", f"Did you mean '{meant}'")
+    catalog.sql(f"ALTER TABLE @.t UNSET TBLPROPERTIES ('{name}')")
+    assert name not in lance_format.dataset(path).config()
+
+
 @pytest.mark.slow
 def test_a_type_changes_with_what_arrow_lacks_of_it(catalog: Catalog) -> None:
     catalog.sql(
@@ -475,7 +493,9 @@ def test_branches_have_names(versions: Catalog) -> None:
     assert versions.sql("SELECT count(*) FROM @.t") == [(2,)]
     by_path = f"{versions.name}.`{versions.path('t')}`.branch_b"
     assert versions.sql(f"SELECT count(*) FROM {by_path}") == [(3,)]
-    versions.refuses("SELECT * FROM @.t.branch_none", "cannot be found")
+    versions.refuses("SELECT * FROM @.t.branch_none", "has no branch 'none'; it has b")
+    versions.refuses("INSERT INTO @.t.branch_none VALUES (1)", "has no branch 'none'")
+    assert not versions.spark.catalog.tableExists(f"{versions.name}.db.t.branch_none")
     versions.refuses("DROP TABLE @.t.branch_b", "names a branch")
     versions.refuses("DROP TABLE @.t.branch_b PURGE", "names a branch")
     versions.refuses("CREATE OR REPLACE TABLE @.t.branch_b AS SELECT 1 AS id", "names a branch")

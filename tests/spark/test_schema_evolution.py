@@ -99,6 +99,29 @@ def test_what_cannot_be_evolved_is_refused(catalog: Catalog) -> None:
     catalog.refuses("ALTER TABLE @.lists RENAME COLUMN l.element.a TO b", "below an array or a map")
 
 
+@pytest.mark.parametrize(("name", "message"), [("a.b", "such as 'a_b'"), ("_rowoffset", "reserved")])
+def test_names_that_no_table_can_have_are_refused(catalog: Catalog, birds: str, name: str, message: str) -> None:
+    catalog.refuses(MERGE.format(source=f"SELECT 1L AS id, 'x' AS `{name}`"), message)
+    catalog.refuses(f"ALTER TABLE @.birds ADD COLUMN `{name}` INT", message)
+    lance.dataset(birds).validate()
+
+
+def test_a_branch_evolves(catalog: Catalog, birds: str) -> None:
+    lance_format.dataset(birds).create_branch("b")
+    before = rows(catalog)
+    catalog.sql(MERGE.format(source="SELECT 1L AS id, 'x' AS more").replace("@.birds", "@.birds.branch_b"))
+    catalog.sql(MERGE.format(source="SELECT 3L AS id, 7 AS other").replace("@.birds", "@.birds.branch_b"))
+    catalog.sql("ALTER TABLE @.birds.branch_b RENAME COLUMN other TO last")
+    catalog.sql("ALTER TABLE @.birds.branch_b ADD COLUMN empty INT")
+    catalog.refuses("ALTER TABLE @.birds.files ADD COLUMN empty INT", "names a metadata table")
+    found = catalog.sql("SELECT id, more, last, empty FROM @.birds.branch_b ORDER BY id")
+    assert found == [(1, "x", None, None), (2, None, None, None), (3, None, 7, None)]
+    assert rows(catalog) == before
+    theirs = lance.dataset(birds)
+    assert theirs.checkout_version(("b", None)).schema.names[-3:] == ["more", "last", "empty"]
+    assert theirs.to_table().num_rows == len(before)
+
+
 def test_a_table_by_its_path(catalog: Catalog, birds: str) -> None:
     statement = MERGE.format(source="SELECT 1L AS id, 'x' AS more").replace("@.birds", f"lance.`{birds}`")
     catalog.sql(statement)

@@ -222,7 +222,11 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   Table load(Identifier table, Map options) throws NoSuchTableException {
     StreamChecks.install();
-    if (!isInQuery(table) && !tableExists(table)) throw noSuch(table);
+    if (!isInQuery(table) && !tableExists(table)) {
+      boolean isOfTable = isNamedInQuery() && owner(table) != table && tableExists(main(table));
+      if (isOfTable) Facts.demanded(options); // its error names the branches
+      throw noSuch(table);
+    }
     Evolution.addHeld(options);
     Facts facts = Facts.demanded(options);
     Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
@@ -347,7 +351,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   public Table alterTable(Identifier table, TableChange[] changes) throws NoSuchTableException {
     if (!tableExists(table)) throw new NoSuchTableException(table);
-    refuseBranch("ALTER TABLE", table);
+    if (!isBranch(table)) refuseBranch("ALTER TABLE", table);
     NamedTable known = (NamedTable) loadTable(table);
     if (Evolution.isUnderWay()) Evolution.alter(known, changes);
     else alter(known, changes);

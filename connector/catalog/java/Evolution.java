@@ -2,6 +2,7 @@ package lance;
 
 import java.lang.reflect.Constructor;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
@@ -61,26 +62,29 @@ final class Evolution {
     }
     Map details = Changes.of(table.name(), changes);
     Catalog.act("evolve", table.options, details, null);
-    hold(tracker.get(), table.options.get("path"), (List) details.get("changes"));
+    hold(tracker.get(), place(table.options), (List) details.get("changes"));
   }
 
-  private static void hold(Object tracker, Object path, List columns) {
+  /** What a statement writes to: a table, or one of its branches. */
+  private static Object place(Map options) { return Arrays.asList(new Object[] {options.get("path"), options.get("branch")}); }
+
+  private static void hold(Object tracker, Object place, List columns) {
     synchronized (HELD) {
       Map known = (Map) HELD.get(tracker);
       if (known == null) HELD.put(tracker, known = new HashMap());
-      List all = new ArrayList(known.containsKey(path) ? (List) known.get(path) : Collections.emptyList());
+      List all = new ArrayList(known.containsKey(place) ? (List) known.get(place) : Collections.emptyList());
       all.addAll(columns);
-      known.put(path, all);
+      known.put(place, all);
     }
   }
 
   /** Adds the columns that the query under analysis adds to a table to the options of the table. */
   static void addHeld(Map options) {
     Option tracker = QueryPlanningTracker.get();
-    if (tracker.isEmpty() || options.containsKey("branch") || Versions.isNamed(options)) return;
+    if (tracker.isEmpty() || Versions.isNamed(options)) return;
     synchronized (HELD) {
       Map known = (Map) HELD.get(tracker.get());
-      List columns = known == null ? null : (List) known.get(options.get("path"));
+      List columns = known == null ? null : (List) known.get(place(options));
       if (columns != null && !columns.isEmpty()) options.put(NEW_COLUMNS, Python.json(columns));
     }
   }

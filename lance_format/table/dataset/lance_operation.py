@@ -20,7 +20,7 @@ from lance_format.object_store import absolute_uri
 from lance_format.table.changes.columns.metadata import as_update, check_schema_metadata
 from lance_format.table.changes.write.plan import check_data_files
 from lance_format.table.dataset.schema import LanceSchema, schema_of
-from lance_format.table.format.column_names import check_portable
+from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
@@ -302,5 +302,5 @@ def _as_schema(schema: Any) -> Schema:
     if isinstance(schema, LanceSchema):
         return schema_of(schema)
     made = Schema.from_arrow(schema)
-    check_portable(made.fields, remedy=", or give a LanceSchema")
+    check_new_names(made.fields, remedy=", or give a LanceSchema")
     return made

@@ -137,8 +137,6 @@ _COLUMNS: dict[str, Callable[[LiveRows], RowColumnValues]] = {
 
 ROW_COLUMNS = tuple(_COLUMNS)
 """The names of these columns; a table's own column of such a name hides it."""
-RESERVED_COLUMNS = tuple(name for name in ROW_COLUMNS if name != "_fragid")
-"""Names that the reference refuses for columns of a new table."""
 
 
 def _take(sequence: RowVersionSequence | None, rows: LiveRows) -> RowColumnValues:

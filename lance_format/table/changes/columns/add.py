@@ -22,7 +22,7 @@ from lance_format.table.changes.columns.column_source import (
     compute_columns,
     plan_source,
 )
-from lance_format.table.format.column_names import check_portable
+from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.tasks import divide_fragments
 from lance_format.table.transaction.appended_columns import plan_new_columns
@@ -271,7 +271,7 @@ def merge_schemas(table: TableVersion, makes: pa.Schema, *, is_null: bool = Fals
     taken = [name for name in makes.names if name in schema.names]
     if taken and is_null:  # Nothing is written: fields of structs may be added as well.
         added = Schema(plan_new_columns(table.manifest, makes, table.manifest.file_version))
-        check_portable(added.fields)
+        check_new_names(added.fields)
         merged = schema.with_fields(added.fields)
         taken = [name for name in taken if merged.field(name) == schema.field(name)]
         if not taken:
@@ -282,7 +282,7 @@ def merge_schemas(table: TableVersion, makes: pa.Schema, *, is_null: bool = Fals
             f"column {taken[0]!r} exists already; drop it first, or choose another name" if taken else "no column given"
         )
     added = Schema.from_arrow(table_schema(makes, table.manifest.file_version), first_id=table.manifest.next_field_id)
-    check_portable(added.fields)
+    check_new_names(added.fields)
     return added, schema.with_fields(added.fields)
 
 

@@ -22,7 +22,7 @@ from lance_format.file.columns.json_columns import has_json
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.columns.add import AddColumnsTask, WidenedFragments
 from lance_format.table.changes.columns.column_source import ColumnSource
-from lance_format.table.format.column_names import check_portable
+from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import without_dropped_files
 from lance_format.table.scan.options import ScanOptions
@@ -173,7 +173,7 @@ def plan_alter_columns(
             _check_no_nulls(table, tuple(node.name for node in path))
             tightened = True
         if changed.name != field.name:
-            check_portable([changed])
+            check_new_names([changed])
         schema = Schema(_replaced(schema.fields, changed), schema.metadata)
     _check_names(schema.fields)
     version, identity = table.manifest.version, str(uuid.uuid4())

@@ -40,6 +40,7 @@ from lance_format.table.changes.rows.key_absence import absence_of, absence_of_p
 from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
+from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.inserted_keys import unite_keys
@@ -308,7 +309,7 @@ def plan_row_delta(
     Raises
     ------
     InvalidInputError
-        If the table has no such column.
+        If the table has no such column, or pylance could not read a new one by its name.
     """
     new_fields = () if new_columns is None else _plan_fields(table, new_columns)
     schema = with_fields(table, new_fields).manifest.schema
@@ -331,7 +332,7 @@ def with_new_columns(table: TableVersion, columns: pa.Schema) -> TableVersion:
 
     Raises
     ------
-    SchemaMismatchError, NotSupportedError
+    SchemaMismatchError, NotSupportedError, InvalidInputError
         If the table cannot have them.
     """
     return with_fields(table, _plan_fields(table, columns))
@@ -346,4 +347,6 @@ def with_fields(table: TableVersion, new_fields: Sequence[Field]) -> TableVersio
 
 
 def _plan_fields(table: TableVersion, columns: pa.Schema) -> tuple[Field, ...]:
-    return plan_new_columns(table.manifest, columns, table.manifest.file_version)
+    fields = plan_new_columns(table.manifest, columns, table.manifest.file_version)
+    check_new_names(fields)
+    return fields

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_format.arguments import checked, checked_methods
 from lance_format.blob_fields import table_schema
-from lance_format.datatypes import TOP_LEVEL_PARENT, Field, Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import (
     CommitConflictError,
     CommitError,
@@ -31,14 +31,13 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import absent_directories, absolute_uri, remove_if_empty
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
-from lance_format.table.format.column_names import check_portable
+from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.key_rules import check_primary_key
 from lance_format.table.format.layout import is_data_file_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
-from lance_format.table.fragments.row_columns import RESERVED_COLUMNS
 from lance_format.table.fragments.writer import (
     DataFileOptions,
     FragmentWriter,
@@ -331,14 +330,13 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         lance_schema = Schema(lance_schema.fields, without_zones(lance_schema.metadata))
         if current is not None and file_version is not FileVersion.V0_1:  # whose files number their columns
             lance_schema = lance_schema.with_ids_of(current.schema, current.next_field_id)
-        _check_names(lance_schema.fields)
         check_requests(lance_schema.fields)
-        _check_portable(lance_schema.fields, options, current)
+        known: Sequence[str] = () if current is None else current.schema.names
+        _check_names(lance_schema.fields, options, known)
     else:
         new_fields = plan_new_columns(current, schema, file_version) if options.merge_schema else ()
-        _check_names(field for field in new_fields if field.parent_id == TOP_LEVEL_PARENT)
         check_requests(new_fields)
-        _check_portable(new_fields, options, None)
+        _check_names(new_fields, options)
         lance_schema = plan_append(current.schema, schema, new_fields)
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {directory} has no column; a table needs one at least")
@@ -400,22 +398,11 @@ def choose_file_version(table: Manifest, name: str) -> FileVersion:
     return _choose_file_version(wanted, table, "append")
 
 
-def _check_names(fields: Iterable[Field]) -> None:
-    reserved = [field.name for field in fields if field.name in RESERVED_COLUMNS]
-    if reserved:
-        raise InvalidInputError(
-            f"a table cannot have a column {reserved[0]!r}: the name is reserved for a metadata column; rename the"
-            " column, or leave it out"
-        )
-
-
 _REMEDY = ", by data.rename_columns or by df.withColumnRenamed in Spark; the option allow_unportable_names keeps it"
 
 
-def _check_portable(fields: Iterable[Field], options: WriteOptions, current: Manifest | None) -> None:
-    if not options.allow_unportable_names:
-        known = () if current is None else current.schema.names
-        check_portable(fields, known, remedy=_REMEDY)
+def _check_names(fields: Iterable[Field], options: WriteOptions, known: Sequence[str] = ()) -> None:
+    check_new_names(fields, known, allow_unportable=options.allow_unportable_names, remedy=_REMEDY)
 
 
 def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOptions:
