@@ -92,6 +92,10 @@ class StreamingReader(Protocol):
         """Read ranges, and yield each in order; see `RangeReader.read_ranges`. Closing the stream ends the reading."""
 
 
+PROBED_RANGES = 16
+"""Ranges that are read before `LendingReader.announce` is told how long one takes."""
+
+
 class LendingReader(Protocol):
     """A `RangeReader` of a file that this process has open, so that kernels read it."""
 
@@ -100,6 +104,9 @@ class LendingReader(Protocol):
 
     def give_back(self, num_requests: int, num_bytes: int) -> None:
         """End a use of the descriptor, which has made so many requests and read so many bytes."""
+
+    def announce(self, ranges: Sequence[ByteRange], seconds: float) -> None:
+        """Let the system fetch ranges while others are read, if reading a range before them took so long as to wait."""
 
 
 def stream_ranges(reader: RangeReader, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:

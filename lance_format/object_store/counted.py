@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import cast
 
-from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
+from lance_format.byte_io import Buffer, ByteRange, LendingReader, RangeReader, stream_ranges
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store.store import ReadableStore
 
@@ -74,6 +75,9 @@ class _CountedReader:
     def give_back(self, num_requests: int, num_bytes: int) -> None:
         self._counter.num_requests += num_requests
         self._counter.num_bytes += num_bytes
+
+    def announce(self, ranges: Sequence[ByteRange], seconds: float) -> None:
+        cast("LendingReader", self._reader).announce(ranges, seconds)
 
     def close(self) -> None:
         self._reader.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import cast
 
 import numpy as np
 
-from lance_format.byte_io import Buffer, ByteRange, LendingReader, RangeReader, stream_ranges
+from lance_format.byte_io import PROBED_RANGES, Buffer, ByteRange, LendingReader, RangeReader, stream_ranges
 from lance_format.errors import ChecksumError
 from lance_format.file.container.block_sums import Values, find_mismatch
 from lance_format.file.container.seal import SUM_TYPE, Seal
@@ -25,6 +26,7 @@ _STEP_BYTES = 4 * 1024 * 1024
 _SCRATCH_BYTES = 64 * 1024
 """Memory for the blocks of a small range, or for the first or last block of a large one."""
 
+_MANY_RANGES = 4 * PROBED_RANGES
 _COPIED_BYTES = 64 * 1024
 """Of so few blocks the wanted part is copied, so that single rows do not keep the rest of them in memory."""
 
@@ -110,8 +112,10 @@ class VerifiedReader:
             if wanted.offset >= 0 and 0 <= wanted.size <= self._kernel_end - wanted.offset:
                 unit = wanted.offset // self._unit_bytes
                 sums = self._sums_of(unit)
-                rest = slice(done, None)
-                out, positions = room_for(sizes[rest]), np.empty(len(ranges) - done + 2, np.int64)
+                is_first = not done and len(ranges) >= _MANY_RANGES
+                rest = slice(done, PROBED_RANGES if is_first else len(ranges))
+                out, positions = room_for(sizes[rest]), np.empty(rest.stop - done + 2, np.int64)
+                start = time.perf_counter()
                 count = read_blocks(
                     descriptor,
                     self._seal.block_bytes,
@@ -126,6 +130,8 @@ class VerifiedReader:
                 )
                 other, num_bytes = positions[-2:].tolist()
                 source.give_back(count, num_bytes)
+                if is_first and count:
+                    source.announce(ranges[count:], (time.perf_counter() - start) / count)
                 for position, size in zip(positions[:count].tolist(), sizes[done : done + count].tolist(), strict=True):
                     yield out[position : position + size]
                 if other >= 0:

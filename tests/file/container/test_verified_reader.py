@@ -15,7 +15,7 @@ from lance_format.errors import ChecksumError, CorruptFileError, StorageError
 from lance_format.file import FileReader, LanceFileWriter, SearchCache
 from lance_format.file.container import block_sums, seal, verified_reader
 from lance_format.file.container.verified_reader import VerifiedReader
-from lance_format.object_store import CountedStore, ReadCounter
+from lance_format.object_store import CountedStore, ReadCounter, local_files
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.local_files import LocalReader
 
@@ -61,6 +61,27 @@ def test_ranges_are_read(path: Path) -> None:
         for ranges in _ranges(len(content), seed):
             found = [bytes(part) for part in reader.stream_ranges(ranges)]
             assert found == [content[wanted.offset : wanted.end] for wanted in ranges]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0], ids=["the disk is waited for", "the system remembers the file"])
+def test_many_small_ranges_are_announced_if_the_disk_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    content, announced = path.read_bytes(), []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, offset, size, __: announced.append(ByteRange(offset, size)))
+    monkeypatch.setattr(local_files, "_WAITING_SECONDS", seconds)
+    ranges = [ByteRange(offset, 100) for offset in range(0, len(content) - BLOCK, BLOCK)]
+    ranges[20] = ByteRange(5, 600_000)
+    for reader in (_open(path), LocalReader(str(path))):
+        announced.clear()
+        found = [bytes(part) for part in reader.stream_ranges(ranges)]
+        assert found == [content[wanted.offset : wanted.end] for wanted in ranges]
+        small = [wanted.offset // BLOCK for wanted in ranges[16:] if wanted.size == 100]
+        assert [wanted.offset // BLOCK for wanted in announced][-len(small) :] == ([] if seconds else small)
+        assert all(wanted.size <= BLOCK for wanted in announced)
+        announced.clear()
+        assert [bytes(part) for part in reader.stream_ranges(ranges[:10])] == found[:10]
+        assert not announced
 
 
 def test_a_damaged_block_is_named_by_those_that_read_it_only(path: Path) -> None:
