@@ -4,6 +4,7 @@ import org.apache.arrow.vector.BaseFixedWidthVector;
 import org.apache.arrow.vector.BaseVariableWidthVector;
 import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.DateDayVector;
+import org.apache.arrow.vector.DecimalVector;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.Float4Vector;
 import org.apache.arrow.vector.Float8Vector;
@@ -13,6 +14,7 @@ import org.apache.arrow.vector.TimeStampMicroVector;
 import org.apache.arrow.vector.ValueVector;
 import org.apache.arrow.vector.VarCharVector;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
@@ -43,6 +45,9 @@ class BorrowedColumn extends ColumnVector {
     if (kind == BigIntVector.class || kind == Float8Vector.class || kind == IntVector.class || kind == Float4Vector.class
         || kind == DateDayVector.class || kind == TimeStampMicroTZVector.class || kind == TimeStampMicroVector.class) {
       return new BorrowedNumbers(column, (BaseFixedWidthVector) vector);
+    }
+    if (kind == DecimalVector.class && ((DecimalType) column.dataType()).precision() <= Decimal.MAX_LONG_DIGITS()) {
+      return new BorrowedDecimals(column, (BaseFixedWidthVector) vector);
     }
     return new BorrowedColumn(column);
   }
@@ -94,6 +99,15 @@ final class BorrowedNumbers extends BorrowedBuffers {
   public long getLong(int row) { return Platform.getLong(null, values + 8L * row); }
   public float getFloat(int row) { return Platform.getFloat(null, values + 4L * row); }
   public double getDouble(int row) { return Platform.getDouble(null, values + 8L * row); }
+}
+
+/** Decimals of 16 bytes whose digits fit into the first eight. Arrow's accessor makes two objects more of each. */
+final class BorrowedDecimals extends BorrowedBuffers {
+  BorrowedDecimals(ColumnVector column, BaseFixedWidthVector vector) { super(column, vector); }
+
+  public Decimal getDecimal(int row, int precision, int scale) {
+    return Decimal.createUnsafe(Platform.getLong(null, values + 16L * row), precision, scale);
+  }
 }
 
 /** Text; offsets are of four bytes. */
