@@ -98,12 +98,7 @@ class VersionReader:
             added = self._log.added_fragments(version)
             if added is not None and not dropped:
                 return self._added(dataset, added)
-            names = (
-                None
-                if self._options.columns is None
-                else [name for name in self._options.columns if name in dataset.schema.names]
-            )
-            found = self._log.find_changes(version, names, dropped=dropped, with_new_columns=feeds)
+            found = self._log.find_changes(version, self._compared(dataset), dropped=dropped, with_new_columns=feeds)
         except VersionNotFoundError as error:
             self._lose(version, error)
             return None
@@ -111,11 +106,14 @@ class VersionReader:
             found = self._choose(version, found)
         return Delivery(version, tuple(found), tuple(map(self._size, found)), is_divisible=False)
 
+    def _compared(self, dataset: LanceDataset) -> list[str] | None:
+        """Return the columns whose changes count; None if all do, as in a batch of the feed."""
+        wanted = None if self._options.changes.read_change_feed else self._options.columns
+        return None if wanted is None else [name for name in wanted if name in dataset.schema.names]
+
     def _dropped(self, version: int) -> list[str]:
         """Return the columns of the stream that a version dropped, by their names before."""
-        dropped = self._read_columns.dropped(version, self._log)
-        wanted = self._options.columns
-        return [own for own, name in dropped.items() if wanted is None or name in wanted]
+        return list(self._read_columns.dropped(version, self._log))
 
     def _added(self, dataset: LanceDataset, fragment_ids: list[int]) -> Delivery:
         fragments = [dataset.get_fragment(number) for number in fragment_ids]

@@ -378,6 +378,18 @@ def test_changes_as_a_stream(table: LanceDataset, path: str) -> None:
     ]
 
 
+def test_a_stream_of_changes_has_the_updates_that_a_batch_has(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, readChangeFeed="true", columns="id")
+    stream.batches()
+    table.update({"v": "'new'"}, "id = 4")
+    [rows] = stream.batches()
+    source = LanceDataSource({"path": path, "readChangeFeed": "true", "columns": "id", "startingVersion": "2"})
+    reader: Any = source.reader(source.schema())
+    batch = [row for part in reader.partitions() for found in reader.read(part) for row in found.to_pylist()]
+    assert [row["id"] for row in rows] == [4, 4]
+    assert rows == batch
+
+
 @pytest.mark.parametrize("options", [{}, {"startingVersion": 2}])
 def test_a_restarted_stream_of_changes_does_not_need_its_first_version(
     table: LanceDataset, path: str, options: dict[str, Any]
