@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from lance_format.table.format.fragment import FragmentMetadata
     from lance_format.table.fragments.progress import FragmentWriteProgress
     from lance_format.table.indices.index_config import IndexConfig
+    from lance_format.table.maintenance.compaction_options import CompactionKeywords
     from lance_format.table.maintenance.row_rewrite import RowRewrite
     from lance_format.table.maintenance.verification import VerificationReport
     from lance_format.table.scan.column_bounds import ColumnBounds
@@ -98,6 +99,7 @@ __all__ = [
     "CommitError",
     "CommitStateUnknownError",
     "Compaction",
+    "CompactionKeywords",
     "ChecksumError",
     "CorruptFileError",
     "DataFile",
@@ -172,6 +174,7 @@ _LAZY = {
     "MergeInsertBuilder": "lance_format.table.dataset.merge_builder",
     "ColumnBounds": "lance_format.table.scan.column_bounds",
     "Compaction": "lance_format.table.dataset.optimize",
+    "CompactionKeywords": "lance_format.table.maintenance.compaction_options",
     "ColumnOrdering": "lance_format.table.scan.options",
     "DatasetDelta": "lance_format.table.dataset.delta",
     "FragmentMetadata": "lance_format.table.format.fragment",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql.types import LongType
 
@@ -12,12 +12,19 @@ from connector.sorting.job import rewrite_sorted
 from connector.sorting.order import parse_order
 from lance_format import ChangePlan, Compaction, LanceDataset, NotSupportedError
 
+if TYPE_CHECKING:
+    from lance_format import CompactionKeywords
+
 _LONG = LongType()
 SCHEMA = columns(fragments_removed=_LONG, fragments_added=_LONG, files_removed=_LONG, files_added=_LONG, version=_LONG)
 
 
 def optimize(
-    target: Target, *, where: str | None, order_by: list[str] | None, zorder_by: list[str] | None, **options: Any
+    target: Target,
+    where: str | None,
+    order_by: list[str] | None,
+    zorder_by: list[str] | None,
+    **options: Unpack[CompactionKeywords],
 ) -> Result:
     """Compact fragments, or sort their rows; see `DatasetOptimizer.compact_files` for the options."""
     given = {name: value for name, value in options.items() if value is not None}

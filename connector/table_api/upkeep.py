@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from connector.backfill.job import add_columns_from
 from connector.procedures.declaring import Result
@@ -22,6 +22,8 @@ from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from lance_format import CompactionKeywords
 
 T = TypeVar("T")
 _KEYS = ("_rowaddr", "_rowid")
@@ -120,7 +122,7 @@ class LanceOptimizeBuilder:
         """
         return dataclasses.replace(self, _where=partitionFilter)
 
-    def executeCompaction(self, **options: Any) -> OptimizeResult:
+    def executeCompaction(self, **options: Unpack[CompactionKeywords]) -> OptimizeResult:
         """Combine small fragments, and remove deleted rows from the files.
 
         Parameters
@@ -135,9 +137,11 @@ class LanceOptimizeBuilder:
         RetryableCommitConflictError
             If other writers kept changing the same rows.
         """
-        return self._run(order_by=None, zorder_by=None, **options)
+        return self._run(None, options)
 
-    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...], **options: Any) -> OptimizeResult:
+    def executeZOrderBy(
+        self, *cols: str | list[str] | tuple[str, ...], **options: Unpack[CompactionKeywords]
+    ) -> OptimizeResult:
         """Sort the rows by the z-order of columns, so that zone maps prune queries that filter by any of these.
 
         Parameters
@@ -147,14 +151,14 @@ class LanceOptimizeBuilder:
         **options
             See `executeCompaction`.
         """
-        names = list(cols[0]) if len(cols) == 1 and not isinstance(cols[0], str) else list(cols)
+        names: list[Any] = list(cols[0]) if len(cols) == 1 and not isinstance(cols[0], str) else list(cols)
         if not names or not all(isinstance(name, str) for name in names):
             raise InvalidInputError(f"executeZOrderBy needs the names of columns, not {cols!r}")
-        return self._run(order_by=None, zorder_by=names, **options)
+        return self._run(names, options)
 
-    def _run(self, **options: Any) -> OptimizeResult:
-        made = optimize(_procedure_target(self._target, "OPTIMIZE"), where=self._where, **options)
-        return _as(OptimizeResult, made)[0]
+    def _run(self, zorder_by: list[str] | None, options: CompactionKeywords) -> OptimizeResult:
+        target = _procedure_target(self._target, "OPTIMIZE")
+        return _as(OptimizeResult, optimize(target, self._where, None, zorder_by, **options))[0]
 
 
 class TableUpkeep:

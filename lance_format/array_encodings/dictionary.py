@@ -65,7 +65,13 @@ class _Items:
 
     @classmethod
     def of(cls, items: DecodedArray, *, zero_is_null: bool) -> _Items:
-        """Return a copy of the items that have been read."""
+        """Return a copy of the items that have been read.
+
+        Raises
+        ------
+        CorruptFileError
+            If they are nested.
+        """
         num_keys = items.num_rows + zero_is_null
         if items.values is None:
             return cls(None, np.empty(0, np.uint8), None, num_keys)

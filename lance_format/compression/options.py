@@ -217,7 +217,13 @@ class _OptionReader:
         )
 
     def choice(self, name: str, choices: type[_Choice]) -> _Choice | None:
-        """Return an option that is one of some words: names of schemes literally, others in any case."""
+        """Return an option that is one of some words: names of schemes literally, others in any case.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is none of them.
+        """
         text = self._text(name)
         if text is None:
             return None
@@ -246,7 +252,13 @@ class _OptionReader:
         return number
 
     def share(self, name: str, default: float) -> float:
-        """Return an option that is a number from 0 to 1."""
+        """Return an option that is a number from 0 to 1.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is none.
+        """
         text = self._text(name)
         if text is None:
             return default
