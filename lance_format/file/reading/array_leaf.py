@@ -2,10 +2,13 @@
 
 Reading descends from the top-level field to the leaf: the ends of the requested lists give the rows to read of the
 column below. Page boundaries of the columns are independent. Structs have an empty column too: structs are never null.
+
+Releases before 0.14 wrote byte strings as lists of bytes, whose bytes are the next column.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
@@ -28,7 +31,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns.array_values import array_shape, build_values
 from lance_format.file.columns.dictionaries import concat
 from lance_format.file.columns.leaf_columns import Kind, Leaf, has_large_offsets, kind_of
-from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct
+from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct, shape_of
 from lance_format.file.columns.limits import MAX_OFFSET
 from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
@@ -58,6 +61,20 @@ def list_fields(leaf: Leaf) -> tuple[Field, ...]:
     return tuple(field for field in leaf.path if kind_of(field) is Kind.LIST)
 
 
+def has_byte_lists(leaf: Leaf, values: ColumnPages) -> bool:
+    """Return whether the column of a leaf holds its byte strings as lists of bytes."""
+    layout = values.metadata[0].layout if values.metadata else None
+    is_list = isinstance(layout, array_encodings_pb2.ArrayEncoding) and layout.WhichOneof("array_encoding") == "list"
+    return is_list and leaf.shape.bits_per_offset is not None and not pa.types.is_dictionary(leaf.arrow_type)
+
+
+def _as_byte_lists(leaf: Leaf) -> Leaf:
+    byte = Field("item", "uint8", nullable=False)
+    kind = "large_list" if leaf.shape.bits_per_offset == 64 else "list"
+    lists = dataclasses.replace(leaf.field, logical_type=kind, children=(byte,), extension_name="")
+    return Leaf((*leaf.path[:-1], lists, byte), pa.uint8(), shape_of(pa.uint8(), leaf.name))
+
+
 @dataclass(frozen=True, slots=True)
 class _Lists:
     """The column of a list.
@@ -82,9 +99,9 @@ class ArrayLeaf:
     ----------
     leaf : Leaf
     lists : sequence of ColumnPages
-        The columns of the lists around it, outermost first.
+        The columns of the lists around it, outermost first, and its own if that holds lists of bytes.
     values : ColumnPages
-        Its own.
+        Its own, or that of the bytes.
     file_buffers : tuple of ByteRange
 
     Raises
@@ -99,12 +116,14 @@ class ArrayLeaf:
         self, leaf: Leaf, lists: Sequence[ColumnPages], values: ColumnPages, file_buffers: tuple[ByteRange, ...]
     ) -> None:
         self.leaf = leaf
+        self._has_byte_lists = len(lists) > len(list_fields(leaf))
+        self._stored = _as_byte_lists(leaf) if self._has_byte_lists else leaf
         self._values = values
         self._file_buffers = file_buffers
-        self._shape = array_shape(leaf)
+        self._shape = array_shape(self._stored)
         self._lists = [
             _Lists(field, pages, _first_items(pages, below))
-            for field, (pages, below) in zip(list_fields(leaf), pairwise([*lists, values]), strict=True)
+            for field, (pages, below) in zip(list_fields(self._stored), pairwise([*lists, values]), strict=True)
         ]
         self._pages = lists[0] if lists else values
         self.first_rows: Counts = self._pages.first_items
@@ -146,7 +165,7 @@ class ArrayLeaf:
             arrays = yield from self.plan(index, once)
             return [concat(arrays).take(pa.array(positions))]
         ranges = RowRanges.select(rows).moved(int(self.first_rows[index]))
-        return (yield from self._plan_path(self.leaf.path, self._lists, ranges))
+        return (yield from self._plan_path(self._stored.path, self._lists, ranges))
 
     def _plan_path(self, path: Sequence[Field], lists: Sequence[_Lists], ranges: RowRanges) -> Planned[list[pa.Array]]:
         """Plan the reading of rows of the outermost column of a path, counted over all its pages."""
@@ -159,7 +178,10 @@ class ArrayLeaf:
             return [_wrap_in_structs(array) for array in inner]
         extents = yield from self._plan_lists(lists[0], ranges)
         items = yield from self._plan_path(below, lists[1:], extents.items)
-        return _wrap_in_lists(extents, items, field)
+        wrapped = _wrap_in_lists(extents, items, field)
+        if self._has_byte_lists and len(lists) == 1:
+            return [_to_byte_strings(array, self.leaf.arrow_type) for array in wrapped]
+        return wrapped
 
     def _plan_values(self, ranges: RowRanges) -> Planned[list[pa.Array]]:
         parts = [
@@ -167,9 +189,9 @@ class ArrayLeaf:
             for index, part in _by_page(self._values, ranges)
         ]
         if not parts:
-            return [_empty(self.leaf.arrow_type)]
+            return [_empty(self._stored.arrow_type)]
         decoded = yield from side_by_side(parts)
-        return [array for found in decoded for array in build_values(found, self.leaf)]
+        return [array for found in decoded for array in build_values(found, self._stored)]
 
     def _plan_lists(self, lists: _Lists, ranges: RowRanges) -> Planned[Extents]:
         """Return where the items of some lists are among the rows of the column below."""
@@ -258,6 +280,27 @@ def _join(found: Sequence[Extents], items: Sequence[RowRanges]) -> Extents:
 
 def _empty(arrow_type: pa.DataType) -> pa.Array:
     return pa.nulls(0, arrow_type)
+
+
+def _to_byte_strings(lists: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Return lists of bytes as byte strings.
+
+    Raises
+    ------
+    CorruptFileError
+        If a byte is null, or text is not UTF-8.
+    """
+    items = lists.values
+    if items.null_count:
+        raise CorruptFileError("byte strings are lists with null bytes")
+    validity, offsets = lists.buffers()[:2]
+    data = items.buffers()[1].slice(items.offset) if len(items) else pa.py_buffer(b"")
+    strings = pa.Array.from_buffers(arrow_type, len(lists), [validity, offsets, data])
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"byte strings are malformed: {error}") from error
+    return strings
 
 
 def _wrap_in_structs(array: pa.Array) -> pa.Array:

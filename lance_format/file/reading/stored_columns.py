@@ -14,7 +14,7 @@ from lance_format.file.container.footer import FileMetadata, TailReader
 from lance_format.file.container.legacy_metadata import LegacyMetadata
 from lance_format.file.container.locating import Locating
 from lance_format.file.container.search_cache import Key, SearchCache
-from lance_format.file.reading.array_leaf import ArrayLeaf, list_fields
+from lance_format.file.reading.array_leaf import ArrayLeaf, has_byte_lists, list_fields
 from lance_format.file.reading.column_reader import ColumnReader, LeafPages
 from lance_format.file.reading.structural_leaf import StructuralLeaf
 
@@ -62,11 +62,21 @@ class StoredColumns:
         pages = self.load(names)
         return [
             [
-                self._reader(leaf, [pages[column] for column in self.numbers_of(leaf, number, projection)])
-                for leaf, number in projection.leaves
+                self._reader(
+                    leaf, self._with_bytes(leaf, number, [pages[n] for n in self.numbers_of(leaf, number, each)])
+                )
+                for leaf, number in each.leaves
             ]
-            for projection in projections
+            for each in projections
         ]
+
+    def _with_bytes(self, leaf: Leaf, number: int, columns: list[ColumnPages]) -> list[ColumnPages]:
+        """Add the column of the bytes of byte strings to those of a leaf, if they have a separate one."""
+        if not has_byte_lists(leaf, columns[-1]):
+            return columns
+        if number + 1 >= self._metadata.num_columns:
+            raise CorruptFileError(f"there is no column of the bytes of column {number}")
+        return [*columns, self.load({number + 1: leaf.name})[number + 1]]
 
     def numbers_of(self, leaf: Leaf, number: int, projection: ColumnProjection) -> list[int]:
         """Return the columns that are needed to read a leaf; in 2.0 those of the lists around it come first.

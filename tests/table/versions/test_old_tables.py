@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -44,12 +45,64 @@ def test_tables_without_rows_are_read(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["v0.7.5/with_deletions", "v0.15.0/v1_with_files.lance", "v0.15.0/v2_with_files.lance"]
+    "name",
+    [
+        "v0.7.5/with_deletions",
+        "v0.13.0/string_encoding.lance",
+        "v0.15.0/v1_with_files.lance",
+        "v0.15.0/v2_with_files.lance",
+    ],
 )
 def test_rows_are_read_as_by_pylance(name: str) -> None:
     ours, reference = lance_format.dataset(TABLES / name), lance.dataset(str(TABLES / name))
     assert ours.to_table() == reference.to_table()
     assert ours.take([2, 0]) == reference.take([2, 0])
+
+
+def _bytes_to_strings(message: table_pb2.Manifest) -> None:
+    """Declare the lists of bytes of a table as text, which has no field for the bytes."""
+    [fragment] = message.fragments
+    [file] = fragment.files
+    columns = dict(zip(file.fields, file.column_indices, strict=True))
+    kept = [field for field in message.fields if field.logical_type != "uint8"]
+    for field in kept:
+        if {other.parent_id for other in message.fields if other.logical_type == "uint8"} >= {field.id}:
+            field.logical_type = field.logical_type.replace("large_list", "large_string").replace("list", "string")
+    del message.fields[:]
+    message.fields.extend(kept)
+    file.fields[:] = [field.id for field in kept]
+    file.column_indices[:] = [columns[field.id] for field in kept]
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+@pytest.mark.parametrize("wrap", ["plain", "struct", "list"])
+def test_byte_strings_are_lists_of_bytes_in_the_first_files_of_2_0(
+    tmp_path: Path, kind: Callable[[pa.Field], pa.DataType], wrap: str
+) -> None:
+    random = np.random.default_rng(5)
+    texts = [None if n % 7 == 3 else "é" * int(random.integers(0, 9)) + str(n) * (n % 3) for n in range(3000)]
+    lists = pa.array(
+        [None if text is None else list(text.encode()) for text in texts], kind(pa.field("item", pa.uint8(), False))
+    )
+    column: pa.Array = lists
+    if wrap == "struct":
+        column = pa.StructArray.from_arrays([lists, pa.array(range(3000))], ["text", "number"])
+    if wrap == "list":
+        column = pa.ListArray.from_arrays(pa.array(range(0, 3001, 3), pa.int32()), lists)
+    path = tmp_path / "t"
+    table = pa.table({"id": range(len(column)), "c": column, "last": range(len(column))})
+    lance.write_dataset(table, str(path), data_storage_version="2.0")
+    _change_latest(path, _bytes_to_strings)
+    ours, theirs = lance_format.dataset(path), lance.dataset(str(path))
+    found = ours.to_table()
+    flat = found["c"].combine_chunks()
+    strings = flat.field("text") if wrap == "struct" else flat.values if wrap == "list" else flat
+    assert strings.to_pylist() == texts
+    assert strings.type == (pa.string() if kind is pa.list_ else pa.large_string())
+    assert found == theirs.to_table()
+    numbers = random.integers(0, len(column), 50).tolist()
+    assert ours.take(numbers) == found.take(numbers)
+    assert ours.to_table(filter="id % 5 = 2") == found.filter(pa.compute.equal(found["id"].to_numpy() % 5, 2))
 
 
 def test_rows_are_counted_where_the_manifest_tells(tmp_path: Path) -> None:
