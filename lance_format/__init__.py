@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from lance_format.table.fragments.progress import FragmentWriteProgress
     from lance_format.table.indices.index_config import IndexConfig
     from lance_format.table.maintenance.compaction_options import CompactionKeywords
+    from lance_format.table.maintenance.findings import LostRows
     from lance_format.table.maintenance.row_rewrite import RowRewrite
     from lance_format.table.maintenance.verification import VerificationReport
     from lance_format.table.scan.column_bounds import ColumnBounds
@@ -121,6 +122,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "LanceSchema",
+    "LostRows",
     "MergeInsertBuilder",
     "NamespaceDirectory",
     "NotSupportedError",
@@ -187,6 +189,7 @@ _LAZY = {
     "LanceSchema": "lance_format.table.dataset.schema",
     "NamespaceDirectory": "lance_format.table.dataset.namespace_directory",
     "LanceScanner": "lance_format.table.scan.scanner",
+    "LostRows": "lance_format.table.maintenance.findings",
     "FragmentReads": "lance_format.table.scan.planned_reads",
     "Progress": "lance_format.progress",
     "PlannedReads": "lance_format.table.scan.planned_reads",

@@ -132,8 +132,8 @@ CONSTRUCTED: list[type] = [
 VALUES = {
     "BackfilledFragments", "BatchMarker", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile",
     "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "DataFile", "DeletionFile", "FileVersion",
-    "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField", "LanceOperation", "PlannedReads",
-    "Progress", "RowChange", "RowDelta", "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask",
+    "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField", "LanceOperation", "LostRows",
+    "PlannedReads", "Progress", "RowChange", "RowDelta", "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask",
     "TableReport", "VerificationReport", "WriterPlan",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""

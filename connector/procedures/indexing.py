@@ -26,7 +26,7 @@ def create_index(
     parameters = {} if rows_per_zone is None else {"rows_per_zone": rows_per_zone}
     config = IndexConfig(index_type, parameters)
 
-    def plan(dataset: LanceDataset) -> ChangePlan[Any, None]:
+    def plan(dataset: LanceDataset) -> ChangePlan[Any, Any]:
         return dataset.plan_scalar_index(column, config, name, replace=replace)
 
     chosen = f"{column}_idx" if name is None else name
@@ -37,7 +37,7 @@ def create_index(
 def refresh_index(target: Target, *, name: str | None, num_indices_to_merge: int | None, retrain: bool) -> Result:
     """Let indices cover all fragments; see `DatasetOptimizer.optimize_indices`."""
 
-    def plan(dataset: LanceDataset) -> ChangePlan[Any, None]:
+    def plan(dataset: LanceDataset) -> ChangePlan[Any, Any]:
         return dataset.optimize.plan_optimize_indices(
             index_names=None if name is None else [name], num_indices_to_merge=num_indices_to_merge, retrain=retrain
         )

@@ -86,7 +86,7 @@ PROCEDURES: dict[str, Procedure] = {
         verify,
         "Read every byte of the latest version, and compare it with its checksums.",
         (
-            Parameter("repair", _FLAG, "drop damaged indices, which can be created again", "false"),
+            Parameter("repair", _FLAG, "repair what can be repaired without loss", "false"),
             Parameter("all_files", _FLAG, "list all files, not only what is wrong", "false"),
         ),
     ),

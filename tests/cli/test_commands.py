@@ -198,6 +198,38 @@ def test_verify_finds_damaged_and_missing_files(tmp_path: Path) -> None:
     assert [each["status"] for each in found["findings"]] == ["missing"]
 
 
+def test_verify_repairs_what_can_be_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    dataset = lance_format.write_dataset({"a": range(1000)}, path)
+    dataset.create_scalar_index("a", "ZONEMAP")
+    (index,) = (path / "_indices").glob("*/*")
+    (file,) = (path / "data").iterdir()
+    for damaged in (index, file):
+        content = bytearray(damaged.read_bytes())
+        content[20] ^= 1
+        damaged.write_bytes(content)
+    ended = execute("verify", path, "--repair")
+    assert (ended.code, ended.err) == (1, "")
+    assert "rebuilt the indices a_idx" in ended.out
+    assert "lost rows" in ended.out
+    found = json.loads(execute("verify", path, "--json").out)
+    assert [(each["path"].partition("/")[0], each["repair"]) for each in found["findings"]] == [("data", "")]
+    (lost,) = found["lost"]
+    assert (lost["type"], lost["fragment_id"], lost["columns"], lost["version"]) == ("values", 0, ["a"], None)
+    assert (lost["start"], lost["stop"], lost["num_rows"]) == (0, 1000, 1000)
+    lance_format.dataset(path).delete("_rowaddr < 1000")
+    lance_format.write_dataset({"a": range(9)}, path, mode="append")
+    (index,) = (index for index in (path / "_indices").glob("*/*") if index.parent.name in str(_uuids(path)))
+    index.unlink()
+    done = json_of("verify", path, "--repair")
+    assert (done["valid"], done["rebuilt_indices"], done["version"]) == (False, ["a_idx"], 5)
+    assert json_of("verify", path)["valid"] is True
+
+
+def _uuids(path: Path) -> list[str]:
+    return [index["uuid"] for index in lance_format.dataset(path).list_indices()]
+
+
 def test_optimize_vacuum_tags_and_restore(tmp_path: Path) -> None:
     path = tmp_path / "t"
     for number in range(4):

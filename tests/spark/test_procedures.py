@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -162,8 +163,14 @@ def test_indices(catalog: Catalog, table: LanceDataset) -> None:
     assert [index.name for index in lance.dataset(table.uri).describe_indices()] == ["id_idx"]
 
 
+def _flip(file: Path, position: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[position] ^= 1
+    file.write_bytes(content)
+
+
 def test_verify(catalog: Catalog, table: LanceDataset) -> None:
-    ((path, kind, status, _, size, verified, _, _),) = call(catalog, "verify('@.t')")
+    ((path, kind, status, _, size, verified, *_),) = call(catalog, "verify('@.t')")
     assert (path, kind, status) == (None, "table", "intact")
     assert size == verified > 0
     kinds = Counter(row[1] for row in call(catalog, "verify('@.t', all_files => true)"))
@@ -172,15 +179,42 @@ def test_verify(catalog: Catalog, table: LanceDataset) -> None:
     data = sorted((Path(table.uri) / "data").iterdir())[0]
     (index,) = (Path(table.uri) / "_indices").glob("*/*")
     for damaged in (data, index):
-        content = bytearray(damaged.read_bytes())
-        content[70] ^= 1
-        damaged.write_bytes(content)
-    summary, *problems = call(catalog, "verify('@.t', repair => true)")
+        _flip(damaged, 70)
+    summary, *problems, lost = call(catalog, "verify('@.t', repair => true)")
     assert summary[2] == "damaged"
-    assert "dropped the indices id_idx" in summary[7]
-    assert {row[0].rpartition("/")[2] for row in problems} == {data.name, index.name}
+    assert summary[7].endswith("1 fragments with lost rows; rebuilt the indices id_idx")
+    found = {(row[0].rpartition("/")[2], row[8]) for row in problems}
+    assert found == {(data.name, ""), (index.name, "rebuild the index")}
+    (fragment_id,) = {row[3] for row in problems if row[3] is not None}
+    assert tuple(lost[1:4]) == ("values", "lost", fragment_id)
+    assert tuple(lost[9:]) == (["id", "name"], 0, 100, 100, None)
     catalog.refuses("SELECT sum(id) FROM @.t", data.name)
-    assert not lance_format.dataset(table.uri).list_indices()
+    assert [len(each["fragment_ids"]) for each in lance_format.dataset(table.uri).list_indices()] == [7]
+
+
+def test_verify_repairs_fragments(catalog: Catalog, table: LanceDataset) -> None:
+    """Lost rows are deleted by the condition of the report, then the fragment is rewritten."""
+    rows = pa.table({"id": range(30_000), "number": np.random.default_rng(0).random(30_000)})
+    lance_format.write_dataset(rows, table.uri, mode="overwrite")
+    (file,) = lance_format.dataset(table.uri).get_fragments()[0].data_files()
+    data = Path(table.uri) / "data" / file.path
+    _flip(data, data.stat().st_size // 2)
+    _, problem, lost = call(catalog, "verify('@.t')")
+    assert problem[8] == ""
+    assert lost[9] == ["number"]
+    catalog.sql(f"DELETE FROM @.t WHERE {lost[7]}")
+    repaired: list[Any] = []
+    with job_from(catalog.spark, 0):
+        jobs = jobs_of(catalog.spark, lambda: repaired.extend(call(catalog, "verify('@.t', repair => true)")))
+    assert [(job.description, job.num_tasks) for job in jobs] == [("lance: verify", 2), ("lance: repair fragments", 1)]
+    summary, problem = repaired
+    assert problem[8] == "rewrite the fragment"
+    assert "rewrote the fragments" in summary[7]
+    left = 30_000 - lost[12]
+    assert [tuple(row) for row in catalog.sql("SELECT count(*), count(number) FROM @.t")] == [(left, left)]
+    found = lance.dataset(table.uri)
+    found.validate()
+    assert found.to_table().num_rows == left
 
 
 def test_vacuum(catalog: Catalog, table: LanceDataset) -> None:

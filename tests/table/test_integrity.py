@@ -250,8 +250,8 @@ def test_verification(tmp_path: Path) -> None:
     )
     assert all("rows 0 to " in x.detail for x in report.problems if x.path.endswith(first.name))
     assert report.to_table().num_rows == len(report.findings)
-    assert dataset.verify(repair=True).dropped_indices == ("id_idx",)
-    assert not dataset.list_indices()
+    assert dataset.verify(repair=True).rebuilt_indices == ("id_idx",)
+    assert [len(index["fragment_ids"]) for index in dataset.list_indices()] == [2], "two fragments are damaged"
 
 
 def _problems(dataset: LanceDataset) -> dict[str, str]:

@@ -13,18 +13,25 @@ from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.progress import Report, Work, reported
 from lance_format.table.format.lineage import remember
+from lance_format.table.indices.building import IndexPlan
 from lance_format.table.maintenance.file_inventory import Progress, list_all_files, list_tracked_files
 from lance_format.table.maintenance.migration import migrate_manifest_names
+from lance_format.table.maintenance.repair import (
+    FragmentRepairPlan,
+    plan_fragment_repairs,
+    plan_index_repairs,
+    restore_transaction_files,
+)
 from lance_format.table.maintenance.validation import validate
 from lance_format.table.maintenance.verification import VerificationPlan, VerificationReport, plan_verification
-from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.cleanup import clean_up, explain_cleanup
 from lance_format.table.versions.cleanup_plan import FILES_PER_TASK, CleanupPlan, plan_cleanup
 from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupKeywords, CleanupPolicy, CleanupStats
 from lance_format.table.versions.history import summarize
 from lance_format.table.versions.open_table import OpenTable
-from lance_format.table.versions.planned_change import run_tasks
+from lance_format.table.versions.planned_change import run_change, run_tasks
 
 
 @checked_methods
@@ -42,8 +49,10 @@ class DatasetHistory(OpenTable):
         Parameters
         ----------
         repair : bool
-            Whether to drop damaged indices, which can be created again. Nothing else is changed: rows that are lost are
-            listed.
+            Whether to repair what can be repaired without loss: fragments with damaged files whose live rows can all be
+            read are rewritten, damaged indices are rebuilt, or dropped if only other writers build their kind, and
+            damaged transaction files are written again. Fragments and indices take a version each. Rows that are lost
+            are not touched: the report has them as `lost`.
         progress : callable or bool, optional
             A function that is called with a `Progress`, or True for a bar.
 
@@ -52,23 +61,66 @@ class DatasetHistory(OpenTable):
         ChecksumError
             If the manifest of the version is damaged.
         """
-        plan = self.plan_verification(repair=repair)
+        plan = self.plan_verification()
         with reported(progress, "verify", Work.CHECKING):
-            return plan.commit(self, run_tasks(self._table, plan))
+            report = plan.commit(self, run_tasks(self._table, plan))
+        if not repair:
+            return report
+        rewritten: tuple[int, ...] = ()
+        indices = None
+        if report.recoverable:
+            rewritten = self._change(lambda table: run_change(table, plan_fragment_repairs(table, report)))
+        if report.damaged_indices:
+            divide = divided_by(DEFAULT_SPLIT_SIZE_BYTES)
+            indices = self._change(lambda table: run_change(table, plan_index_repairs(table, report, divide)))
+        return report.repaired(rewritten, indices, self.restore_transaction_files(report))
 
-    def plan_verification(
-        self, *, repair: bool = False, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES
-    ) -> VerificationPlan:
+    def plan_verification(self, *, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES) -> VerificationPlan:
         """Plan a verification whose tasks run anywhere; see `lance_format.table.versions.planned_change`.
 
         Parameters
         ----------
-        repair : bool
-            See `verify`.
         split_size_bytes : int
             Approximate number of bytes that a task reads. Fragments are not divided.
         """
-        return plan_verification(self._table, repair=repair, split_size_bytes=split_size_bytes)
+        return plan_verification(self._table, split_size_bytes=split_size_bytes)
+
+    def plan_fragment_repairs(self, report: VerificationReport) -> FragmentRepairPlan:
+        """Plan to rewrite fragments with damaged files whose live rows can all be read; see `verify`.
+
+        Fragments that other writers have replaced since are left alone. Without any, the commit makes no version.
+
+        Parameters
+        ----------
+        report : VerificationReport
+            Of this version or an earlier one.
+        """
+        return plan_fragment_repairs(self._table, report)
+
+    def plan_index_repairs(
+        self, report: VerificationReport, *, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES
+    ) -> IndexPlan:
+        """Plan to rebuild damaged indices, or to drop them if only other writers build their kind; see `verify`.
+
+        Indices that other writers have replaced since are left alone. Without any, the commit makes no version.
+
+        Parameters
+        ----------
+        report : VerificationReport
+            Of this version or an earlier one.
+        split_size_bytes : int
+            Approximate number of bytes that a task reads. Fragments are not divided.
+        """
+        return plan_index_repairs(self._table, report, divided_by(split_size_bytes))
+
+    def restore_transaction_files(self, report: VerificationReport) -> tuple[str, ...]:
+        """Write damaged transaction files again from the copies in their manifests; return their paths. See `verify`.
+
+        Parameters
+        ----------
+        report : VerificationReport
+        """
+        return restore_transaction_files(self._table, report)
 
     @property
     def version(self) -> int:

@@ -137,22 +137,33 @@ class PlannedIndexPart:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexPlan(ChangePlan[TrainedZones, None]):
-    """Planned parts of indices. Made by `plan_scalar_index` and `plan_optimize_indices`.
+class ChangedIndices:
+    """Names of the indices that got a new part, and of those that were dropped."""
+
+    built: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlan(ChangePlan[TrainedZones, ChangedIndices]):
+    """Planned parts of indices. Made by `plan_scalar_index`, `plan_optimize_indices` and `plan_rebuild`.
 
     Parameters
     ----------
     read_version : int
     uuid : str
     parts : tuple of PlannedIndexPart
-        Of different indices. If there is none, the commit makes no version.
+        Of different indices. If there is none, and nothing to drop, the commit makes no version.
     tasks : tuple of TrainZonesTask
+    dropped : tuple of str
+        Names of indices to drop.
     """
 
     read_version: int
     uuid: str
     parts: tuple[PlannedIndexPart, ...]
     tasks: tuple[TrainZonesTask, ...]
+    dropped: tuple[str, ...] = ()
 
     def announce(self, table: TableVersion) -> None:
         """Tell the physical rows and the bytes of the fragments to read, once per index."""
@@ -162,18 +173,19 @@ class IndexPlan(ChangePlan[TrainedZones, None]):
         expect(Work.INDEXING, num_rows, int(columns.size_bytes[positions].sum()))
 
     def operation(self, draft: Draft, results: Sequence[TrainedZones]) -> CreateIndex | None:
-        """Write the files of the parts."""
+        """Write the files of the parts, and drop other indices."""
         found = {result.number: result.part for result in results}
         new: list[IndexMetadata] = []
-        removed: list[IndexMetadata] = []
+        removed = [index for index in draft.table.manifest.indices if index.name in self.dropped]
         for part in self.parts:
             made, replaced = part.write(draft, [found[task.number] for task in self.tasks if task.index == part.name])
             new.append(made)
             removed += replaced
-        return CreateIndex(tuple(new), tuple(removed)) if new else None
+        return CreateIndex(tuple(new), tuple(removed)) if new or removed else None
 
-    def outcome(self, results: Sequence[TrainedZones]) -> None:
-        """Return nothing."""
+    def outcome(self, results: Sequence[TrainedZones]) -> ChangedIndices:  # noqa: ARG002
+        """Return the names of the indices."""
+        return ChangedIndices(tuple(part.name for part in self.parts), self.dropped)
 
 
 def plan_scalar_index(
@@ -304,6 +316,41 @@ def optimize_indices(
         table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
     )
     return run_change(table, plan)[0]
+
+
+def can_rebuild(table: TableVersion, name: str) -> bool:
+    """Return whether an index is of a kind that this library makes."""
+    return _plan_update(table, name, None, retrain=True) is not None
+
+
+def plan_rebuild(
+    table: TableVersion, names: Collection[str], excluded_fragment_ids: Collection[int], *, divide: Divide = _undivided
+) -> IndexPlan:
+    """Plan to build indices again without reading them; those that this library cannot build are dropped.
+
+    Parameters
+    ----------
+    table : TableVersion
+    names : collection of str
+        The indices.
+    excluded_fragment_ids : collection of int
+        Fragments that are not read. The indices will not cover them.
+    divide : callable
+        Divides the fragments among tasks.
+    """
+    identity, parts, dropped = str(uuid.uuid4()), list[PlannedIndexPart](), list[str]()
+    tasks: list[TrainZonesTask] = []
+    ids = table.manifest.fragments.columns.ids.tolist()
+    positions = [position for position, number in enumerate(ids) if number not in excluded_fragment_ids]
+    for name in sorted(names):
+        update = _plan_update(table, name, None, retrain=True)
+        if update is None:
+            dropped.append(name)
+        else:
+            part, path, _ = update
+            parts.append(part)
+            tasks += _tasks(table, identity, path, part, positions, divide, first_number=len(tasks))
+    return IndexPlan(table.manifest.version, identity, tuple(parts), tuple(tasks), tuple(dropped))
 
 
 def _tasks(

@@ -16,7 +16,15 @@ from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
 from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.maintenance.findings import INTACT, MISSING, ORPHANED, UNVERIFIED, Finding, status_of
+from lance_format.table.maintenance.findings import (
+    INTACT,
+    MISSING,
+    ORPHANED,
+    UNVERIFIED,
+    WRITE_AGAIN,
+    Finding,
+    status_of,
+)
 from lance_format.table.transaction.transaction import parse_transaction
 from lance_format.table.versions.cleanup import UNVERIFIED_AGE_SECONDS
 from lance_format.table.versions.garbage import is_named
@@ -81,14 +89,17 @@ def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Iterato
         return
     path = directory.transaction(manifest.transaction_file)
     kind, relative = "transaction file", directory.relative(path)
-    content = b""
+    content, copy = b"", manifest.inline_transaction
+    has_copy = copy is not None and ends_with_checksum(copy)
     try:
         content = directory.store.read(path, _MAX_TRANSACTION_BYTES)
         parse_transaction(content)
     except ObjectNotFoundError:  # It is reported as missing below, if it is needed.
         return
     except LanceError as error:
-        yield Finding(relative, kind, status_of(error), None, len(content), detail=str(error))
+        detail = f"{path}: {error}" + ("" if copy is None else "; readers use the copy in the manifest")
+        repair = WRITE_AGAIN if has_copy else ""
+        yield Finding(relative, kind, status_of(error), None, len(content), detail=detail, repair=repair)
         return
     yield _finding(relative, kind, len(content), ends_with_checksum(content))
 

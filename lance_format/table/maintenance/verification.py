@@ -3,7 +3,7 @@
 Of other versions, manifests and transactions are verified, and the presence of files (`history_check.py`).
 
 It has the shape of a change (`lance_format.table.versions.planned_change`), so that threads or a cluster run its tasks.
-Its commit makes a version only for a repair.
+Its commit makes no version; `lance_format.table.maintenance.repair` has the changes that repair what was found.
 """
 
 from __future__ import annotations
@@ -19,12 +19,32 @@ from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
 from lance_format.file import FileReader, SearchCache, Verification
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError
+from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
 from lance_format.table.fragments.deletion_file import has_checksum as deletion_has_checksum
-from lance_format.table.maintenance.findings import INTACT, MISSING, ORPHANED, UNVERIFIED, Finding, status_of
+from lance_format.table.indices.building import ChangedIndices, can_rebuild
+from lance_format.table.maintenance.findings import (
+    DAMAGED,
+    DROP_INDEX,
+    INTACT,
+    MISSING,
+    ORPHANED,
+    REBUILD_INDEX,
+    REWRITE_FRAGMENT,
+    UNVERIFIED,
+    Finding,
+    LostRows,
+    status_of,
+)
 from lance_format.table.maintenance.history_check import check_history
+from lance_format.table.maintenance.lost_rows import (
+    RecoverableFragment,
+    find_lost_values,
+    find_other_holder,
+    lost_deletions,
+)
 from lance_format.table.maintenance.validation import (
     announce_checks,
     check_fragment_ids,
@@ -32,7 +52,7 @@ from lance_format.table.maintenance.validation import (
     validate_fragment,
 )
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
-from lance_format.table.transaction.operations import CreateIndex, Operation
+from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, bytes_of
 from lance_format.table.versions.table_version import Draft, TableVersion
 
@@ -46,29 +66,51 @@ _SCHEMA = pa.schema(
         ("verified_bytes", pa.int64()),
         ("offset", pa.int64()),
         ("detail", pa.string()),
+        ("repair", pa.string()),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """Result of a verification.
+    """Result of a verification, and of the repair after it.
 
     Parameters
     ----------
     findings : tuple of Finding
         One per file; of a damaged file one per damage.
-    dropped_indices : tuple of str
-        Names of damaged indices that the repair has dropped.
+    lost : tuple of LostRows
+        Rows of the version that have lost values, or of which it is unknown whether they are deleted.
+    recoverable : tuple of RecoverableFragment
+        Fragments with damaged files, whose live rows can all be read.
+    damaged_indices : tuple of str
+        The uuids of indices with damaged or missing files.
+    rewritten_fragments : tuple of int
+        Fragments that the repair has replaced by others with the same rows.
+    rebuilt_indices, dropped_indices : tuple of str
+        Names of damaged indices that the repair has rebuilt, or dropped because only their writer can build them.
+    restored_files : tuple of str
+        Paths of transaction files that the repair has written again.
     """
 
     findings: tuple[Finding, ...]
+    lost: tuple[LostRows, ...] = ()
+    recoverable: tuple[RecoverableFragment, ...] = ()
+    damaged_indices: tuple[str, ...] = ()
+    rewritten_fragments: tuple[int, ...] = ()
+    rebuilt_indices: tuple[str, ...] = ()
     dropped_indices: tuple[str, ...] = ()
+    restored_files: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[Finding, ...]:
         """Findings of what is damaged, missing or inconsistent."""
         return tuple(finding for finding in self.findings if finding.is_problem)
+
+    @property
+    def irreparable(self) -> tuple[Finding, ...]:
+        """Problems that a repair does nothing about."""
+        return tuple(finding for finding in self.problems if not finding.repair)
 
     @property
     def size_bytes(self) -> int:
@@ -79,6 +121,44 @@ class VerificationReport:
     def verified_bytes(self) -> int:
         """Bytes whose checksums were compared."""
         return sum(finding.verified_bytes for finding in self.findings)
+
+    @property
+    def summary(self) -> str:
+        """A text with the numbers of findings and problems, and with what a repair has done."""
+        counts = [(len(self.findings), "findings"), (len(self.problems), "problems")]
+        counts.append((len({rows.fragment_id for rows in self.lost}), "fragments with lost rows"))
+        done = [
+            ("rewrote the fragments", tuple(map(str, self.rewritten_fragments))),
+            ("rebuilt the indices", self.rebuilt_indices),
+            ("dropped the indices", self.dropped_indices),
+            ("wrote again", self.restored_files),
+        ]
+        text = ", ".join(f"{count} {what}" for count, what in counts if count or what != "fragments with lost rows")
+        return text + "".join(f"; {what} {', '.join(names)}" for what, names in done if names)
+
+    def repaired(
+        self,
+        rewritten_fragments: tuple[int, ...] = (),
+        indices: ChangedIndices | None = None,
+        restored_files: tuple[str, ...] = (),
+    ) -> VerificationReport:
+        """Return the report with what a repair has done.
+
+        Parameters
+        ----------
+        rewritten_fragments : tuple of int
+            Their ids.
+        indices : ChangedIndices, optional
+        restored_files : tuple of str
+            Their paths.
+        """
+        return dataclasses.replace(
+            self,
+            rewritten_fragments=rewritten_fragments,
+            rebuilt_indices=() if indices is None else indices.built,
+            dropped_indices=() if indices is None else indices.dropped,
+            restored_files=restored_files,
+        )
 
     def to_table(self) -> pa.Table:
         """Return the findings as a table, a row per finding."""
@@ -95,13 +175,15 @@ class VerifiedFiles:
     number : int
     uuid : str
     findings : tuple of Finding
-    damaged_indices : tuple of str
-        Names of indices with damaged or missing files.
+    lost, recoverable, damaged_indices : tuple
+        See `VerificationReport`.
     """
 
     number: int
     uuid: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
+    lost: tuple[LostRows, ...] = ()
+    recoverable: tuple[RecoverableFragment, ...] = ()
     damaged_indices: tuple[str, ...] = ()
 
 
@@ -117,9 +199,9 @@ class VerificationTask(ChangeTask[VerifiedFiles]):
 
     def run(self, table: TableVersion) -> VerifiedFiles:
         """See `ChangeTask`."""
-        directory = dataclasses.replace(table.directory, verifies=True)
-        table = dataclasses.replace(table, directory=directory, cache=SearchCache())  # What is cached is not read.
-        findings = [finding for fragment in self.fragments for finding in _check_fragment(table, fragment)]
+        table = verifying(table)
+        checked = [_check_fragment(table, fragment) for fragment in self.fragments]
+        findings = [finding for each in checked for finding in each.findings]
         damaged: dict[str, None] = {}
         if self.with_table:
             findings += _check_manifest(table)
@@ -127,10 +209,12 @@ class VerificationTask(ChangeTask[VerifiedFiles]):
             for index in table.manifest.indices:
                 found = list(_check_index(table, index))
                 findings += found
-                if any(finding.is_problem for finding in found):
-                    damaged[index.name] = None
+                if any(finding.repair for finding in found):
+                    damaged[index.uuid] = None
             findings += check_history(table.directory, table.manifest.branch, table.manifest.version)
-        return VerifiedFiles(self.number, self.uuid, tuple(findings), tuple(damaged))
+        lost = tuple(rows for each in checked for rows in each.lost)
+        recoverable = tuple(each.recoverable for each in checked if each.recoverable is not None)
+        return VerifiedFiles(self.number, self.uuid, tuple(findings), lost, recoverable, tuple(damaged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,46 +225,46 @@ class VerificationPlan(ChangePlan[VerifiedFiles, VerificationReport]):
     ----------
     read_version : int
     tasks : tuple of VerificationTask
-    repairs : bool
-        Whether the commit drops damaged indices.
     uuid : str
     """
 
     read_version: int
     tasks: tuple[VerificationTask, ...]
-    repairs: bool
     uuid: str = field(default_factory=lambda: str(uuids.uuid4()))
 
     def announce(self, table: TableVersion) -> None:
         """Tell the physical rows and the bytes of all fragments."""
         announce_checks(table)
 
-    def operation(self, draft: Draft, results: Sequence[VerifiedFiles]) -> Operation | None:
-        """Drop damaged indices, which can be created again; see `ChangePlan`."""
-        names = self._dropped(results)
-        removed = tuple(index for index in draft.table.manifest.indices if index.name in names)
-        return CreateIndex((), removed) if removed else None
+    def operation(self, draft: Draft, results: Sequence[VerifiedFiles]) -> Operation | None:  # noqa: ARG002
+        """Return None: there is nothing to commit."""
+        return None
 
     def outcome(self, results: Sequence[VerifiedFiles]) -> VerificationReport:
         """See `ChangePlan`."""
         ordered = sorted(results, key=lambda result: result.number)
-        findings = tuple(finding for result in ordered for finding in result.findings)
-        return VerificationReport(findings, self._dropped(results))
+        return VerificationReport(
+            tuple(finding for result in ordered for finding in result.findings),
+            tuple(rows for result in ordered for rows in result.lost),
+            tuple(fragment for result in ordered for fragment in result.recoverable),
+            tuple(uuid for result in ordered for uuid in result.damaged_indices),
+        )
 
-    def _dropped(self, results: Sequence[VerifiedFiles]) -> tuple[str, ...]:
-        return tuple(sorted({name for result in results for name in result.damaged_indices} if self.repairs else ()))
+
+def verifying(table: TableVersion) -> TableVersion:
+    """Return a version that compares checksums, and has nothing in its cache, since what is cached is not read."""
+    directory = dataclasses.replace(table.directory, verifies=True)
+    return dataclasses.replace(table, directory=directory, cache=SearchCache())
 
 
-def plan_verification(
-    table: TableVersion, *, repair: bool = False, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES
-) -> VerificationPlan:
+def plan_verification(table: TableVersion, *, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES) -> VerificationPlan:
     """Plan the verification of a version of a table; see `LanceDataset.verify`."""
     uuid = str(uuids.uuid4())
     groups = list(_groups(table.manifest.fragments, split_size_bytes))
     version = table.manifest.version
     tasks = [VerificationTask(version, 0, uuid, (), True)]
     tasks += [VerificationTask(version, number, uuid, tuple(group), False) for number, group in enumerate(groups, 1)]
-    return VerificationPlan(version, tuple(tasks), repair, uuid)
+    return VerificationPlan(version, tuple(tasks), uuid)
 
 
 def _groups(fragments: Iterable[FragmentMetadata], split_size_bytes: int) -> Iterator[list[FragmentMetadata]]:
@@ -218,25 +302,50 @@ def _check_agreement(table: TableVersion) -> Iterator[Finding]:
             yield Finding(relative, "manifest", status_of(error), detail=str(error))
 
 
-def _check_fragment(table: TableVersion, fragment: FragmentMetadata) -> Iterator[Finding]:
-    is_readable = True
+@dataclass(frozen=True, slots=True)
+class _CheckedFragment:
+    """What is wrong with a fragment; see `VerificationReport`."""
+
+    findings: tuple[Finding, ...]
+    lost: tuple[LostRows, ...] = ()
+    recoverable: RecoverableFragment | None = None
+
+
+def _check_fragment(table: TableVersion, fragment: FragmentMetadata) -> _CheckedFragment:
+    findings: list[Finding] = []
+    damage: dict[DataFile, list[int]] = {}
     for file in fragment.files:
         holding = table.directory.holding(file, table.manifest.bases)
         verification, relative = holding.verification(file.path), file.relative_path
-        for finding in _check_lance_file(
-            table, holding.path(relative), relative, "data file", fragment.id, verification
-        ):
-            is_readable = is_readable and not finding.is_problem
-            yield finding
-    if fragment.deletion_file is not None:
-        deletion = _check_deletion_file(table, fragment)
-        is_readable = is_readable and not deletion.is_problem
-        yield deletion
-    if is_readable:
+        path = holding.path(relative)
+        found = list(_check_lance_file(table, path, relative, "data file", fragment.id, verification))
+        findings += found
+        if any(finding.is_problem for finding in found):
+            damage[file] = [finding.offset for finding in found if finding.offset is not None]
+    deletion = None if fragment.deletion_file is None else _check_deletion_file(table, fragment)
+    if deletion is not None:
+        findings.append(deletion)
+    knows_deleted = deletion is None or not deletion.is_problem
+    lost = [] if knows_deleted else [lost_deletions(fragment)]
+    if damage:
+        lost_values, unreadable = find_lost_values(table, fragment, damage)
+        is_known = all(finding.status in (DAMAGED, MISSING) for finding in findings if finding.is_problem)
+        if not lost_values and knows_deleted and is_known:
+            rewritten = tuple(_with_repair(finding, REWRITE_FRAGMENT) for finding in findings)
+            return _CheckedFragment(rewritten, recoverable=RecoverableFragment(fragment, unreadable))
+        holder = find_other_holder(table, fragment, damage) if lost_values else None
+        lost += [dataclasses.replace(rows, version=holder) for rows in lost_values]
+    elif not lost:
         try:
             validate_fragment(table, fragment)
         except LanceError as error:
-            yield Finding(f"fragment {fragment.id}", "fragment", status_of(error), fragment.id, detail=str(error))
+            status = status_of(error)
+            findings.append(Finding(f"fragment {fragment.id}", "fragment", status, fragment.id, detail=str(error)))
+    return _CheckedFragment(tuple(findings), tuple(lost))
+
+
+def _with_repair(finding: Finding, repair: str) -> Finding:
+    return dataclasses.replace(finding, repair=repair) if finding.is_problem else finding
 
 
 def _check_deletion_file(table: TableVersion, fragment: FragmentMetadata) -> Finding:
@@ -259,10 +368,12 @@ def _check_index(table: TableVersion, index: IndexMetadata) -> Iterator[Finding]
     holding = table.directory.holding(index, table.manifest.bases)
     paths = {info.path for info in table.store.list_tree(holding.index(index.uuid))}
     paths |= {f"{holding.index(index.uuid)}/{file.path}" for file in index.message.files}
+    repair = REBUILD_INDEX if can_rebuild(table, index.name) else DROP_INDEX
     for path in sorted(paths):
         name = path.rpartition("/")[2]
         verification = holding.index_verification(index.uuid, name)
-        yield from _check_lance_file(table, path, holding.relative(path), "index file", None, verification)
+        for finding in _check_lance_file(table, path, holding.relative(path), "index file", None, verification):
+            yield finding if index.is_system else _with_repair(finding, repair)
 
 
 def _check_lance_file(
