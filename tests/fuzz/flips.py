@@ -1,5 +1,7 @@
 """Single damages to all files of a table: each must be an error that names the file, or change nothing that is read.
 
+Files of older versions and transactions belong to it. What no read notices, `verify` must find.
+
 python -m tests.fuzz.flips [--how flip|truncation|zeros|repetition|exchange] [--cases N] [--seed N]
 """
 
@@ -40,23 +42,42 @@ def every_type(num_rows: int, version: str) -> pa.Table:
 
 
 def make_table(path: Path, version: str, num_rows: int = 900) -> None:
-    """Write a table of every type, with deletion files, several fragments, and an index."""
+    """Write a table of every type, with deletion files, several fragments and versions, and an index."""
     table = every_type(num_rows, version)
     lance_format.write_dataset(table, path, data_storage_version=version, max_rows_per_file=num_rows // 3)
     dataset = lance_format.dataset(path)
     dataset.delete("id % 7 = 3")
     dataset.create_scalar_index("id", "ZONEMAP")
+    dataset.delete(f"id % 7 = 4 AND id < {num_rows // 2}")
 
 
-def read_all(path: Path) -> tuple[pa.Table, ...]:
-    """Return what a table holds, read in several ways."""
+def read_latest(path: Path) -> list[object]:
+    """Return what the latest version holds, read in several ways."""
     dataset = lance_format.dataset(path)
-    return (
+    return [
         dataset.to_table(),
         dataset.to_table(columns=["id"], filter="id >= 500 and id < 520"),
         dataset.take([1, dataset.count_rows() - 2]),
-        pa.table({"rows": [dataset.count_rows()], "changed": [repr(dataset.read_transaction(dataset.version))]}),
-    )
+        (dataset.count_rows(), repr(dataset.read_transaction(dataset.version))),
+    ]
+
+
+def read_older(path: Path) -> list[object]:
+    """Return what a version before the latest one holds; each reads some of its columns."""
+    found: list[object] = []
+    for version in (1, 2, 3):
+        dataset = lance_format.dataset(path, version=version)
+        found += [dataset.to_table(columns=["id", "c3", "keys"]), repr(dataset.read_transaction(version))]
+    return found
+
+
+def read_history(path: Path) -> list[object]:
+    """Return the descriptions of all versions."""
+    dataset = lance_format.dataset(path)
+    return [dataset.versions(), repr(list(dataset.version_log()))]
+
+
+READS: tuple[Callable[[Path], list[object]], ...] = (read_latest, read_older, read_history)
 
 
 def flip(rng: random.Random, data: bytes) -> bytes:
@@ -113,38 +134,53 @@ class Campaign:
         self._path = path
         self._others = {file: file.read_bytes() for file in self._files_of(other)}
         self._files = {file: file.read_bytes() for file in self._files_of(path)}
-        self._expected = read_all(path)
+        self._expected = [read(path) for read in READS]
         self._weights = [len(data) ** 0.5 for data in self._files.values()]
 
     @staticmethod
     def _files_of(path: Path) -> Iterator[Path]:
-        """Yield the files that reading the latest version reads."""
-        yield max((path / "_versions").glob("*.manifest"), key=lambda file: _version_of(file.name))
-        for directory in ("data", "_deletions", "_indices"):
+        """Yield all files of all versions."""
+        for directory in ("_versions", "_transactions", "data", "_deletions", "_indices"):
             yield from sorted(file for file in (path / directory).rglob("*") if file.is_file())
 
-    def run(self, rng: random.Random, how: str) -> str:
-        """Damage a file, and return the result: `harmless`, `found`, or what is wrong."""
+    def run(self, rng: random.Random, how: str) -> tuple[str, str]:
+        """Damage a file; return its kind, and the result: see `run_campaign`."""
         (file,) = rng.choices(list(self._files), self._weights)
-        data = self._files[file]
+        kind, data = file.relative_to(self._path).parts[0], self._files[file]
         damaged = self._exchange(rng, file) if how == EXCHANGE else DAMAGES[how](rng, data)
         if damaged == data:
-            return "harmless"
+            return kind, "unchanged"
         file.write_bytes(damaged)
         try:
-            found = read_all(self._path)
-        except LanceError as error:
-            named = [file, *self._others] if how == EXCHANGE else [file]  # Another manifest names its own files.
-            return (
-                "found" if any(one.name in str(error) for one in named) else f"the error does not name {file}: {error}"
-            )
-        except Exception as error:  # Anything else is a defect, which the campaign reports.
-            return f"{type(error).__name__} after damage to {file}: {error}"
+            return kind, self._read(file, how)
         finally:
             file.write_bytes(data)
-        if found != self._expected:
-            return f"WRONG ANSWER after damage to {file}"
-        return "harmless"
+
+    def _read(self, file: Path, how: str) -> str:
+        """Read a table with a damaged file in all ways, each of which may fail; return the worst result."""
+        named = [file, *self._others] if how == EXCHANGE else [file]  # Another manifest names its own files.
+        is_foreign = how == EXCHANGE and file.parent.name == "_versions"  # Only `verify` knows what follows a version.
+        is_found = False
+        for read, expected in zip(READS, self._expected, strict=True):
+            try:
+                if read(self._path) != expected and not (is_foreign and self._is_verified(file)):
+                    return f"WRONG ANSWER of {read.__name__} after damage to {file}"
+            except LanceError as error:
+                if not any(one.name in str(error) for one in named):
+                    return f"the error of {read.__name__} does not name {file}: {error}"
+                is_found = True
+            except Exception as error:  # Anything else is a defect, which the campaign reports.
+                return f"{type(error).__name__} of {read.__name__} after damage to {file}: {error}"
+        if is_found:
+            return "found"
+        if file.suffix == ".json":  # A hint, which readers do not rely on.
+            return "harmless"
+        return "found by verify" if self._is_verified(file) else f"UNNOTICED in {file}"
+
+    def _is_verified(self, file: Path) -> bool:
+        """Return whether `verify` finds a damage."""
+        problems = lance_format.dataset(self._path).verify().problems
+        return any(file.name in f"{found.path} {found.detail}" for found in problems)
 
     def _exchange(self, rng: random.Random, file: Path) -> bytes:
         """Return the bytes of another file of the same kind, half of the time made as long as those of this one."""
@@ -154,16 +190,16 @@ class Campaign:
         return data[:size].ljust(size, b"\0") if rng.random() < 0.5 else data
 
 
-def _version_of(name: str) -> int:
-    """Return the version in the name of a manifest."""
-    return 2**64 - 1 - int(name.partition(".")[0])
-
-
 def run_campaign(
     directory: Path, cases: int, seed: int, how: str = "flip", num_rows: int = 900
-) -> collections.Counter[str]:
-    """Damage files of tables of all versions; returns how often there was each result."""
-    results: collections.Counter[str] = collections.Counter()
+) -> collections.Counter[tuple[str, str]]:
+    """Damage files of tables of all versions; return how often there was each result per kind of files.
+
+    The result is `unchanged` if the damage has changed no byte, `found` if a read failed with an error that names the
+    file, `found by verify` if no read noticed it and all answers were right, `harmless` for hints, or a text that says
+    what is wrong.
+    """
+    results: collections.Counter[tuple[str, str]] = collections.Counter()
     for version in VERSIONS:
         path = directory / f"{how}-{version}"
         other = directory / f"{how}-{version}-other"
@@ -183,8 +219,8 @@ def main() -> None:
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="verify-flips-"))
     try:
-        for result, count in run_campaign(directory, options.cases, options.seed, options.how).most_common():
-            print(f"{count:9} {result}")
+        for (kind, result), count in run_campaign(directory, options.cases, options.seed, options.how).most_common():
+            print(f"{count:9} {kind:13} {result}")
     finally:
         shutil.rmtree(directory)
 

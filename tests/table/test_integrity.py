@@ -284,7 +284,10 @@ def test_other_versions_are_verified(tmp_path: Path) -> None:
 def test_transaction_files_are_verified(tmp_path: Path) -> None:
     dataset = _write(tmp_path)
     (transaction,) = _files(tmp_path, "_transactions")
+    content = transaction.read_bytes()
     _flip(transaction, 20)
+    assert _problems(dataset) == {f"_transactions/{transaction.name}": "damaged"}
+    transaction.write_bytes(content[:-11])  # It has lost its checksum with its last field.
     assert _problems(dataset) == {f"_transactions/{transaction.name}": "damaged"}
     transaction.unlink()
     assert _problems(dataset) == {}, "the manifest has a copy"

@@ -10,13 +10,16 @@ import time
 from collections.abc import Iterator
 
 from lance_format.checksums import ends_with_checksum
-from lance_format.errors import LanceError, NotSupportedError
+from lance_format.errors import ChecksumError, LanceError, NotSupportedError
 from lance_format.object_store import ObjectInfo, ObjectNotFoundError
 from lance_format.table.format.file_kinds import classify
+from lance_format.table.format.layout import parse_transaction_name
+from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.findings import (
+    INCONSISTENT,
     INTACT,
     MISSING,
     ORPHANED,
@@ -50,7 +53,8 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     needed: dict[str, int] = {}
     checked: set[str] = set()
     is_complete = True
-    for other in history.names:
+    later: Manifest | None = None
+    for other in sorted(history.names, reverse=True):
         path = history.manifest_path(other)
         try:
             content = directory.store.read(path, MAX_MANIFEST_BYTES)
@@ -65,10 +69,20 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
                 status = UNVERIFIED if isinstance(error, NotSupportedError) else status_of(error)
                 yield Finding(relative, "manifest", status, None, len(content), detail=str(error))
             continue
-        if other != version:
-            yield _finding(relative, "manifest", len(content), has_checksum(content))
-        names = dict.fromkeys(named_files(manifest, directory), other)
-        needed.update(names)
+        if later is not None and _is_foreign(manifest, later):
+            follower = directory.relative(history.manifest_path(later.version))
+            detail = (
+                f"{follower} does not follow this version: one of the two is the manifest of another table, or of a"
+                " writer that was too late; restore the right one from a copy, or delete the wrong one"
+            )
+            yield Finding(relative, "manifest", INCONSISTENT, None, len(content), detail=detail)
+        else:
+            later = manifest
+            if other != version:
+                yield _finding(relative, "manifest", len(content), has_checksum(content))
+        names = list(named_files(manifest, directory))
+        for name in names:
+            needed.setdefault(name, other)
         if other == version:
             checked = set(names) - {directory.transaction(manifest.transaction_file)}
         yield from _check_transaction(directory, manifest)
@@ -77,6 +91,12 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     yield from _check_presence(directory, history, expected)
     if is_complete:
         yield from _find_orphans(directory, branch, files, set(needed))
+
+
+def _is_foreign(manifest: Manifest, later: Manifest) -> bool:
+    """Return whether a later version remembers that another transaction made the version of a number."""
+    uuid = parse_transaction_name(manifest.transaction_file)
+    return uuid is not None and is_ancestor(later, manifest.version, uuid) is False
 
 
 def _finding(path: str, kind: str, size: int, is_verified: bool) -> Finding:
@@ -94,6 +114,8 @@ def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Iterato
     try:
         content = directory.store.read(path, _MAX_TRANSACTION_BYTES)
         parse_transaction(content)
+        if has_copy and content != copy:
+            raise ChecksumError("the transaction is not that of which the manifest has a copy")
     except ObjectNotFoundError:  # It is reported as missing below, if it is needed.
         return
     except LanceError as error:

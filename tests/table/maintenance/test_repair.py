@@ -491,6 +491,23 @@ def test_the_version_before_a_damaged_latest_one_can_be_the_latest(tmp_path: Pat
     check_latest(dataset, make_rows().slice(3))
 
 
+def test_the_manifest_of_another_table_is_found(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        dataset = write(tmp_path / place)
+        dataset.delete("id < 5")
+        dataset.delete("id < 9")
+    for version, named in ((2, 3), (3, 2)):
+        content = _manifest(tmp_path / "a", version).read_bytes()
+        _manifest(tmp_path / "a", version).write_bytes(_manifest(tmp_path / "b", version).read_bytes())
+        problems = lance_format.dataset(tmp_path / "a").verify().problems
+        found = {x.path: x.detail for x in problems if x.type == "manifest"}
+        assert f"_versions/{_manifest(tmp_path, 2).name}" in found
+        assert any(_manifest(tmp_path, named).name in f"{path} {detail}" for path, detail in found.items())
+        _manifest(tmp_path / "a", version).write_bytes(content)
+    for place in ("a", "b"):
+        assert not lance_format.dataset(tmp_path / place).verify().problems
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_table_goes_on_without_lost_values(tmp_path: Path, version: str) -> None:
     """The recipe of `docs/integrity.md`: lost values become null, and all others remain."""
