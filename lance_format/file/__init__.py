@@ -8,6 +8,7 @@ from lance_format.file.columns.indices import column_indices, is_packed
 from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.footer import MAX_TAIL_BYTES
 from lance_format.file.container.held_source import HeldSource
+from lance_format.file.container.recovered_sums import RecoveringStore
 from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
 from lance_format.file.reading.column_reader import PageSizes
@@ -55,6 +56,7 @@ __all__ = [
     "ReaderResults",
     "PageDescription",
     "PageSizes",
+    "RecoveringStore",
     "SearchCache",
     "Seed",
     "StoredBlobs",

@@ -17,7 +17,15 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.expressions import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.file import MAX_TAIL_BYTES, ColumnProjection, FileReader, HeldSource, SearchCache, StoredBlobs
+from lance_format.file import (
+    MAX_TAIL_BYTES,
+    ColumnProjection,
+    FileReader,
+    HeldSource,
+    RecoveringStore,
+    SearchCache,
+    StoredBlobs,
+)
 from lance_format.object_store import CountedStore, ObjectNotFoundError, ReadableStore, ReadCounter
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -43,6 +51,8 @@ class FragmentFiles:
         See `Manifest.bases`.
     counter : ReadCounter, optional
         Counts the reads.
+    recovers : bool
+        Whether damaged checksums are computed again where the data proves right; see `RecoveringStore`.
     """
 
     def __init__(
@@ -52,8 +62,12 @@ class FragmentFiles:
         cache: SearchCache,
         bases: Mapping[int, str],
         counter: ReadCounter | None = None,
+        *,
+        recovers: bool = False,
     ) -> None:
         self._store: ReadableStore = directory.store if counter is None else CountedStore(directory.store, counter)
+        if recovers:
+            self._store = RecoveringStore(self._store)
         self._directory = directory
         self._fragment = fragment
         self._cache = cache

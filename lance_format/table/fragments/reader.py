@@ -88,6 +88,10 @@ class FragmentReader:
         ahead: FragmentFiles | None = self.memory.pop("files", None)
         return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter) if ahead is None else ahead
 
+    def open_recovering(self) -> FragmentFiles:
+        """Return the data files for a repair, which computes damaged checksums again where the data proves right."""
+        return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, recovers=True)
+
     def open_ahead(self, schema: Schema, counter: ReadCounter) -> FragmentFiles:
         """Open the data files that have some columns, for the next call of `open`; return them."""
         files = FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter)

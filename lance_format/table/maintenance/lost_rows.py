@@ -73,7 +73,7 @@ def find_lost_values(
         num_rows = scan.physical_rows()
         deleted = scan.deleted_rows()
     unreadable: dict[str, list[Range]] = {}
-    with scan.open() as files:
+    with scan.open_recovering() as files:
         for file, parts in files.parts(table.manifest.schema).items():
             for part in parts if file in damage else ():
                 ranges = _unreadable_rows(files, file, part, num_rows, damage[file])

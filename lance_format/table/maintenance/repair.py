@@ -77,7 +77,7 @@ class RewriteFragmentTask(ChangeTask[RewriteResult]):
         schema = table.manifest.schema
         scan = table.scan(self.recoverable.fragment, schema)
         num_rows, start = scan.physical_rows(), 0
-        with scan.open() as files:
+        with scan.open_recovering() as files:
             for stop, following in (*self.recoverable.unreadable, (num_rows, num_rows)):
                 for batch, _ in scan.read_range(files, schema, start, stop, batch_size=_BATCH_ROWS):
                     yield batch

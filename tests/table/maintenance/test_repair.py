@@ -160,6 +160,31 @@ def test_a_fragment_with_damaged_statistics_is_rewritten(tmp_path: Path, version
     check_latest(dataset, make_rows().filter(pa.array(np.arange(ROWS) % 3 != 1)))
 
 
+@pytest.mark.parametrize("num_rows", [4000, 700_000])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_damaged_checksums_are_computed_again(tmp_path: Path, version: str, num_rows: int) -> None:
+    """They share a block with metadata in small files, and have several blocks in large ones."""
+    rows = pa.table({"id": np.random.default_rng(0).random(num_rows)})
+    lance_format.write_dataset(rows, tmp_path, data_storage_version=version, max_rows_per_file=num_rows)
+    dataset = lance_format.dataset(tmp_path)
+    file = data_file(dataset, 0)
+    with contextlib.closing(LocalStore().open_reader(str(file))) as source:
+        seal = FileReader(source).seal
+    assert seal is not None
+    damage(file, seal.tail_start + 2, 4 * seal.num_data_blocks - 2)
+    with pytest.raises(ChecksumError):
+        lance_format.dataset(tmp_path).to_table()
+    whole = file.read_bytes()
+    damage(file, 1000)
+    (lost,) = lance_format.dataset(tmp_path).verify().lost
+    assert (lost.start, lost.stop) == (0, num_rows), "the data is not proved right"
+    file.write_bytes(whole)
+    dataset = lance_format.dataset(tmp_path)
+    report = dataset.verify(repair=True)
+    assert (report.lost, report.rewritten_fragments) == ((), (0,))
+    check_latest(dataset, rows.sort_by("id"))
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_columns_in_other_files_remain(tmp_path: Path, version: str) -> None:
     """A missing file of one column loses that column; once it is dropped, nothing is lost."""
