@@ -81,6 +81,22 @@ def test_damaged_metadata_of_many_columns_is_found(tmp_path: Path, version: str)
         file.write_bytes(whole)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_damage_between_the_wanted_pages_does_no_harm(tmp_path: Path, version: str) -> None:
+    """Pages so close to each other are one request, with what lies between them."""
+    numbers = np.random.default_rng(0).integers(0, 2**62, (3, 900))
+    rows = pa.table(dict(zip("abc", numbers, strict=True)))
+    lance_format.write_dataset(rows, tmp_path, data_storage_version=version)
+    (file,) = _files(tmp_path, "data")
+    _flip(file, 10_000)
+    dataset = lance_format.dataset(tmp_path)
+    assert dataset.to_table(columns=["a", "c"]) == rows.select(["a", "c"])
+    assert dataset.take([1, 800], columns=["c", "a"]) == rows.select(["c", "a"]).take([1, 800])
+    for columns in (["b"], ["a", "b", "c"]):
+        with pytest.raises(ChecksumError, match="of column 'b', are not"):
+            lance_format.dataset(tmp_path).to_table(columns=columns)
+
+
 def test_takes_and_statistics_are_verified(tmp_path: Path) -> None:
     dataset = _write(tmp_path, num_rows=3000)
     (file,) = _files(tmp_path, "data")

@@ -20,7 +20,7 @@ import numpy as np
 
 from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestShape, stream_ranges
 from lance_format.data_block import Bytes, aligned
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import ChecksumError, CorruptFileError, NotSupportedError
 from lance_format.file.container.locating import locate
 from lance_format.lazy_dataclasses import dataclass
 
@@ -73,10 +73,11 @@ class Requests:
     """
 
     def __init__(self, source: RangeReader, ranges: Sequence[ByteRange]) -> None:
-        requests = coalesce([wanted for wanted in ranges if wanted.size], source.request_shape)
-        self._starts = [request.offset for request in requests]
-        self._stream = stream_ranges(source, requests)
-        self._arrived: list[Bytes] = []
+        self._source = source
+        self._requests = coalesce([wanted for wanted in ranges if wanted.size], source.request_shape)
+        self._starts = [request.offset for request in self._requests]
+        self._stream = stream_ranges(source, self._requests)
+        self._arrived: list[Bytes | None] = []
 
     def number(self, wanted: ByteRange) -> int:
         """Return the number of the request that brings a range; -1 for an empty one."""
@@ -88,15 +89,24 @@ class Requests:
             return np.empty(0, np.uint8)
         number = self.number(wanted)
         while len(self._arrived) <= number:
-            found = next(self._stream)
-            whole = found if isinstance(found, np.ndarray) else aligned(np.frombuffer(found, np.uint8))
-            self._arrived.append(whole)
+            self._arrived.append(self._receive())
         whole = self._arrived[number]
+        if whole is None:
+            return aligned(np.frombuffer(self._source.read_ranges([wanted])[0], np.uint8))
         begin = wanted.offset - self._starts[number]
         if begin == 0 and whole.size == wanted.size:
             return whole
         part = whole[begin : begin + wanted.size]
         return part if begin % _ALIGNMENT == 0 else part.copy()
+
+    def _receive(self) -> Bytes | None:
+        """Return the bytes of the next request, None if some are damaged, which may lie between the wanted ranges."""
+        try:
+            found = next(self._stream)
+        except ChecksumError:
+            self._stream = stream_ranges(self._source, self._requests[len(self._arrived) + 1 :])
+            return None
+        return found if isinstance(found, np.ndarray) else aligned(np.frombuffer(found, np.uint8))
 
     def close(self) -> None:
         """End the reading of what has not been taken."""
@@ -156,7 +166,8 @@ class _Run(Generic[T]):
         if extent is None:
             return [take(wanted) for wanted in self.wanted]
         if self.whole is None and extent in asked:
-            self.whole = take(extent)
+            with contextlib.suppress(ChecksumError):  # The plan may want none of what is damaged.
+                self.whole = take(extent)
         return [self._part(wanted, extent) if self._has(wanted) else take(wanted) for wanted in self.wanted]
 
     def _has(self, wanted: ByteRange) -> bool:
