@@ -76,11 +76,13 @@ class RewriteFragmentTask(ChangeTask[RewriteResult]):
         """Yield the live rows, without reading those that cannot be read."""
         schema = table.manifest.schema
         scan = table.scan(self.recoverable.fragment, schema)
-        num_rows, start = scan.physical_rows(), 0
+        num_rows = scan.physical_rows()
+        start = 0
         with scan.open_recovering() as files:
             for stop, following in (*self.recoverable.unreadable, (num_rows, num_rows)):
-                for batch, _ in scan.read_range(files, schema, start, stop, batch_size=_BATCH_ROWS):
-                    yield batch
+                if start < stop:  # Reading no row may need a block as well.
+                    for batch, _ in scan.read_range(files, schema, start, stop, batch_size=_BATCH_ROWS):
+                        yield batch
                 start = following
 
 
