@@ -77,7 +77,7 @@ class Requests:
         self._requests = coalesce([wanted for wanted in ranges if wanted.size], source.request_shape)
         self._starts = [request.offset for request in self._requests]
         self._stream = stream_ranges(source, self._requests)
-        self._arrived: list[Bytes | None] = []
+        self._arrived: list[Bytes | ChecksumError] = []
 
     def number(self, wanted: ByteRange) -> int:
         """Return the number of the request that brings a range; -1 for an empty one."""
@@ -91,7 +91,9 @@ class Requests:
         while len(self._arrived) <= number:
             self._arrived.append(self._receive())
         whole = self._arrived[number]
-        if whole is None:
+        if isinstance(whole, ChecksumError):
+            if whole.offset is not None and wanted.offset <= whole.offset < wanted.end:
+                raise whole
             return aligned(np.frombuffer(self._source.read_ranges([wanted])[0], np.uint8))
         begin = wanted.offset - self._starts[number]
         if begin == 0 and whole.size == wanted.size:
@@ -99,13 +101,13 @@ class Requests:
         part = whole[begin : begin + wanted.size]
         return part if begin % _ALIGNMENT == 0 else part.copy()
 
-    def _receive(self) -> Bytes | None:
-        """Return the bytes of the next request, None if some are damaged, which may lie between the wanted ranges."""
+    def _receive(self) -> Bytes | ChecksumError:
+        """Return the bytes of the next request, or the error if some are damaged, maybe only between wanted ranges."""
         try:
             found = next(self._stream)
-        except ChecksumError:
+        except ChecksumError as error:
             self._stream = stream_ranges(self._source, self._requests[len(self._arrived) + 1 :])
-            return None
+            return error
         return found if isinstance(found, np.ndarray) else aligned(np.frombuffer(found, np.uint8))
 
     def close(self) -> None:
