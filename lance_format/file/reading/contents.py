@@ -1,4 +1,4 @@
-"""What a range of bytes of a file holds, for error messages and for lists of what is lost."""
+"""Description of the contents of byte ranges of a file, for error messages and for lists of what is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verification finds."""
+"""Findings of a verification: files and their states, and rows that are lost."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def _check_agreement(table: TableVersion) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _CheckedFragment:
-    """What is wrong with a fragment; see `VerificationReport`."""
+    """Damage of a fragment; see `VerificationReport`."""
 
     findings: tuple[Finding, ...]
     lost: tuple[LostRows, ...] = ()
