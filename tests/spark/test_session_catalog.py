@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import lance_format
+from pyspark_lance import LanceTable
 from tests.spark.conftest import PLANNER
 
 CATALOG = "spark.sql.catalog.spark_catalog"
@@ -95,6 +96,22 @@ def test_a_table_without_rows_is_declared(session: SparkSession) -> None:
     session.sql("CREATE TABLE kept.t (id INT, name STRING) USING lance")
     session.sql("INSERT INTO kept.t VALUES (1, 'owl')")
     assert rows(session, "SELECT * FROM kept.t") == [(1, "owl")]
+
+
+@pytest.mark.slow
+def test_declared_lengths_are_those_of_the_table(session: SparkSession, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE kept.t (id INT, c CHAR(3) COMMENT 'short', s STRUCT<v: VARCHAR(2)>) USING lance")
+    session.sql("INSERT INTO kept.t VALUES (1, 'a', named_struct('v', 'b'))")
+    session.sql("UPDATE kept.t SET c = 'd'")
+    assert rows(session, "SELECT concat(c, '.'), s.v FROM kept.t") == [("d  .", "b")]
+    for change in ("c = 'four'", "s.v = 'many'"):
+        with pytest.raises(PySparkException, match="EXCEED_LIMIT_LENGTH"):
+            session.sql(f"UPDATE kept.t SET {change}")
+    with pytest.raises(PySparkException, match="'c' has more than 3 characters"):
+        LanceTable.forPath(session, str(tmp_path / "kept" / "t")).update(set={"c": "'four'"})
+    session.sql("CREATE TABLE kept.u USING lance AS SELECT * FROM kept.t")
+    entries = session.table("kept.u").schema["c"].metadata
+    assert (entries["comment"], entries["__CHAR_VARCHAR_TYPE_STRING"]) == ("short", "char(3)")
 
 
 def test_tables_of_other_formats_are_left_alone(session: SparkSession) -> None:

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -127,12 +128,13 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   }
 
   /** Refuses columns that differ in case only unless queries can distinguish them, as Spark does for files. */
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo given) {
     Object metadata = all().get("metadata_table");
     if (metadata != null) {
       throw new UnsupportedOperationException("'" + metadata + "' is a metadata table of " + all().get("path")
           + " and cannot be written: write the table");
     }
+    LogicalWriteInfo info = new WriteInfo(given, given.options().asCaseSensitiveMap(), columns(given.schema()));
     List names = Arrays.asList(info.schema().fieldNames());
     SchemaUtils$.MODULE$.checkColumnNameDuplication(scala.jdk.javaapi.CollectionConverters.asScala(names).toSeq(),
         SQLConf$.MODULE$.get().caseSensitiveAnalysis());
@@ -144,6 +146,13 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     Map query = Sinks.queryOf(info);
     if (query != null) return Sinks.builder(this, info, all, query);
     return new RefreshingWriteBuilder(this, info, all);
+  }
+
+  /** Spark leaves lengths of char and varchar out of the columns of a query. A table that a catalog has only declared gets
+   * them from its declaration. */
+  private StructType columns(StructType ofQuery) {
+    boolean isDeclared = isCatalogs && Arrays.equals(schema.fieldNames(), ofQuery.fieldNames()) && known() == null;
+    return isDeclared ? CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema) : ofQuery;
   }
 
   /** Whether the driver deletes the rows: it does if it can evaluate the condition on at most one task's worth of data.
@@ -214,13 +223,17 @@ final class RowColumn implements MetadataColumn {
 final class WriteInfo implements LogicalWriteInfo {
   private final LogicalWriteInfo info;
   private final Map options;
+  private final StructType schema;
 
-  WriteInfo(LogicalWriteInfo info, Map options) {
+  WriteInfo(LogicalWriteInfo info, Map options) { this(info, options, info.schema()); }
+
+  WriteInfo(LogicalWriteInfo info, Map options, StructType schema) {
     this.info = info;
     this.options = options;
+    this.schema = schema;
   }
 
   public CaseInsensitiveStringMap options() { return new CaseInsensitiveStringMap(options); }
   public String queryId() { return info.queryId(); }
-  public StructType schema() { return info.schema(); }
+  public StructType schema() { return schema; }
 }
