@@ -60,6 +60,27 @@ def without_lengths(spark_type: DataType) -> DataType:
     return StringType() if isinstance(spark_type, CharType | VarcharType) else spark_type
 
 
+def with_entries_of_fields(schema: StructType) -> StructType:
+    """Return columns whose fields of structs have their own entries, so that a table can get any of them alone."""
+    return StructType([StructField(f.name, _with_entries(with_lengths(f)), f.nullable, f.metadata) for f in schema])
+
+
+def _with_entries(spark_type: DataType) -> DataType:
+    if isinstance(spark_type, ArrayType):
+        return ArrayType(_with_entries(spark_type.elementType), spark_type.containsNull)
+    if isinstance(spark_type, MapType):
+        key, value = _with_entries(spark_type.keyType), _with_entries(spark_type.valueType)
+        return MapType(key, value, spark_type.valueContainsNull)
+    if isinstance(spark_type, StructType):
+        return StructType([_with_entry(field) for field in spark_type])
+    return spark_type
+
+
+def _with_entry(field: StructField) -> StructField:
+    metadata = {**field.metadata, **declared_type(field.dataType)}
+    return StructField(field.name, _with_entries(field.dataType), field.nullable, metadata)
+
+
 def _without_lengths(field: StructField) -> StructField:
     metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE_KEY}
     return StructField(field.name, without_lengths(field.dataType), field.nullable, metadata)

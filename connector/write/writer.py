@@ -31,6 +31,7 @@ from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
 from connector.types.batches import to_stored
 from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
+from connector.types.declared_types import with_entries_of_fields
 from connector.types.field_metadata import without_copied_keys
 from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
@@ -333,7 +334,7 @@ def _plan_append(
     """Return the columns of a DataFrame by the table's names, and their stored form: the table's, then new ones."""
     stored = table.read_schema("all_binary")
     named = name_as_stored(schema, stored.names)
-    wanted = apply_to_new(to_stored_schema(named), options.column_options)
+    wanted = apply_to_new(to_stored_schema(with_entries_of_fields(named)), options.column_options)
     check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)
     check_against_table(wanted, stored, options.column_options, options.path)
     known = [with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in wanted.names]

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
+from pyspark_lance import LanceTable
 from tests.spark.conftest import append, data_files, load, overwrite
 
 
@@ -107,6 +108,28 @@ def test_structs_get_the_fields_that_they_lack(spark: SparkSession, path: str) -
         (3, {"a": 3, "t": {"x": "z", "y": True}, "c": 0.5}, [{"a": 3, "b": "b"}]),
     ]
     assert load(spark, path).where("s.c > 0 and s.t.y").select("s.c", "l.b").collect() == [(0.5, ["b"])]
+
+
+@pytest.mark.slow
+def test_new_fields_have_their_declared_lengths(spark: SparkSession, path: str) -> None:
+    append(spark.createDataFrame([(1, (1,), [(1,)])], "id long, s struct<a: int>, l array<struct<a: int>>"), path)
+    declared = {
+        "c": "char(2)",
+        "s": "struct<a:int,v:varchar(3),t:struct<c:char(2)>>",
+        "l": "array<struct<a:int,v:array<varchar(4)>>>",
+    }
+    of_s, of_l = "a: int, v: string, t: struct<c: string>", "v: array<string>, a: int"
+    new = f"id long, c string, s struct<{of_s}>, l array<struct<{of_l}>>"
+    more = spark.createDataFrame([(2, "cc", (2, "vvv", ("cc",)), [(["vvvv"], 2)])], new)
+    for name, spelling in declared.items():
+        more = more.withMetadata(name, {"__CHAR_VARCHAR_TYPE_STRING": spelling})
+    append(more, path, mergeSchema=True)
+    found = {field.name: field.metadata.get("__CHAR_VARCHAR_TYPE_STRING") for field in load(spark, path).schema}
+    assert {name: text.replace("`", "") for name, text in found.items() if text} == declared
+    with pytest.raises(PySparkException, match=r"s\.t\.c' has more than 2 characters"):
+        LanceTable.forPath(spark, path).update(set={"s.t.c": "'ccc'"})
+    lance.dataset(path).validate()
+    assert lance.dataset(path).to_table().num_rows == 2
 
 
 def test_structs_that_cannot_get_fields(spark: SparkSession, path: str) -> None:
