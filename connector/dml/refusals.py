@@ -66,7 +66,9 @@ def check_names(stored: pa.Schema, command: str, path: str) -> None:
         )
 
 
-def check_change(options: LanceOptions, command: str, schema: StructType, snapshot: tuple[str, int]) -> None:
+def check_change(
+    options: LanceOptions, command: str, schema: StructType, snapshot: tuple[str, int], *, is_declared: bool
+) -> None:
     """Refuse a change of rows that tasks cannot make.
 
     Parameters
@@ -77,6 +79,8 @@ def check_change(options: LanceOptions, command: str, schema: StructType, snapsh
         Of the table, as Spark knows it.
     snapshot : tuple of str and int
         The location of the table, and the version to be changed.
+    is_declared : bool
+        Whether the schema is that of a catalog, which may differ from that of the table.
 
     Raises
     ------
@@ -95,4 +99,4 @@ def check_change(options: LanceOptions, command: str, schema: StructType, snapsh
             f"{command} writes rows again, but the option 'blob_handling' of {options.path} shows where blobs are, not"
             " their bytes; nothing was changed: run it on the table without that option"
         )
-    check_same_columns(stored, schema, options.path)
+    check_same_columns(stored, schema, options.path, is_declared=is_declared)

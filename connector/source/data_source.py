@@ -103,6 +103,7 @@ from connector.protocol import (
     ASK,
     CATALOG,
     DELTA,
+    ENTRY,
     NAMES_CHECKED,
     PROPERTIES,
     REPLACED,
@@ -232,7 +233,9 @@ class LanceDataSource(DataSource):
     def check_change(self, schema: StructType) -> None:
         """Refuse a change of rows that cannot be made; see `connector.dml.refusals`."""
         command = DeltaForm.parse(self._given[DELTA]).command
-        check_change(self._parsed_options, command, schema, self._seen(Pushed.parse(self.options)))
+        snapshot = self._seen(Pushed.parse(self.options))
+        is_declared = self._given.get(CATALOG) == "true" and ENTRY not in self._given
+        check_change(self._parsed_options, command, schema, snapshot, is_declared=is_declared)
 
     def delete(self, schema: StructType) -> int:
         """Delete the rows for which the pushed predicate is true, and return their number."""

@@ -31,6 +31,10 @@ from connector.types.schemas import to_spark_schema
 from connector.types.user_defined_types import name_class, storage_type
 from lance_format import SchemaMismatchError
 
+_OF_A_CATALOG = "the catalog does not know the table as it is", "create the table in the catalog again, without columns"
+_OF_THE_TABLE = "another writer has changed its columns since the statement began", "run the statement again"
+"""The reasons why Spark does not know the columns of a table, and the remedies."""
+
 
 def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     """Check that a table has the columns that Spark is about to read, with types that hold the same values.
@@ -151,7 +155,7 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
         raise SchemaMismatchError(f"the data does not fit the table {path}: {'; '.join(differences)}{hint}")
 
 
-def check_same_columns(stored: pa.Schema, known: StructType, path: str) -> None:
+def check_same_columns(stored: pa.Schema, known: StructType, path: str, *, is_declared: bool) -> None:
     """Check that Spark knows all columns and struct fields of a table: rewritten rows would lose others.
 
     Parameters
@@ -162,6 +166,8 @@ def check_same_columns(stored: pa.Schema, known: StructType, path: str) -> None:
         As Spark has it.
     path : str
         Of the table, for the message.
+    is_declared : bool
+        Whether the columns are those of a catalog, which may differ from those of the table.
 
     Raises
     ------
@@ -179,9 +185,10 @@ def check_same_columns(stored: pa.Schema, known: StructType, path: str) -> None:
         f"column {name!r} is not in the table" for name in known.fieldNames() if name not in stored.names
     )
     if differences:
+        reason, remedy = _OF_A_CATALOG if is_declared else _OF_THE_TABLE
         raise SchemaMismatchError(
-            f"rows of {path} cannot be written again, because the catalog does not know the table as it is:"
-            f" {'; '.join(differences)}; nothing was changed: create the table in the catalog again, without columns"
+            f"rows of {path} cannot be written again, because {reason}: {'; '.join(differences)}; nothing was changed:"
+            f" {remedy}"
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -112,6 +113,24 @@ def test_declared_lengths_are_those_of_the_table(session: SparkSession, tmp_path
     session.sql("CREATE TABLE kept.u USING lance AS SELECT * FROM kept.t")
     entries = session.table("kept.u").schema["c"].metadata
     assert (entries["comment"], entries["__CHAR_VARCHAR_TYPE_STRING"]) == ("short", "char(3)")
+
+
+@pytest.mark.slow
+def test_columns_that_change_during_a_statement(session: SparkSession, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE kept.t USING lance AS SELECT id, id AS n FROM range(4)")
+    path = str(tmp_path / "kept" / "t")
+
+    def change(number: Any) -> Any:
+        dataset = lance_format.dataset(path)
+        if "more" not in dataset.schema.names:
+            dataset.add_columns(pa.schema([("more", pa.string())]))
+        return number
+
+    session.udf.register("changing", change, "long")
+    with pytest.raises(PySparkException, match=r"column 'more' is not known.*run the statement again"):
+        session.sql("UPDATE kept.t SET n = changing(id) + 1")
+    session.sql("UPDATE kept.t SET n = changing(id) + 1")
+    assert rows(session, "SELECT * FROM kept.t") == [(number, number + 1, None) for number in range(4)]
 
 
 def test_tables_of_other_formats_are_left_alone(session: SparkSession) -> None:

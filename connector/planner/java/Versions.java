@@ -68,10 +68,11 @@ final class Versions {
     return Facts.of(same, schema);
   }
 
-  /** Refuses a version that does not have the columns of a relation, as Spark does for the tables of catalogs. */
+  /** Refuses a version that does not have the columns of a relation, as Spark does for the tables of catalogs. Columns of
+   * the session catalog may differ for good, unless it is extended. */
   static void check(Facts facts, Map options) {
     if (facts.misfit() == null) return;
-    if ("true".equals(options.get("__lance.catalog"))) {
+    if ("true".equals(options.get("__lance.catalog")) && !options.containsKey(Evolution.ENTRY)) {
       throw new IllegalArgumentException(facts.misfit() + ". The schema is that of the catalog, which an ALTER TABLE or"
           + " another writer has parted from the table. To make both agree, read the table by its path, by"
           + " spark.read.format(\"lance\").load, and write what is to stay of it, by mode(\"overwrite\").saveAsTable");
