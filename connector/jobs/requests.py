@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource
 import lance_format
 from connector.jobs.failures import explain
 from connector.jobs.labels import labelled
+from connector.jobs.threads import active
 from connector.options.storage import read_storage, write_storage
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, WriterPlan
@@ -112,7 +113,7 @@ def write_rows(
     """
     writer = rows.write.format(source.name()).options(**request.to_options()).mode("append")
     try:
-        with labelled(spark, description, f"lance-{request.uuid}"):
+        with active(spark), labelled(spark, description, f"lance-{request.uuid}"):
             writer.save()
     except Exception as error:
         raise explain(error, description) from error

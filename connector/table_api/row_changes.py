@@ -19,6 +19,7 @@ from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.jobs import retrying
 from connector.jobs.failures import find_library_error
 from connector.jobs.labels import labelled
+from connector.jobs.threads import active
 from connector.protocol import DELTA, NEW_COLUMNS, SNAPSHOT
 from connector.table_api.target import ADDRESS, UNREAD, Reads, Snapshot, Target
 from connector.types.new_columns import read_new_columns, write_new_columns
@@ -184,7 +185,8 @@ def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], re
     if new_columns:
         writer = writer.option(NEW_COLUMNS, json.dumps(new_columns))
     try:
-        with labelled(target.spark, f"{command} {target.path}", f"lance-{planned.uuid}"):
+        label = f"{command} {target.path}", f"lance-{planned.uuid}"
+        with active(target.spark), labelled(target.spark, *label):
             writer.option(SNAPSHOT, json.dumps([dataset.absolute_uri, dataset.version])).save(dataset.absolute_uri)
     except Exception as error:
         found = find_library_error(error)

@@ -7,6 +7,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -481,6 +482,18 @@ def test_refuses_tables_with_columns_of_its_own_names(spark: SparkSession, path:
     append(spark.sql("SELECT 1 AS id, 2 AS __lance_x"), path)
     table = LanceTable.forPath(spark, path)
     assert "'__lance_x'" in refusal(path, lambda: table.delete("id = 1"), NotSupportedError)
+
+
+@pytest.mark.slow
+def test_a_thread_without_a_session(spark: SparkSession, path: str) -> None:
+    """Spark looks for the data source of a write in the session of the thread."""
+    append(spark.range(4), path)
+    with ThreadPoolExecutor(1) as pool:
+        table = LanceTable.forPath(spark, path)
+        assert pool.submit(table.update, "id = 1", {"id": "7"}).result().num_updated_rows == 1
+        pool.submit(table.optimize().executeZOrderBy, "id").result()
+        assert pool.submit(SparkSession.getActiveSession).result() is None
+    assert lance.dataset(path).to_table()["id"].to_pylist() == [0, 2, 3, 7]
 
 
 @pytest.mark.slow
