@@ -131,10 +131,10 @@ CONSTRUCTED: list[type] = [
 """What users make themselves; the others are made by methods."""
 VALUES = {
     "BackfilledFragments", "BatchMarker", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile",
-    "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "DataFile", "DeletionFile", "FileVersion",
-    "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField", "LanceOperation", "LostRows",
-    "PlannedReads", "Progress", "RowChange", "RowDelta", "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask",
-    "TableReport", "VerificationReport", "WriterPlan",
+    "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "CompactionKeywords", "DataFile",
+    "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField",
+    "LanceOperation", "LostRows", "PlannedReads", "Progress", "RowChange", "RowDelta", "RowDeltaChanges", "RowRewrite",
+    "ScanMetrics", "ScanTask", "TableReport", "VerificationReport", "WriterPlan",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""
 
