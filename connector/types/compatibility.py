@@ -31,10 +31,6 @@ from connector.types.schemas import to_spark_schema
 from connector.types.user_defined_types import name_class, storage_type
 from lance_format import SchemaMismatchError
 
-_OF_A_CATALOG = "the catalog does not know the table as it is", "create the table in the catalog again, without columns"
-_OF_THE_TABLE = "another writer has changed its columns since the statement began", "run the statement again"
-"""The reasons why Spark does not know the columns of a table, and the remedies."""
-
 
 def check_readable(stored: pa.Schema, wanted: StructType, path: str) -> None:
     """Check that a table has the columns that Spark is about to read, with types that hold the same values.
@@ -185,11 +181,15 @@ def check_same_columns(stored: pa.Schema, known: StructType, path: str, *, is_de
         f"column {name!r} is not in the table" for name in known.fieldNames() if name not in stored.names
     )
     if differences:
-        reason, remedy = _OF_A_CATALOG if is_declared else _OF_THE_TABLE
-        raise SchemaMismatchError(
-            f"rows of {path} cannot be written again, because {reason}: {'; '.join(differences)}; nothing was changed:"
-            f" {remedy}"
+        reason = (
+            f"rows of {path} cannot be written again, because another writer has changed its columns since the"
+            " statement began:"
         )
+        remedy = "run the statement again"
+        if is_declared:
+            reason = f"rows of {path} cannot be written again, because the catalog does not know the table as it is:"
+            remedy = "create the table in the catalog again, without columns"
+        raise SchemaMismatchError(f"{reason} {'; '.join(differences)}; nothing was changed: {remedy}")
 
 
 def _find(name: str, stored: Sequence[str]) -> str:

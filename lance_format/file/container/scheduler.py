@@ -84,7 +84,13 @@ class Requests:
         return bisect.bisect_right(self._starts, wanted.offset) - 1 if wanted.size else -1
 
     def take(self, wanted: ByteRange) -> Bytes:
-        """Wait for the bytes of a range, which start at a multiple of 8 bytes in memory."""
+        """Wait for the bytes of a range, which start at a multiple of 8 bytes in memory.
+
+        Raises
+        ------
+        ChecksumError
+            If they are damaged.
+        """
         if not wanted.size:
             return np.empty(0, np.uint8)
         number = self.number(wanted)

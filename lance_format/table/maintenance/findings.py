@@ -94,7 +94,13 @@ class LostRows:
 
 
 def check_cause(error: LanceError) -> None:
-    """Raise an error again if it says nothing about the content of files, because the storage has failed."""
+    """Raise an error again if it says nothing about the content of files, because the storage has failed.
+
+    Raises
+    ------
+    StorageError
+        That error.
+    """
     if isinstance(error, StorageError) and not isinstance(error, FileNotFoundError):
         raise error
 
