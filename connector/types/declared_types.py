@@ -9,8 +9,8 @@ entry and the type of the column disagree, the type is right.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructField, StructType, VarcharType
 
@@ -50,14 +50,9 @@ def with_lengths(field: StructField) -> DataType:
 
 def without_lengths(spark_type: DataType) -> DataType:
     """Return the type of a column of a plan: its declared type with strings, and no entry in fields of structs."""
-    if isinstance(spark_type, ArrayType):
-        return ArrayType(without_lengths(spark_type.elementType), spark_type.containsNull)
-    if isinstance(spark_type, MapType):
-        key, value = without_lengths(spark_type.keyType), without_lengths(spark_type.valueType)
-        return MapType(key, value, spark_type.valueContainsNull)
-    if isinstance(spark_type, StructType):
-        return StructType([_without_lengths(field) for field in spark_type])
-    return StringType() if isinstance(spark_type, CharType | VarcharType) else spark_type
+    if isinstance(spark_type, CharType | VarcharType):
+        return StringType()
+    return _with_fields(spark_type, without_lengths, _without_entry)
 
 
 def with_entries_of_fields(schema: StructType) -> StructType:
@@ -66,24 +61,26 @@ def with_entries_of_fields(schema: StructType) -> StructType:
 
 
 def _with_entries(spark_type: DataType) -> DataType:
+    return _with_fields(spark_type, _with_entries, lambda field: {**field.metadata, **declared_type(field.dataType)})
+
+
+def _without_entry(field: StructField) -> dict[str, Any]:
+    return {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE_KEY}
+
+
+def _with_fields(
+    spark_type: DataType,
+    change: Callable[[DataType], DataType],
+    entries_of: Callable[[StructField], dict[str, Any]],
+) -> DataType:
+    """Return an array, map or struct of changed types, whose fields have other metadata; other types as they are."""
     if isinstance(spark_type, ArrayType):
-        return ArrayType(_with_entries(spark_type.elementType), spark_type.containsNull)
+        return ArrayType(change(spark_type.elementType), spark_type.containsNull)
     if isinstance(spark_type, MapType):
-        key, value = _with_entries(spark_type.keyType), _with_entries(spark_type.valueType)
-        return MapType(key, value, spark_type.valueContainsNull)
+        return MapType(change(spark_type.keyType), change(spark_type.valueType), spark_type.valueContainsNull)
     if isinstance(spark_type, StructType):
-        return StructType([_with_entry(field) for field in spark_type])
+        return StructType([StructField(f.name, change(f.dataType), f.nullable, entries_of(f)) for f in spark_type])
     return spark_type
-
-
-def _with_entry(field: StructField) -> StructField:
-    metadata = {**field.metadata, **declared_type(field.dataType)}
-    return StructField(field.name, _with_entries(field.dataType), field.nullable, metadata)
-
-
-def _without_lengths(field: StructField) -> StructField:
-    metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE_KEY}
-    return StructField(field.name, without_lengths(field.dataType), field.nullable, metadata)
 
 
 def _with_lengths(spark_type: DataType, spelled: _Spelled | None) -> DataType:
