@@ -26,6 +26,7 @@ from lance_format.table.maintenance.validation import validate
 from lance_format.table.maintenance.verification import VerificationPlan, VerificationReport, plan_verification
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.belonging import Descent
 from lance_format.table.versions.cleanup import clean_up, explain_cleanup
 from lance_format.table.versions.cleanup_plan import FILES_PER_TASK, CleanupPlan, plan_cleanup
 from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupKeywords, CleanupPolicy, CleanupStats
@@ -133,13 +134,20 @@ class DatasetHistory(OpenTable):
         return self._table.history().latest
 
     def versions(self) -> list[dict[str, Any]]:
-        """Describe every version of the table: `version`, `timestamp` in local time, and `metadata`."""
+        """Describe every version of the table: `version`, `timestamp` in local time, and `metadata`.
+
+        Raises
+        ------
+        CorruptFileError
+            If a manifest is damaged, or that of another table.
+        """
         history = self._table.history()
+        descent = Descent(self._table.directory)
         found = []
-        for version in history.names:
+        for version in sorted(history.names, reverse=True):
             with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-                found.append(summarize(history.load(version)))
-        return found
+                found.append(summarize(descent.check(history.load(version))))
+        return found[::-1]
 
     def version_log(self, limit: int | None = None) -> Iterator[tuple[dict[str, Any], Transaction | None]]:
         """Yield this version and earlier ones of its branch, latest first, with their transactions.
@@ -157,13 +165,19 @@ class DatasetHistory(OpenTable):
             The description of the version; see `versions`.
         Transaction or None
             The transaction that made the version, or None if it is missing or unreadable.
+
+        Raises
+        ------
+        CorruptFileError
+            See `versions`.
         """
         history = self._table.history()
         numbers = sorted((number for number in history.names if number <= self.version), reverse=True)
+        descent = Descent(self._table.directory)
         for version in numbers[:limit]:
             with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
                 manifest, transaction = history.load_both(version)
-                yield summarize(manifest), transaction
+                yield summarize(descent.check(manifest)), transaction
 
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions without reading them, each as a dict of `version`."""

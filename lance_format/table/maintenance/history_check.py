@@ -13,8 +13,6 @@ from lance_format.checksums import ends_with_checksum
 from lance_format.errors import ChecksumError, LanceError, NotSupportedError
 from lance_format.object_store import ObjectInfo, ObjectNotFoundError
 from lance_format.table.format.file_kinds import classify
-from lance_format.table.format.layout import parse_transaction_name
-from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
 from lance_format.table.format.table_directory import TableDirectory
@@ -29,6 +27,7 @@ from lance_format.table.maintenance.findings import (
     status_of,
 )
 from lance_format.table.transaction.transaction import parse_transaction
+from lance_format.table.versions.belonging import contradict
 from lance_format.table.versions.cleanup import UNVERIFIED_AGE_SECONDS
 from lance_format.table.versions.garbage import is_named
 from lance_format.table.versions.history import History, load_detached, load_history
@@ -69,7 +68,7 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
                 status = UNVERIFIED if isinstance(error, NotSupportedError) else status_of(error)
                 yield Finding(relative, "manifest", status, None, len(content), detail=str(error))
             continue
-        if later is not None and _is_foreign(manifest, later):
+        if later is not None and contradict(manifest, later):
             follower = directory.relative(history.manifest_path(later.version))
             detail = (
                 f"{follower} does not follow this version: one of the two is the manifest of another table, or of a"
@@ -91,12 +90,6 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     yield from _check_presence(directory, history, expected)
     if is_complete:
         yield from _find_orphans(directory, branch, files, set(needed))
-
-
-def _is_foreign(manifest: Manifest, later: Manifest) -> bool:
-    """Return whether a later version remembers that another transaction made the version of a number."""
-    uuid = parse_transaction_name(manifest.transaction_file)
-    return uuid is not None and is_ancestor(later, manifest.version, uuid) is False
 
 
 def _finding(path: str, kind: str, size: int, is_verified: bool) -> Finding:

@@ -35,6 +35,7 @@ from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip
 from lance_format.table.scan.statistics_pruning import PrunedOnce, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
+from lance_format.table.versions.belonging import check_belongs
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -182,9 +183,16 @@ class LanceScanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def count_rows(self) -> int:
-        """Count the rows."""
+        """Count the rows.
+
+        Raises
+        ------
+        CorruptFileError
+            If files are damaged, or the manifest is that of another table.
+        """
         if self._projection.filter is not None:
             return sum(batch.num_rows for batch, _ in self.matching())
+        check_belongs(self._table.directory, self._table.manifest)
         total = max(int(self._table.num_rows(self._fragments).sum()) - self._options.offset, 0)
         return total if self._options.limit is None else min(total, self._options.limit)
 
@@ -230,6 +238,8 @@ class LanceScanner:
                 raise InvalidInputError(f"{name} is {value!r}; a whole number from 1 on is needed")
         if self._projection.filter is not None and self._options.offset:
             raise InvalidInputError("rows that pass a filter cannot be skipped by tasks; leave the offset out")
+        if not self._projection.source.fields:  # No task opens a file.
+            check_belongs(self._table.directory, self._table.manifest)
         ranges = self._whole()
         if self._projection.filter is None:
             ranges = self._within(ranges, Window(self._options.offset, self._options.limit))

@@ -1,0 +1,82 @@
+"""Whether the manifests of a table belong to it.
+
+The manifest of another table has the right checksums. What reads data fails on it, because the files that it names are
+not there. What is answered by manifests alone is answered after one of these files was found.
+"""
+
+from __future__ import annotations
+
+from lance_format.errors import CorruptFileError
+from lance_format.table.format.layout import parse_transaction_name
+from lance_format.table.format.lineage import is_ancestor
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.table_directory import TableDirectory
+from lance_format.table.versions.history import load_history
+
+
+def check_belongs(directory: TableDirectory, manifest: Manifest) -> None:
+    """Raise an error if neither a data file that a version names is there, nor its transaction file.
+
+    A version that does not name both is not doubted, nor one that a cleanup has removed since it was read.
+
+    Parameters
+    ----------
+    directory : TableDirectory
+        The directory of its branch.
+    manifest : Manifest
+
+    Raises
+    ------
+    CorruptFileError
+    """
+    files = [file for fragment in manifest.fragments[-1:] for file in fragment.stored_files()]
+    if not files or not manifest.transaction_file:
+        return
+    data_file = directory.holding(files[0], manifest.bases).path(files[0].relative_path)
+    for path in (data_file, directory.transaction(manifest.transaction_file)):
+        if directory.store.sizes([path]) != [None]:
+            return
+    own = load_history(directory).manifest_path(manifest.version)
+    if directory.store.sizes([own]) != [None]:
+        raise CorruptFileError(
+            f"version {manifest.version} names files that are not there, as {data_file}: they were lost, or this is the"
+            " manifest of another table; restore the right files from a copy, or open another version",
+            path=own,
+        )
+
+
+class Descent:
+    """Checks versions of a table, from the latest one of interest to earlier ones.
+
+    The first one is checked by its files, and so are two of which the later one remembers another in the place of the
+    earlier one. If both belong to the table, the earlier one is of a writer that was too late.
+
+    Parameters
+    ----------
+    directory : TableDirectory
+        The directory of their branch.
+    """
+
+    def __init__(self, directory: TableDirectory) -> None:
+        self._directory = directory
+        self._later: Manifest | None = None
+
+    def check(self, manifest: Manifest) -> Manifest:
+        """Return the next version.
+
+        Raises
+        ------
+        CorruptFileError
+            If it does not belong to the table, or the one before it does not.
+        """
+        later, self._later = self._later, manifest
+        if later is None or contradict(manifest, later):
+            for each in (manifest,) if later is None else (manifest, later):
+                check_belongs(self._directory, each)
+        return manifest
+
+
+def contradict(earlier: Manifest, later: Manifest) -> bool:
+    """Return whether a version remembers that another transaction made an earlier one."""
+    uuid = parse_transaction_name(earlier.transaction_file)
+    return uuid is not None and is_ancestor(later, earlier.version, uuid) is False
