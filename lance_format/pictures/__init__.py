@@ -1,5 +1,6 @@
 """Pictures of tables as SVG, and pages of them as HTML. They know numbers, not tables.
 
-Elements are built by `xml.etree.ElementTree`, which escapes all texts: names of columns are input of strangers. Pages
-have no scripts, and load nothing. Layouts of treemaps are those of `squarify`, a package of the extra `cli`.
+A picture is a specification of Vega or Vega-Lite, with its data, which the package `vl-convert-python` of the extra
+`report` renders. Pages have no scripts, and load nothing. Names of columns are input of strangers: they are data of a
+specification, never part of an expression, and `xml.etree.ElementTree` escapes them in pages.
 """

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
+from lance_format.pictures.drawing import clean
+
 _STYLE = """
 .lance-report{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:980px;
 margin:0 auto;padding:16px}
@@ -123,5 +125,4 @@ def to_page(section: Section, title: str, facts: Mapping[str, object]) -> str:
 
 
 def _serialize(element: ET.Element) -> str:
-    text = ET.tostring(element, encoding="unicode", method="html")
-    return "".join(c if (c >= " " and not "\ud800" <= c <= "\udfff") or c in "\n\t" else "\ufffd" for c in text)
+    return str(clean(ET.tostring(element, encoding="unicode", method="html")))

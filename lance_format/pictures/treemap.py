@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.pictures.canvas import FAINT, INK, PAPER, TINTS, WIDTH, Canvas, bytes_text, fitted
+from lance_format.pictures.drawing import FAINT, INK, PAPER, TINTS, WIDTH, bytes_text, draw_vega
 
-_HEIGHT = 360.0
-_LEGEND_HEIGHT = 30.0
+_HEIGHT = 360
+_HEADING = 20
 _MAX_GROUPS = 80
-_HEADING = 18.0
 _OTHERS = "others"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,50 +26,98 @@ class Part:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
-    x: float
-    y: float
-    width: float
-    height: float
-
-
 def draw_treemap(parts: Sequence[Part]) -> ET.Element:
     """Draw a treemap, with a legend of the kinds."""
-    canvas = Canvas(_HEIGHT + _LEGEND_HEIGHT, "Bytes by column and encoding")
     parts = _limited([part for part in parts if part.size_bytes > 0])
     sizes: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     for part in parts:
         sizes[part.group] += part.size_bytes
         kinds[part.kind] += part.size_bytes
-    names = [name for name, _ in kinds.most_common()]
-    colours = {name: TINTS[min(index, len(TINTS) - 1)] for index, name in enumerate(names)}
-    for (group, size), box in _layout(sizes.most_common(), _Box(0, 0, WIDTH, _HEIGHT)):
-        inside = sorted((part for part in parts if part.group == group), key=lambda part: -part.size_bytes)
-        for (part, _), area in _layout([(part, part.size_bytes) for part in inside], box):
-            title = f"{group}: {part.name}, {bytes_text(part.size_bytes)}"
-            canvas.rect(
-                area.x, area.y, area.width, area.height, fill=colours[part.kind], title=title, stroke=PAPER, kind="part"
-            )
-            if area.height > 2 * _HEADING + 14:
-                canvas.text(area.x + 6, area.y + 48, fitted(part.name, area.width - 12, 11), size=11)
-        canvas.rect(box.x, box.y, box.width, box.height, fill="none", stroke=INK)
-        if box.height > _HEADING:
-            canvas.text(box.x + 6, box.y + 16, fitted(group, box.width - 12, 13), size=13)
-        if box.height > 2 * _HEADING:
-            canvas.text(box.x + 6, box.y + 32, fitted(bytes_text(size), box.width - 12, 11), size=11)
-    _draw_legend(canvas, names, colours)
-    return canvas.root
+    shown = {name: index for index, (name, _) in enumerate(kinds.most_common(len(TINTS) - 1))}
+    names = [*shown, "other encodings"] if len(kinds) > len(shown) else list(shown)
+    keys = {name: f"group {index}" for index, name in enumerate(sizes)}
+    nodes: list[dict[str, Any]] = [{"key": "table"}]
+    for group, size in sizes.items():
+        text = bytes_text(size)
+        nodes.append({"key": keys[group], "parent": "table", "name": f"{group} {text}", "title": f"{group}: {text}"})
+    for index, part in enumerate(parts):
+        text = f"{part.group}: {part.name}, {bytes_text(part.size_bytes)}"
+        kind = part.kind if part.kind in shown else "other encodings"
+        node = {"key": f"part {index}", "parent": keys[part.group], "size": part.size_bytes, "name": part.name}
+        nodes.append({**node, "kind": kind, "title": text})
+    return draw_vega(_specify(nodes, names) if parts else {"width": WIDTH, "height": 1}, "Bytes by column and encoding")
 
 
-def _draw_legend(canvas: Canvas, names: Sequence[str], colours: dict[str, str]) -> None:
-    shown = list(names[: len(TINTS) - 1]) + (["other encodings"] if len(names) >= len(TINTS) else [])
-    x = 0.0
-    for index, name in enumerate(shown):
-        canvas.rect(x, _HEIGHT + 10, 14, 14, fill=colours.get(name, TINTS[index]), stroke=INK)
-        canvas.text(x + 20, _HEIGHT + 22, name, fill=FAINT)
-        x += 40 + 7 * len(name)
+def _specify(nodes: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    area = {"x": {"field": "x0"}, "y": {"field": "y0"}, "x2": {"field": "x1"}, "y2": {"field": "y1"}}
+    tree = [
+        {"type": "stratify", "key": "key", "parentKey": "parent"},
+        {
+            "type": "treemap",
+            "field": "size",
+            "sort": {"field": "value", "order": "descending"},
+            "method": "squarify",
+            "paddingOuter": 0,
+            "size": [WIDTH, _HEIGHT],
+        },
+    ]
+    return {
+        "width": WIDTH,
+        "height": _HEIGHT,
+        "padding": 5,
+        "data": [
+            {"name": "nodes", "values": list(nodes), "transform": tree},
+            {"name": "parts", "source": "nodes", "transform": [{"type": "filter", "expr": "datum.depth === 2"}]},
+            {"name": "groups", "source": "nodes", "transform": [{"type": "filter", "expr": "datum.depth === 1"}]},
+        ],
+        "scales": [{"name": "tint", "type": "ordinal", "domain": list(names), "range": list(TINTS)}],
+        "legends": [{"fill": "tint", "orient": "bottom", "direction": "horizontal", "columns": 4, "labelColor": FAINT}],
+        "marks": [
+            {
+                "type": "rect",
+                "name": "part_marks",
+                "from": {"data": "parts"},
+                "encode": {
+                    "enter": {
+                        **area,
+                        "fill": {"scale": "tint", "field": "kind"},
+                        "stroke": {"value": PAPER},
+                        "description": {"field": "title"},
+                    }
+                },
+            },
+            _texts("parts", 26 + _HEADING, 11, 2 * _HEADING + 14),
+            {
+                "type": "rect",
+                "name": "group_marks",
+                "from": {"data": "groups"},
+                "encode": {"enter": {**area, "stroke": {"value": INK}, "description": {"field": "title"}}},
+            },
+            _texts("groups", 16, 13, _HEADING),
+        ],
+    }
+
+
+def _texts(data: str, below: float, size: float, least_height: float) -> dict[str, Any]:
+    """Return the names of areas, cut to their widths, where the areas are high enough."""
+    return {
+        "type": "text",
+        "from": {"data": data},
+        "aria": False,
+        "encode": {
+            "enter": {
+                "x": {"field": "x0", "offset": 6},
+                "y": {"field": "y0", "offset": below},
+                "fill": {"value": INK},
+                "fontSize": {"value": size},
+                "text": {
+                    "signal": f"datum.y1 - datum.y0 > {least_height} && datum.x1 - datum.x0 > 40 ? datum.name : ''"
+                },
+                "limit": {"signal": "max(datum.x1 - datum.x0 - 12, 1)"},
+            }
+        },
+    }
 
 
 def _limited(parts: Sequence[Part]) -> list[Part]:
@@ -85,14 +130,3 @@ def _limited(parts: Sequence[Part]) -> list[Part]:
     found = [part for part in parts if part.group in kept]
     number = len(sizes) - len(kept)
     return [*found, Part(f"{number} more columns", _OTHERS, _OTHERS, left)] if left else found
-
-
-def _layout(items: Sequence[tuple[T, int]], box: _Box) -> list[tuple[tuple[T, int], _Box]]:
-    """Divide a box into areas of some sizes, which descend."""
-    import squarify  # of the extra `cli`; only the treemap needs it
-
-    if not items or box.width <= 0 or box.height <= 0:
-        return []
-    sizes = squarify.normalize_sizes([size for _, size in items], box.width, box.height)
-    found = squarify.squarify(sizes, box.x, box.y, box.width, box.height)
-    return [(item, _Box(each["x"], each["y"], each["dx"], each["dy"])) for item, each in zip(items, found, strict=True)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from lance_format.pictures.canvas import FAINT, LIVE, WIDTH, Canvas, fitted, groups
+from lance_format.pictures.drawing import FAINT, LIVE, WIDTH, by_position, draw_chart, gap, groups
 
-_LEFT = 130.0
-_TOP, _BOTTOM = 8.0, 128.0
+_LEFT = 120
+_LEAST_SHARE = 0.01
 
 
 def draw_zones(lower: Sequence[float], upper: Sequence[float], lowest: str, highest: str, label: str) -> ET.Element:
@@ -22,27 +22,37 @@ def draw_zones(lower: Sequence[float], upper: Sequence[float], lowest: str, high
         The least and the greatest bound.
     label : str
     """
-    canvas = Canvas(_BOTTOM + 26, label)
-    height = _BOTTOM - _TOP
-    for y, text in ((_TOP, highest), (_BOTTOM, lowest)):
-        canvas.line([(_LEFT, y), (WIDTH, y)])
-        canvas.text(_LEFT - 8, y + 4, fitted(text, _LEFT - 10, 11), size=11, anchor="end", fill=FAINT)
-    spans = groups(len(lower))
-    width = (WIDTH - _LEFT) / max(len(spans), 1)
-    gap = min(width * 0.2, 3)
-    for position, (begin, end) in enumerate(spans):
+    values = []
+    for begin, end in groups(len(lower)):
         least, most = min(lower[begin:end]), max(upper[begin:end])
         title = f"zone {begin}" if end - begin == 1 else f"zones {begin} to {end - 1}"
-        bar = max((most - least) * height, 1.5)
-        canvas.rect(
-            _LEFT + position * width + gap / 2,
-            _BOTTOM - most * height,
-            width - gap,
-            bar,
-            fill=LIVE,
-            title=title,
-            kind="zone",
-        )
-    canvas.text(_LEFT, _BOTTOM + 18, "first zone", size=11, fill=FAINT)
-    canvas.text(WIDTH, _BOTTOM + 18, "last zone", size=11, anchor="end", fill=FAINT)
-    return canvas.root
+        values.append({"zone": begin, "least": least, "most": max(most, least + _LEAST_SHARE), "title": title})
+    x = {**by_position("zone", "zone"), "scale": {"paddingInner": gap(len(values))}}
+    share = {"type": "quantitative", "title": None, "scale": {"domain": [0, 1 + _LEAST_SHARE], "nice": False}}
+    bounds = [{"share": 0, "bound": lowest}, {"share": 1, "bound": highest}]
+    texts = {"type": "text", "align": "right", "baseline": "middle", "limit": _LEFT, "color": FAINT, "x": -8}
+    spec = {
+        "width": WIDTH,
+        "height": 120,
+        "padding": {"left": _LEFT + 14, "right": 5, "top": 8, "bottom": 44},
+        "layer": [
+            {
+                "name": "zone",
+                "data": {"values": values},
+                "mark": {"type": "bar", "color": LIVE},
+                "encoding": {
+                    "x": x,
+                    "y": {"field": "least", "axis": {"values": [0, 1], "labels": False}, **share},
+                    "y2": {"field": "most"},
+                    "description": {"field": "title"},
+                },
+            },
+            {
+                "data": {"values": bounds},
+                "mark": texts,
+                "encoding": {"y": {"field": "share", **share}, "text": {"field": "bound"}},
+            },
+        ],
+        "autosize": "none",
+    }
+    return draw_chart(spec, label)

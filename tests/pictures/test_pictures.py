@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
+import sys
 from collections import Counter
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from lance_format.pictures import canvas
-from lance_format.pictures.canvas import groups, ticks
+from lance_format import NotSupportedError
+from lance_format.pictures import drawing
+from lance_format.pictures.drawing import groups
 from lance_format.pictures.fragments import SKIPPED_COLOURS, draw_fragments, draw_marked_fragments
 from lance_format.pictures.page import new_section, to_page
 from lance_format.pictures.timeline import Commit, draw_timeline
@@ -41,16 +45,24 @@ def _protan_and_deutan(colour: str) -> list[tuple[float, float, float]]:
 
 
 def _marks(picture: ET.Element, kind: str) -> list[ET.Element]:
-    return [node for node in picture.iter() if node.get("class") == kind]
+    groups = [node for node in picture.iter("g") if f"{kind}_marks" in node.get("class", "").split()]
+    return [mark for group in groups for mark in group if mark.get("aria-label")]
+
+
+def _size(mark: ET.Element) -> tuple[float, float]:
+    """Return the width and the height of a rectangle."""
+    found = re.fullmatch(r"M[^hv]*h([\d.e-]+)v([\d.e-]+)h[^hv]*Z", mark.attrib["d"])
+    assert found, mark.attrib["d"]
+    return float(found[1]), float(found[2])
 
 
 def test_texts_are_legible_and_marks_visible() -> None:
-    assert all(_contrast(canvas.INK, tint) >= _LEGIBLE for tint in canvas.TINTS)
-    assert _contrast(canvas.FAINT, canvas.PAPER) >= _LEGIBLE
-    assert all(_contrast(mark, canvas.PAPER) >= _VISIBLE for mark in (canvas.LIVE, canvas.DELETED))
+    assert all(_contrast(drawing.INK, tint) >= _LEGIBLE for tint in drawing.TINTS)
+    assert _contrast(drawing.FAINT, drawing.PAPER) >= _LEGIBLE
+    assert all(_contrast(mark, drawing.PAPER) >= _VISIBLE for mark in (drawing.LIVE, drawing.DELETED))
 
 
-@pytest.mark.parametrize("colours", [canvas.TINTS, (canvas.LIVE, canvas.DELETED), tuple(SKIPPED_COLOURS.values())])
+@pytest.mark.parametrize("colours", [drawing.TINTS, (drawing.LIVE, drawing.DELETED), tuple(SKIPPED_COLOURS.values())])
 def test_colours_differ_to_colour_blind_eyes(colours: tuple[str, ...]) -> None:
     for first, second in itertools.combinations(colours, 2):
         for left, right in zip(_protan_and_deutan(first), _protan_and_deutan(second), strict=True):
@@ -60,55 +72,61 @@ def test_colours_differ_to_colour_blind_eyes(colours: tuple[str, ...]) -> None:
 def test_areas_of_a_treemap_are_in_proportion() -> None:
     parts = [Part("a", "x", "x", 300), Part("a", "y", "y", 100), Part("b", "x", "x", 100), Part("c", "z", "z", 0)]
     found = _marks(draw_treemap(parts), "part")
-    areas = [float(mark.attrib["width"]) * float(mark.attrib["height"]) for mark in found]
-    assert [area / sum(areas) for area in areas] == pytest.approx([0.6, 0.2, 0.2], abs=0.001)
-    assert [mark.findtext("title") for mark in found] == ["a: x, 300 B", "a: y, 100 B", "b: x, 100 B"]
-    many = draw_treemap([Part(f"column {index}", "x", "x", 1 + index) for index in range(1000)])
+    areas = {str(mark.findtext("title")): math.prod(_size(mark)) for mark in found}
+    shares = {title: area / sum(areas.values()) for title, area in areas.items()}
+    assert shares == pytest.approx({"a: x, 300 B": 0.6, "a: y, 100 B": 0.2, "b: x, 100 B": 0.2}, abs=0.001)
+    many = draw_treemap([Part(f"column {index}", "x", f"kind {index % 9}", 1 + index) for index in range(1000)])
     assert len(_marks(many, "part")) == 81
     assert any("920 more columns" in (title.text or "") for title in many.iter("title"))
+    assert "other encodings" in ET.tostring(many, encoding="unicode")
     assert not _marks(draw_treemap([]), "part")
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 100, 241, 10_000])
 def test_bars_of_fragments(number: int) -> None:
     rows = [100 + index % 7 for index in range(number)]
-    deleted = [index % 3 for index in range(number)]
+    deleted = [1 + index % 3 for index in range(number)]
     picture = draw_fragments(list(range(number)), rows, deleted, list(range(number)))
-    live, gone = (_marks(picture, kind) for kind in ("live", "deleted"))
-    assert len(live) == len(gone) == min(number, canvas.MAX_MARKS)
+    live, gone, added = (_marks(picture, kind) for kind in ("live", "deleted", "added"))
+    assert len(live) == len(gone) == len(added) == min(number, drawing.MAX_MARKS)
     spans = groups(number)
     for bar, other, (begin, end) in zip(live, gone, spans, strict=True):
         share = sum(deleted[begin:end]) / sum(rows[begin:end])
-        heights = [float(mark.attrib["height"]) for mark in (bar, other)]
+        heights = [_size(mark)[1] for mark in (bar, other)]
         assert heights[1] / sum(heights) == pytest.approx(share, abs=0.001)
     assert [begin for begin, _ in spans][1:] == [end for _, end in spans][:-1]
     assert sum(end - begin for begin, end in spans) == number
+    if number == 3:
+        assert [mark.findtext("title") for mark in live] == [
+            f"fragment {index}: {100 + index} rows, {1 + index} of them deleted" for index in range(3)
+        ]
 
 
 def test_marked_fragments_have_the_shares_of_their_marks() -> None:
     marks = ["read" if index % 10 == 0 else "skipped by statistics" for index in range(4800)]
-    found = Counter(
-        mark.attrib["fill"] for mark in _marks(draw_marked_fragments(range(4800), marks, SKIPPED_COLOURS), "mark")
-    )
-    assert found == {canvas.LIVE: 240, canvas.SKIPPED: 240}
+    found = _marks(draw_marked_fragments(range(4800), marks, SKIPPED_COLOURS), "mark")
+    assert Counter(mark.attrib["fill"] for mark in found) == {drawing.LIVE: 240, drawing.SKIPPED: 240}
+    heights = {mark.attrib["fill"]: _size(mark)[1] for mark in found}
+    assert heights[drawing.LIVE] / sum(heights.values()) == pytest.approx(0.1, abs=0.001)
 
 
 def test_commits_and_zones() -> None:
     commits = [Commit(index, "2026-01-01", ("append", "delete")[index % 2], index) for index in range(1, 6)]
     found = _marks(draw_timeline(commits), "commit")
-    assert len(found) == 5
-    assert len({mark.attrib["cy"] for mark in found}) == 2
+    assert [mark.findtext("title") for mark in found] == [
+        f"version {index}, 2026-01-01: {('append', 'delete')[index % 2]}, {index} rows" for index in range(1, 6)
+    ]
+    assert len({re.split("[,()]", mark.attrib["transform"])[2] for mark in found}) == 2
     assert not _marks(draw_timeline([]), "commit")
     bars = _marks(draw_zones([0.0, 0.5], [0.5, 1.0], "1", "9", "zones"), "zone")
-    assert [float(bar.attrib["height"]) for bar in bars] == [60, 60]
-    assert len(_marks(draw_zones([0.0] * 5000, [1.0] * 5000, "1", "9", "zones"), "zone")) == canvas.MAX_MARKS
+    assert [_size(bar)[1] for bar in bars] == pytest.approx([59.4, 59.4], abs=0.1)
+    assert len(_marks(draw_zones([0.0] * 5000, [1.0] * 5000, "1", "9", "zones"), "zone")) == drawing.MAX_MARKS
 
 
-@pytest.mark.parametrize(
-    ("most", "expected"), [(0, [0]), (1, [0, 1]), (7, [0, 2, 4, 6]), (30_000, [0, 10_000, 20_000, 30_000])]
-)
-def test_ticks_are_round(most: float, expected: list[float]) -> None:
-    assert ticks(most) == expected
+def test_without_its_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(NotSupportedError, match=r"pip install 'pyspark-lance\[report\]'"):
+        draw_treemap([Part("a", "x", "x", 1)])
 
 
 def test_texts_are_escaped() -> None:
@@ -118,6 +136,8 @@ def test_texts_are_escaped() -> None:
     section.facts({hostile: hostile})
     section.table((hostile,), [(hostile,)], hostile)
     section.picture(draw_treemap([Part(hostile, hostile, hostile, 1)]))
+    section.picture(draw_timeline([Commit(1, hostile, hostile, 1)]))
+    section.picture(draw_zones([0.0], [1.0], hostile, hostile, hostile))
     page = to_page(section, hostile, {"x": hostile})
     page.encode()
     assert "<script>" not in page

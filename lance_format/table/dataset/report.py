@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from lance_format.arguments import checked_methods
 from lance_format.errors import NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.pictures.canvas import bytes_text
+from lance_format.pictures.drawing import bytes_text
 from lance_format.pictures.fragments import SKIPPED_COLOURS, draw_fragments, draw_marked_fragments
 from lance_format.pictures.page import Section, new_section, to_html, to_page
 from lance_format.pictures.timeline import Commit, draw_timeline
@@ -48,15 +49,10 @@ class TableReport:
         Raises
         ------
         NotSupportedError
-            If the package `squarify` is missing.
+            If the package `vl-convert-python` is missing.
         """
         section = new_section()
-        try:
-            _draw_all(section, self.facts)
-        except ModuleNotFoundError as error:
-            raise NotSupportedError(
-                f"reports need the package {error.name}: run  pip install 'pyspark-lance[cli]'"
-            ) from error
+        _draw_all(section, self.facts)
         return to_page(section, f"Lance table {self.facts['table']['uri']}", self.facts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -101,18 +97,19 @@ def describe_table(dataset: ReadableDataset) -> dict[str, Any]:
 
 
 def notebook_html(dataset: ReadableDataset) -> str:
-    """Return a summary for notebooks: what the manifest has, without reading any file."""
+    """Return a summary for notebooks: what the manifest has, without reading any file.
+
+    Without the extra `report` there is no picture.
+    """
     section = new_section()
     facts = describe_table(dataset)
     columns = dataset._table.manifest.fragments.columns
     _head(section, facts)
     section.table(("column", "type"), facts["columns"][:_MAX_ROWS], f"{len(facts['columns'])} columns")
     if columns.ids.size:
-        section.picture(
-            draw_fragments(
-                columns.ids.tolist(), columns.physical_rows.tolist(), columns.num_deleted_rows.clip(0).tolist(), None
-            )
-        )
+        deleted = columns.num_deleted_rows.clip(0).tolist()
+        with contextlib.suppress(NotSupportedError):
+            section.picture(draw_fragments(columns.ids.tolist(), columns.physical_rows.tolist(), deleted, None))
     return to_html(section)
 
 

@@ -163,8 +163,10 @@ def test_a_notebook_gets_a_summary_without_reading_files(dataset: LanceDataset, 
     assert "<script" not in shown
 
 
-def test_without_squarify_the_error_names_the_extra(dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "squarify", None)
-    with pytest.raises(NotSupportedError, match=r"pip install 'pyspark-lance\[cli\]'"):
+def test_without_the_extra_the_error_names_it(dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(NotSupportedError, match=r"pip install 'pyspark-lance\[report\]'"):
         dataset.report().to_html()
-    assert "<svg" in dataset._repr_html_()
+    shown = dataset._repr_html_()
+    assert f"{dataset.count_rows():,}" in shown
+    assert "<svg" not in shown
