@@ -175,7 +175,7 @@ final class RefreshingBatchWrite implements BatchWrite {
 
   /** Spark starts the job next; after it, it commits or aborts. */
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-    DataWriterFactory factory = python.createBatchWriterFactory(info);
+    DataWriterFactory factory = MeasuredWriters.of(python.createBatchWriterFactory(info));
     if (label != null) label.put();
     return factory;
   }

@@ -151,7 +151,7 @@ final class RefreshingStreamingWrite implements StreamingWrite {
   }
 
   public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-    return python.createStreamingWriterFactory(info);
+    return MeasuredWriters.of(python.createStreamingWriterFactory(info));
   }
 
   public boolean useCommitCoordinator() { return python.useCommitCoordinator(); }
