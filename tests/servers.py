@@ -102,7 +102,8 @@ def s3() -> Iterator[ObjectServer]:
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     program = str(Path(__file__).with_name("moto_server.py"))
-    with running([sys.executable, "-W", "ignore", program, "-H", "127.0.0.1", "-p", str(port)], port):
+    # Safe of the folders beside it, which Python 3.14 would take for packages of the library that it comes with.
+    with running([sys.executable, "-P", "-W", "ignore", program, "-H", "127.0.0.1", "-p", str(port)], port):
         create_bucket(endpoint, "tables")
         yield ObjectServer(endpoint, "s3://tables", s3_options(endpoint))
 
