@@ -14,6 +14,7 @@ from lance_format.file.container.zone_entries import check_zone_index, names_zon
 from lance_format.file.reading.column_reader import PageSizes
 from lance_format.file.reading.file_end import Verification
 from lance_format.file.reading.reader import FileReader
+from lance_format.file.reading.small_files import SmallFile, can_read_together, read_small_files
 from lance_format.file.standalone.file_metadata import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -59,9 +60,11 @@ __all__ = [
     "RecoveringStore",
     "SearchCache",
     "Seed",
+    "SmallFile",
     "StoredBlobs",
     "Verification",
     "as_given",
+    "can_read_together",
     "check_requests",
     "describe_encoding",
     "check_zone_index",
@@ -71,6 +74,7 @@ __all__ = [
     "payload_sizes",
     "project",
     "prune",
+    "read_small_files",
     "stable_version",
     "without_zones",
 ]

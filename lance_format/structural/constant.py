@@ -12,6 +12,8 @@ plain 16-bit words; those of pages without a value may be compressed from 2.2 on
 
 from __future__ import annotations
 
+import operator
+import struct
 from collections.abc import Generator, Sequence
 
 import numpy as np
@@ -23,12 +25,13 @@ from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (
     BufferSlices,
     Bytes,
+    Counts,
     DataBlock,
     FixedWidthBlock,
     ValueShape,
     VariableWidthBlock,
 )
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
@@ -36,6 +39,7 @@ from lance_format.structural.page import (
     DecodedRows,
     EncodedPage,
     PageDescription,
+    PlacedPage,
     Plan,
     RowSelection,
     as_levels,
@@ -47,8 +51,10 @@ from lance_format.version import FileVersion
 
 _MAX_INLINE_BYTES = 32
 _MAX_INT32 = 2**31 - 1
+_WORD_BYTES = 4
 _LEVEL_BYTES = 2
 _MAX_LEVELS_PER_ROW = 2**24
+_MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,8 @@ class ConstantPage:
             return decoded
         seen = visible(decoded.levels.definition, self._stack)
         count = decoded.levels.num_levels if seen is None else int(np.count_nonzero(seen))
-        return DecodedRows(self._repeat(parts.value, count), decoded.levels, self._stack)
+        values = self._repeat([parts.value.tobytes()], np.array([count], np.int64))
+        return DecodedRows(values, decoded.levels, self._stack)
 
     def _load(self) -> Generator[Sequence[ByteRange], Sequence[Bytes], _Parts]:
         wanted = [self._value_range, self._repetition_range, self._definition_range]
@@ -147,24 +154,53 @@ class ConstantPage:
         picked = whole.select(rows.start, rows.stop) if isinstance(rows, range) else whole.take(rows)
         return DecodedRows(None, picked, self._stack)
 
-    def _repeat(self, value: Bytes, num_values: int) -> DataBlock:
-        buffers = [value] if self._inline is not None else _parse_scalar(value)
+    def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
+        """Decode whole pages that share the layout of this one, except its value; see `together`."""
+        num_buffers = int(self._value_range is not None)
+        if self._stack.lists or any(len(page.buffers) != num_buffers for page in pages):
+            raise NotSupportedError("these pages cannot be decoded at once")
+        counts = np.array([page.num_rows for page in pages], np.int64)
+        decoded = self._select(None, None, range(int(counts.sum())))
+        if self._inline is None and self._value_range is None:
+            return decoded
+        if self._inline is not None:
+            scalars = [page.layout.constant_layout.inline_value for page in pages]
+        else:
+            places = [(page.base + page.buffers[0].offset, page.buffers[0].size) for page in pages]
+            scalars = [data[start : start + size].tobytes() for start, size in places]
+        if sum(map(len, scalars)) * int(counts.max()) > _MAX_BYTES_TOGETHER:
+            raise NotSupportedError("these pages cannot be decoded at once")
+        return DecodedRows(self._repeat(scalars, counts), decoded.levels, self._stack)
+
+    def _repeat(self, values: Sequence[bytes], counts: Counts) -> DataBlock:
+        """Return each of some values as often as `counts` says, `int64[num_values]`."""
+        buffers = [[value] if self._inline is not None else _parse_scalar(value) for value in values]
         if self._shape.bits_per_offset is not None:
-            return _repeat_byte_string(buffers, self._shape.bits_per_offset, num_values)
-        if len(buffers) != 1 or (buffers[0].size == 0 and self._shape.bits_per_value != 0):
-            raise CorruptFileError("the value of a constant page is not one fixed-width buffer")
-        (scalar,) = buffers
-        if self._shape.bits_per_value not in (1, scalar.size * 8):
-            raise CorruptFileError(
-                f"the value of a constant page has {scalar.size} bytes; its column has values of"
-                f" {self._shape.bits_per_value} bits"
-            )
-        if self._shape.bits_per_value == 1:
-            if scalar.size != 1:
-                raise CorruptFileError(f"a constant boolean has {scalar.size} bytes; expected 1")
-            byte = 0xFF if scalar[0] & 1 else 0
-            return FixedWidthBlock(np.full((num_values + 7) // 8, byte, np.uint8), 1, num_values)
-        return FixedWidthBlock(_tile(scalar, num_values), scalar.size * 8, num_values)
+            strings = [_parse_byte_string(parts, self._shape.bits_per_offset // 8) for parts in buffers]
+            sizes = np.array([len(string) for string in strings], np.int64)
+            wide = self._shape.bits_per_offset == 64 or int((sizes * counts).sum()) > _MAX_INT32
+            offsets = np.zeros(int(counts.sum()) + 1, np.int64 if wide else np.int32)
+            np.cumsum(np.repeat(sizes, counts), out=offsets[1:])
+            repeated = b"".join(map(operator.mul, strings, counts.tolist()))
+            return VariableWidthBlock(np.frombuffer(repeated, np.uint8), offsets)
+        bits = self._shape.bits_per_value
+        for parts in buffers:
+            if len(parts) != 1 or (not parts[0] and bits != 0):
+                raise CorruptFileError("the value of a constant page is not one fixed-width buffer")
+            if bits not in (1, len(parts[0]) * 8):
+                raise CorruptFileError(
+                    f"the value of a constant page has {len(parts[0])} bytes; its column has values of {bits} bits"
+                )
+            if bits == 1 and len(parts[0]) != 1:
+                raise CorruptFileError(f"a constant boolean has {len(parts[0])} bytes; expected 1")
+        size = len(buffers[0][0])
+        scalars = np.frombuffer(b"".join(scalar for (scalar,) in buffers), np.uint8).reshape(len(buffers), size)
+        is_one = len(scalars) == 1  # Copies of one value are made faster than of several.
+        words = np.empty((int(counts.sum()), size), np.uint8)
+        words[:] = scalars if is_one else np.repeat(scalars, counts, axis=0)
+        if bits == 1:
+            return FixedWidthBlock(np.packbits(words & 1, bitorder="little"), 1, len(words))
+        return FixedWidthBlock(words.reshape(-1), size * 8, len(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,36 +232,27 @@ class _LevelReader:
 _PLAIN_LEVELS = _LevelReader()
 
 
-def _repeat_byte_string(buffers: list[Bytes], bits_per_offset: int, num_values: int) -> VariableWidthBlock:
-    width = bits_per_offset // 8
-    if len(buffers) != 2 or buffers[0].size != 2 * width:
-        raise CorruptFileError("the value of a constant page is not one byte string")
-    begin, end = (int(offset) for offset in buffers[0].view(f"<i{width}"))
-    if not 0 <= begin <= end <= buffers[1].size:
-        raise CorruptFileError(f"the offsets {begin} and {end} of a constant byte string lie outside of it")
-    size = end - begin
-    wide = bits_per_offset == 64 or size * num_values > _MAX_INT32
-    offsets = np.arange(num_values + 1, dtype=np.int64 if wide else np.int32) * size
-    return VariableWidthBlock(_tile(buffers[1][begin:end], num_values), offsets)
-
-
-def _tile(value: Bytes, num_values: int) -> Bytes:
-    """Return copies of a value, one after the other."""
-    copies = np.empty((num_values, value.size), np.uint8)
-    copies[:] = value
-    return copies.reshape(-1)
-
-
-def _parse_scalar(buffer: Bytes) -> list[Bytes]:
+def _parse_scalar(value: bytes) -> list[bytes]:
     """Split a value into its Arrow buffers."""
-    count = int(buffer[:4].view("<u4")[0]) if buffer.size >= 4 else -1
-    if not 1 <= count <= 2 or buffer.size < 4 + 4 * count:
-        raise CorruptFileError(f"the value of a constant page has {count} buffers in {buffer.size} bytes")
-    sizes = buffer[4 : 4 + 4 * count].view("<u4").astype(np.int64)
-    ends = 4 + 4 * count + np.cumsum(sizes)
-    if ends[-1] != buffer.size:
-        raise CorruptFileError(f"the value of a constant page has {buffer.size} bytes; expected {ends[-1]}")
-    return [buffer[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    (count,) = struct.unpack_from("<I", value) if len(value) >= _WORD_BYTES else (0,)
+    position = _WORD_BYTES * (1 + count)
+    if not 1 <= count <= 2 or len(value) < position:
+        raise CorruptFileError(f"the value of a constant page has {count} buffers in {len(value)} bytes")
+    sizes = struct.unpack_from(f"<{count}I", value, _WORD_BYTES)
+    if position + sum(sizes) != len(value):
+        raise CorruptFileError(f"the value of a constant page has {len(value)} bytes; expected {position + sum(sizes)}")
+    middle = position + sizes[0]
+    return [value[position:middle], value[middle:]][:count]
+
+
+def _parse_byte_string(buffers: Sequence[bytes], width: int) -> bytes:
+    """Return the byte string that two Arrow buffers hold, given the bytes of an offset."""
+    if len(buffers) != 2 or len(buffers[0]) != 2 * width:
+        raise CorruptFileError("the value of a constant page is not one byte string")
+    begin, end = struct.unpack("<ii" if width == 4 else "<qq", buffers[0])
+    if not 0 <= begin <= end <= len(buffers[1]):
+        raise CorruptFileError(f"the offsets {begin} and {end} of a constant byte string lie outside of it")
+    return buffers[1][begin:end]
 
 
 def encode_nulls(levels: LevelPair, stack: LayerStack, num_rows: int, version: FileVersion) -> EncodedPage:

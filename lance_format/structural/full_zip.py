@@ -25,7 +25,16 @@ from lance_format.byte_io import ByteRange
 from lance_format.compression import strategy
 from lance_format.compression.options import CompressionOptions
 from lance_format.compression.registry import parse_per_value_decompressor
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock, aligned
+from lance_format.data_block import (
+    Bytes,
+    Counts,
+    DataBlock,
+    FixedWidthBlock,
+    ValueBlock,
+    VariableWidthBlock,
+    aligned,
+    starts_of,
+)
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import full_zip as kernels
 from lance_format.kernels.mini_block import copy_slices
@@ -37,6 +46,7 @@ from lance_format.structural.page import (
     DecodedRows,
     EncodedPage,
     PageDescription,
+    PlacedPage,
     Plan,
     RowSelection,
     merge_extents,
@@ -173,7 +183,33 @@ class FullZipPage:
         entries = extents.positions // width
         return words[entries].astype(np.uint64), words[entries + lasts - firsts].astype(np.uint64)
 
-    def _unzip(self, data: Bytes, most_items: int) -> DecodedRows:
+    def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
+        """Decode whole pages that share the layout of this one, except its number of values; see `together`."""
+        is_fixed = not self._is_variable and self._value_bytes > 0
+        if self._stack.lists or not (is_fixed or (self._is_variable and not self._control_bytes)):
+            raise NotSupportedError("these pages cannot be decoded at once")
+        counts = np.array([page.num_rows for page in pages], np.int64)
+        sizes = np.array([page.buffers[0].size for page in pages], np.int64)
+        if is_fixed:
+            sizes, stored = counts * (self._control_bytes + self._value_bytes), sizes
+            if (sizes > stored).any():
+                raise CorruptFileError("a full-zip page has fewer bytes than its rows need")
+        starts = np.array([page.base + page.buffers[0].offset for page in pages], np.int64)
+        decoded = self._unzip(_gather(data, starts, sizes), int(counts.sum()), (starts_of(counts), starts_of(sizes)))
+        self._check_rows(decoded, int(counts.sum()))
+        return decoded
+
+    def _unzip(self, data: Bytes, most_items: int, pages: tuple[Counts, Counts] | None = None) -> DecodedRows:
+        """Take entries apart.
+
+        Parameters
+        ----------
+        data : uint8[…]
+        most_items : int
+            Maximum number of entries.
+        pages : (int64[num_pages], int64[num_pages]), optional
+            The first entry of each page, and its offset, if the entries are those of several pages.
+        """
         smallest = max(self._control_bytes + (0 if self._is_variable or self._stack.lists else self._value_bytes), 1)
         if not self._control_bytes and not self._is_variable:
             count = data.size // self._value_bytes if self._value_bytes else self._page.num_rows
@@ -198,6 +234,10 @@ class FullZipPage:
         )
         if entries < 0:
             raise CorruptFileError("the entries of a full-zip page do not end where its rows do")
+        if pages is not None and self._is_variable:
+            firsts, begins = pages
+            if firsts[-1] >= values or (starts[firsts] != begins + self._length_bytes).any():
+                raise CorruptFileError("the entries of a full-zip page do not end where its rows do")
         block = self._values_of(data, starts[:values], sizes[:values])
         levels = LevelPair(
             repetition[:entries] if self._stack.lists else None,

@@ -40,7 +40,7 @@ from lance_format.data_block import (
     memory_bytes,
     starts_of,
 )
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import levels as level_kernels
 from lance_format.kernels import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
@@ -49,6 +49,7 @@ from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (
     DecodedRows,
     PageDescription,
+    PlacedPage,
     Plan,
     RowSelection,
     as_levels,
@@ -64,6 +65,7 @@ _MAX_VALUE_BUFFERS = 16
 _MAX_REPETITION_DEPTH = 1000
 _MAX_CHUNK_VALUES = 2**31
 _MAX_DICTIONARY_ITEMS = 2**32
+_MAX_VALUES_TOGETHER = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,32 +216,85 @@ class MiniBlockPage:
         return _Search(self._parse_table(parts[0], parts[-1] if self._stack.lists else None), dictionary)
 
     def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> _ChunkTable:
-        width = 4 if self._page.large_chunks else 2
-        if buffer.size % width or buffer.size == 0:
-            raise CorruptFileError(f"the chunk table has {buffer.size} bytes for {self._num_values} values")
-        words = buffer.view(f"<u{width}").astype(np.int64)
-        offsets = np.zeros(words.size + 1, np.int64)
-        np.cumsum(((words >> LOG_BITS) + 1) * ALIGNMENT, out=offsets[1:])
-        if offsets[-1] > self._page.buffers[1].size:
-            raise CorruptFileError(
-                f"the chunks have {offsets[-1]} bytes; their buffer has {self._page.buffers[1].size}"
-            )
-        logs = words & (2**LOG_BITS - 1)
-        num_values = np.left_shift(np.int64(1), logs)
-        left = self._num_values - int(num_values[:-1].sum())
-        if (
-            not 0 <= left <= _MAX_CHUNK_VALUES
-            or (left == 0 and self._num_values)
-            or (logs[-1] > 0 and left != num_values[-1])
-        ):
-            raise CorruptFileError(f"the chunks do not hold the page's {self._num_values} values")
-        num_values[-1] = left
+        sizes, num_values = self._measure_chunks(
+            buffer,
+            np.array([buffer.size], np.int64),
+            np.array([self._page.buffers[1].size], np.int64),
+            np.array([self._num_values], np.int64),
+        )
+        offsets = np.zeros(sizes.size + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
         if repetition_index is not None:
-            first_rows, ended = parse_repetition_index(repetition_index, self._depth, words.size, self._page.num_rows)
+            rows = self._page.num_rows
+            first_rows, ended = parse_repetition_index(repetition_index, self._depth, sizes.size, rows)
         else:
             first_rows = np.append(starts_of(num_values), self._page.num_rows)
             ended = first_rows[1:]
         return _ChunkTable(offsets, num_values, first_rows, ended)
+
+    def _measure_chunks(
+        self, tables: Bytes, table_bytes: Counts, chunk_bytes: Counts, num_values: Counts
+    ) -> tuple[Counts, Counts]:
+        """Return the size and the number of values of every chunk of some pages of this layout.
+
+        Parameters
+        ----------
+        tables : uint8[…]
+            The words of all chunks.
+        table_bytes, chunk_bytes, num_values : int64[num_pages]
+            For each page, the size of its words and of its chunks, and the number of its values.
+        """
+        width = 4 if self._page.large_chunks else 2
+        if (table_bytes % width).any() or not table_bytes.all():
+            raise CorruptFileError(f"the chunk table has {table_bytes[0]} bytes for {num_values[0]} values")
+        words = tables.view(f"<u{width}").astype(np.int64)
+        ends = np.cumsum(table_bytes) // width
+        firsts, lasts = ends - table_bytes // width, ends - 1
+        sizes = ((words >> LOG_BITS) + 1) * ALIGNMENT
+        stored = np.add.reduceat(sizes, firsts)
+        if (stored > chunk_bytes).any():
+            raise CorruptFileError(f"the chunks have {stored[0]} bytes; their buffer has {chunk_bytes[0]}")
+        logs = words & (2**LOG_BITS - 1)
+        counts = np.left_shift(np.int64(1), logs)
+        left = num_values - (np.add.reduceat(counts, firsts) - counts[lasts])
+        wrong = (left < 0) | (left > _MAX_CHUNK_VALUES) | ((left == 0) & (num_values > 0))
+        wrong |= (logs[lasts] > 0) & (left != counts[lasts])
+        if wrong.any():
+            raise CorruptFileError(f"the chunks do not hold the page's {num_values[wrong][0]} values")
+        counts[lasts] = left
+        return sizes, counts
+
+    def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
+        """Decode whole pages that share the layout of this one, except its number of values; see `together`."""
+        needed = 2 + bool(self._stack.lists)
+        if self._items is not None or any(len(page.buffers) < needed for page in pages):
+            raise NotSupportedError("these pages cannot be decoded at once")
+        num_values = [page.layout.mini_block_layout.num_items for page in pages]
+        num_rows = [page.num_rows for page in pages]
+        if not self._stack.lists and num_values != num_rows:
+            raise CorruptFileError("a page has another number of values than of rows")
+        if sum(num_values) > _MAX_VALUES_TOGETHER:
+            raise NotSupportedError("these pages cannot be decoded at once")
+        places = [(page.base + buffer.offset, buffer.size) for page in pages for buffer in page.buffers[:2]]
+        extents = np.array(places, np.int64).reshape(-1, 2, 2)
+        table_bytes = extents[:, 0, 1]
+        tables = np.concatenate([data[start : start + size] for start, size in extents[:, 0].tolist()])
+        sizes, counts = self._measure_chunks(tables, table_bytes, extents[:, 1, 1], np.array(num_values, np.int64))
+        per_page = table_bytes // (tables.size // sizes.size)
+        firsts = starts_of(per_page)
+        starts = starts_of(sizes)
+        starts += np.repeat(extents[:, 1, 0] - starts[firsts], per_page)
+        if (starts % ALIGNMENT).any():
+            raise NotSupportedError("these pages cannot be decoded at once")
+        values, levels, num_levels = self._decode(data, starts, sizes, counts)
+        if levels.repetition is not None:
+            begins = starts_of(np.add.reduceat(num_levels, firsts))
+            starts_row = levels.repetition == self._stack.max_repetition
+            if (np.diff(begins, append=starts_row.size) < 1).any() or not starts_row[begins].all():
+                raise CorruptFileError("a page begins within a row")
+            if np.add.reduceat(starts_row, begins, dtype=np.int64).tolist() != num_rows:
+                raise CorruptFileError("the levels of a page have another number of rows")
+        return DecodedRows(values, levels, self._stack)
 
     def _decode(
         self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts

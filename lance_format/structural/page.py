@@ -106,6 +106,29 @@ class EncodedPage:
     num_rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedPage:
+    """A page in memory, beside those of other files.
+
+    Parameters
+    ----------
+    layout : PageLayout
+    buffers : tuple of ByteRange
+        All lie within the file.
+    num_rows : int
+    large_chunks : bool
+        See `PageDescription`.
+    base : int
+        Offset of the file in memory, a multiple of 8.
+    """
+
+    layout: encodings_pb2.PageLayout
+    buffers: tuple[ByteRange, ...]
+    num_rows: int
+    large_chunks: bool
+    base: int
+
+
 class Page(Protocol):
     """A page whose rows can be read."""
 

@@ -95,6 +95,25 @@ def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMet
     NotSupportedError
         If it uses an encoding that cannot be read.
     """
+    parse = _parse_known_column if len(data) <= _REMEMBERED_BYTES else _parse_column
+    column, end = parse(data, version)
+    if end > file_size:
+        _check_ranges(column, file_size)
+    return column
+
+
+def _check_ranges(column: ColumnMetadata, file_size: int) -> None:
+    """Raise `CorruptFileError` with the first buffer that lies outside of the file."""
+    for what, buffers in (("column", column.buffers), *(("page", page.buffers) for page in column.pages)):
+        for buffer in buffers:
+            if buffer.end > file_size:
+                raise CorruptFileError(
+                    f"a {what} buffer of {buffer.size} bytes ends after the file", offset=buffer.offset
+                )
+
+
+def _parse_column(data: bytes, version: FileVersion) -> tuple[ColumnMetadata, int]:
+    """Return the metadata of a column, and the offset at which its last buffer ends."""
     try:
         column = file_pb2.ColumnMetadata.FromString(data)
     except DecodeError as error:
@@ -107,9 +126,14 @@ def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMet
     num_rows = sum(page.length for page in column.pages)
     if num_rows > MAX_ROWS:
         raise CorruptFileError(f"the pages of a column have {num_rows} rows; at most {MAX_ROWS} are possible")
-    buffers = _ranges(column.buffer_offsets, column.buffer_sizes, file_size, "column")
-    pages = [_parse_page(page, file_size, version) for page in column.pages]
-    return ColumnMetadata(pages, buffers, is_blob, zone_index)
+    buffers = _ranges(column.buffer_offsets, column.buffer_sizes, "column")
+    pages = [_parse_page(page, version) for page in column.pages]
+    end = max((buffer.end for part in (buffers, *(page.buffers for page in pages)) for buffer in part), default=0)
+    return ColumnMetadata(pages, buffers, is_blob, zone_index), end
+
+
+_parse_known_column = functools.lru_cache(maxsize=64)(_parse_column)
+"""Small files of a table often have the very same columns."""
 
 
 def _take_zone_index(
@@ -125,19 +149,15 @@ def _take_zone_index(
     return position, encoding
 
 
-def _ranges(offsets: Iterable[int], sizes: Iterable[int], file_size: int, what: str) -> tuple[ByteRange, ...]:
+def _ranges(offsets: Iterable[int], sizes: Iterable[int], what: str) -> tuple[ByteRange, ...]:
     offsets, sizes = tuple(offsets), tuple(sizes)
     if len(offsets) != len(sizes):
         raise CorruptFileError(f"a {what} has {len(offsets)} offsets for {len(sizes)} buffers")
-    buffers = tuple(ByteRange(*pair) for pair in zip(offsets, sizes, strict=True))
-    for buffer in buffers:
-        if buffer.end > file_size:
-            raise CorruptFileError(f"a {what} buffer of {buffer.size} bytes ends after the file", offset=buffer.offset)
-    return buffers
+    return tuple(ByteRange(*pair) for pair in zip(offsets, sizes, strict=True))
 
 
-def _parse_page(page: file_pb2.ColumnMetadata.Page, file_size: int, version: FileVersion) -> PageMetadata:
-    buffers = _ranges(page.buffer_offsets, page.buffer_sizes, file_size, "page")
+def _parse_page(page: file_pb2.ColumnMetadata.Page, version: FileVersion) -> PageMetadata:
+    buffers = _ranges(page.buffer_offsets, page.buffer_sizes, "page")
     layout: PageEncoding
     if version.has_array_encodings:
         layout = _unpack(page.encoding, _ARRAY_ENCODING_URL, array_encodings_pb2.ArrayEncoding, "page")

@@ -79,6 +79,10 @@ class Seal:
         """An estimate of the memory that it takes."""
         return len(self.end) + self.tail_sums.nbytes
 
+    def data_sums(self, data: bytes) -> Sums:
+        """Return the sums of the data region of a file, given the whole file with a verified tail region."""
+        return np.frombuffer(data, SUM_TYPE, self.num_data_blocks, self.tail_start).astype(np.uint32)
+
 
 def num_blocks(size: int, block_bytes: int) -> int:
     """Return the number of blocks of a region."""

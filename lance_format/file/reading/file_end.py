@@ -93,7 +93,7 @@ def read_end(source: RangeReader, cache: SearchCache, key: Key, tail_bytes: int,
         tail = _tail_reader(source, known.tail, known.seal, cache, key)
         return FileEnd(tail, known.metadata, known.seal)
     raw = TailReader(source, None, tail_bytes)
-    seal = _read_seal(raw, verification) if verification.is_wanted else None
+    seal = read_verified_seal(raw, verification)
     tail = _tail_reader(source, raw.tail, seal, cache, key)
     version = read_version(tail)
     metadata = (read_legacy_metadata if version.has_page_table else read_metadata)(tail, version)
@@ -108,7 +108,16 @@ def _tail_reader(source: RangeReader, tail: bytes, seal: Seal | None, cache: Sea
     return TailReader(VerifiedReader(source, seal, tail, cache, key), b"")
 
 
-def _read_seal(tail: TailReader, verification: Verification) -> Seal | None:
+def read_verified_seal(tail: TailReader, verification: Verification) -> Seal | None:
+    """Read the seal of a file; None if it has none, or checksums are not compared.
+
+    Raises
+    ------
+    ChecksumError
+        If the seal is damaged, missing or of another file.
+    """
+    if not verification.is_wanted:
+        return None
     seal = read_seal(tail)
     if verification.name and seal is None:
         raise ChecksumError(f"the file has lost its checksums, which its name promises; {REMEDY}")

@@ -1,0 +1,194 @@
+"""Reading of many small files at once, each of which is in memory.
+
+A small file costs calls rather than bytes: as many as a large one. So its end is parsed where it differs from those of
+other files, and the pages that all files have of a column are decoded as one (`lance_format.structural.together`).
+
+Nothing is an error here. A file that is damaged, or that holds anything unusual, is left to `FileReader`, which reads
+it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
+from lance_format.data_block import Bytes, starts_of
+from lance_format.errors import LanceError, NotSupportedError
+from lance_format.file.columns.assembly import build_leaf, merge
+from lance_format.file.columns.dictionaries import concat
+from lance_format.file.columns.leaf_columns import Leaf
+from lance_format.file.columns.projection import ColumnProjection
+from lance_format.file.container.block_sums import find_mismatch
+from lance_format.file.container.column_metadata import PageMetadata, parse_column
+from lance_format.file.container.footer import TailReader, read_metadata, read_version
+from lance_format.file.container.seal import Seal
+from lance_format.file.reading.batches import to_batch
+from lance_format.file.reading.file_end import Verification, read_verified_seal
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.proto import encodings_pb2
+from lance_format.structural.page import PlacedPage
+from lance_format.structural.row_index import expand_ranges
+from lance_format.structural.together import decode_group, group_pages
+
+_Pages: TypeAlias = tuple[Sequence[Sequence[PageMetadata]], bool]
+"""The pages of each wanted column of a file, and whether its chunk tables have large words."""
+
+_ALIGNMENT = 64
+_MOST_BYTES = 64 * 1024 * 1024
+"""Maximum size of a column in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A data file in memory.
+
+    Parameters
+    ----------
+    path : str
+    data : bytes
+        The whole file.
+    num_rows : int
+        Its rows, according to the manifest.
+    verification : Verification
+    """
+
+    path: str
+    data: bytes
+    num_rows: int
+    verification: Verification
+
+    @property
+    def size_bytes(self) -> int:
+        """See `RangeReader`."""
+        return len(self.data)
+
+    @property
+    def request_shape(self) -> RequestShape:
+        """See `RangeReader`."""
+        return FILE_REQUESTS
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """See `RangeReader`."""
+        return [self.data[wanted.offset : wanted.end] for wanted in ranges]
+
+    def close(self) -> None:
+        """See `RangeReader`."""
+
+
+def can_read_together(projections: Sequence[ColumnProjection]) -> bool:
+    """Return whether columns can be read from many files at once: each row has one value, and no payload elsewhere."""
+    try:
+        return all(
+            projection.stored is projection.field and all(leaf.items_per_row == 1 for leaf, _ in projection.leaves)
+            for projection in projections
+        )
+    except LanceError:
+        return False
+
+
+def read_small_files(
+    files: Sequence[SmallFile], projections: Sequence[ColumnProjection]
+) -> tuple[list[bool], pa.RecordBatch | None]:
+    """Read all rows of some files.
+
+    Parameters
+    ----------
+    files : sequence of SmallFile
+    projections : sequence of ColumnProjection
+        The columns, at least one, which all files hold alike; see `can_read_together`.
+
+    Returns
+    -------
+    is_read : list of bool
+        Whether each file has been read.
+    rows : pa.RecordBatch or None
+        The rows of these files, in order; None if there are none.
+    """
+    leaves = [found for projection in projections for found in projection.leaves]
+    numbers = [number for _, number in leaves]
+    found = [_open(file, numbers) for file in files]
+    opened = [(file, columns) for file, columns in zip(files, found, strict=True) if columns is not None]
+    num_rows = sum(file.num_rows for file, _ in opened)
+    if opened and num_rows * max((leaf.slot_bytes for leaf, _ in leaves), default=0) <= _MOST_BYTES:
+        with contextlib.suppress(LanceError, OverflowError):
+            arrays = _decode(opened, [leaf for leaf, _ in leaves])
+            return [columns is not None for columns in found], _to_batch(arrays, projections, num_rows)
+    return [False] * len(files), None
+
+
+def _open(file: SmallFile, numbers: Sequence[int]) -> _Pages | None:
+    """Verify a file, and find the pages of some of its columns; None if it is better read for itself."""
+    tail = TailReader(file, file.data)
+    try:
+        seal = read_verified_seal(tail, file.verification)
+        if seal is not None and not _is_intact(file.data, seal):
+            return None
+        version = read_version(tail)
+        if version.has_page_table or version.has_array_encodings:
+            return None
+        metadata = read_metadata(tail, version)
+        if metadata.num_rows != file.num_rows or not all(0 <= number < metadata.num_columns for number in numbers):
+            return None
+        messages = tail.read([metadata.columns[number] for number in numbers])
+        columns = [parse_column(message, file.size_bytes, version) for message in messages]
+    except LanceError:
+        return None
+    for column in columns:
+        sizes = [page.num_rows for page in column.pages]
+        if sum(sizes) != file.num_rows or not all(sizes):
+            return None
+    return [column.pages for column in columns], version.has_large_chunks
+
+
+def _is_intact(data: bytes, seal: Seal) -> bool:
+    """Return whether a file has the checksums of all of its blocks; the seal itself has been verified."""
+    whole, size = memoryview(data), seal.block_bytes
+    if find_mismatch(whole[seal.tail_start : seal.tail_end], size, seal.tail_sums.data, 0) >= 0:
+        return False
+    return find_mismatch(whole[: seal.tail_start], size, seal.data_sums(data).data, 0) < 0
+
+
+def _decode(opened: Sequence[tuple[SmallFile, _Pages]], leaves: Sequence[Leaf]) -> list[pa.Array]:
+    """Return the rows of the leaves."""
+    pages: list[list[PlacedPage]] = [[] for _ in leaves]
+    pieces, base = [], 0
+    for file, (columns, large_chunks) in opened:
+        for placed, column in zip(pages, columns, strict=True):
+            for page in column:
+                assert isinstance(page.layout, encodings_pb2.PageLayout)
+                placed.append(PlacedPage(page.layout, page.buffers, page.num_rows, large_chunks, base))
+        fill = -len(file.data) % _ALIGNMENT
+        pieces += [file.data, bytes(fill)]
+        base += len(file.data) + fill
+    data = np.frombuffer(b"".join(pieces), np.uint8)
+    return [_decode_leaf(found, leaf, data) for found, leaf in zip(pages, leaves, strict=True)]
+
+
+def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes) -> pa.Array:
+    """Return the rows of a leaf in the order of its pages."""
+    groups = group_pages(pages)
+    arrays: list[pa.Array] = []
+    for group in groups:
+        for decoded in decode_group([pages[position] for position in group], data, leaf.shape):
+            arrays += build_leaf(decoded, leaf)
+            if sum(array.nbytes for array in arrays) > _MOST_BYTES:
+                raise NotSupportedError(f"column {leaf.name!r} of these files is too large to be read at once")
+    whole = concat(arrays)
+    if len(groups) == 1:
+        return whole
+    order = np.concatenate(groups)
+    sizes = np.array([page.num_rows for page in pages])
+    starts = np.empty(len(pages), np.int64)
+    starts[order] = starts_of(sizes[order])
+    return whole.take(pa.array(expand_ranges(starts, starts + sizes)))
+
+
+def _to_batch(arrays: Sequence[pa.Array], projections: Sequence[ColumnProjection], num_rows: int) -> pa.RecordBatch:
+    left = iter(arrays)
+    merged = [merge(projection.stored, [next(left) for _ in projection.leaves]) for projection in projections]
+    return to_batch(merged, pa.schema([projection.arrow_field for projection in projections]), num_rows)

@@ -1,0 +1,122 @@
+"""Many small files that are read at once have the rows that each has for itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_format.file import (
+    ColumnProjection,
+    FileReader,
+    LanceFileWriter,
+    SmallFile,
+    Verification,
+    can_read_together,
+    column_indices,
+    read_small_files,
+)
+from lance_format.object_store.local import LocalStore
+from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array, same_values
+
+_VERSIONS = ("2.1", "2.2")
+_SIZES = (1, 3, 1, 2, 40, 1)
+
+
+def _write(path: Path, table: pa.Table, version: str) -> SmallFile:
+    with LanceFileWriter(path, table.schema, version=version) as writer:
+        writer.write_batch(table)
+    return SmallFile(str(path), path.read_bytes(), table.num_rows, Verification())
+
+
+def _projections(file: SmallFile) -> list[ColumnProjection]:
+    reader = FileReader(LocalStore().open_reader(file.path))
+    columns = [ColumnProjection(field, column_indices(reader.schema, reader.version)) for field in reader.schema.fields]
+    reader.close()
+    return columns
+
+
+def _check(tables: list[pa.Table], path: Path, version: str) -> None:
+    files = [_write(path / f"{number}.lance", table, version) for number, table in enumerate(tables)]
+    columns = _projections(files[0])
+    assert can_read_together(columns)
+    is_read, rows = read_small_files(files, columns)
+    assert all(is_read)
+    assert rows is not None
+    rows.validate(full=True)
+    assert same_values(pa.Table.from_batches([rows]), pa.concat_tables(tables).cast(rows.schema))
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("nulls", NULLS)
+def test_flat_columns(nulls: str, version: str, tmp_path: Path) -> None:
+    types = {str(kind): kind for kind in FLAT_TYPES if not pa.types.is_null(kind)}
+    tables = [
+        pa.table({name: make_array(kind, size, nulls, STYLES[seed % 3], seed) for name, kind in types.items()})
+        for seed, size in enumerate(_SIZES)
+    ]
+    _check(tables, tmp_path, version)
+
+
+def _nested(size: int, seed: int) -> pa.Table:
+    numbers = np.random.default_rng(seed).integers(0, 100, size).tolist()
+    vectors = pa.array(np.random.default_rng(seed).random(size * 64), pa.float32())
+    pair = pa.struct({"a": pa.int64(), "b": pa.string()})
+    return pa.table(
+        {
+            "list": pa.array([[n] * (n % 4) if n % 5 else None for n in numbers], pa.list_(pa.int64())),
+            "texts": pa.array([[f"t{n}", None, ""][: n % 4] for n in numbers], pa.list_(pa.string())),
+            "struct": pa.array([{"a": n, "b": f"b{n}"} if n % 3 else None for n in numbers], pair),
+            "structs": pa.array([[{"a": n, "b": None}] * (n % 3) for n in numbers], pa.list_(pair)),
+            "map": pa.array([[(f"k{n}", n)] if n % 3 else [] for n in numbers], pa.map_(pa.string(), pa.int64())),
+            "vector": pa.FixedSizeListArray.from_arrays(vectors, 64),
+            "large": [f"{n}" * 500 if n % 4 else "" for n in numbers],
+            "all": [f"{n}" * 500 for n in numbers],
+        }
+    )
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("name", _nested(1, 0).column_names)
+def test_nested_and_large_columns(name: str, version: str, tmp_path: Path) -> None:
+    if name == "map" and version == "2.1":
+        pytest.skip("files of format 2.1 have no maps")
+    _check([_nested(size, seed).select([name]) for seed, size in enumerate(_SIZES)], tmp_path, version)
+
+
+def test_a_damaged_file_is_left_to_others(tmp_path: Path) -> None:
+    tables = [pa.table({"a": [number], "b": [f"text {number}"]}) for number in range(4)]
+    files = [_write(tmp_path / f"{number}.lance", table, "2.1") for number, table in enumerate(tables)]
+    columns = _projections(files[0])
+    whole = files[2].data
+    for position in range(0, len(whole), 3):
+        data = bytearray(whole)
+        data[position] ^= 1 << position % 8
+        files[2] = SmallFile(files[2].path, bytes(data), 1, Verification(name="2.lance"))
+        is_read, rows = read_small_files(files, columns)
+        assert not is_read[2]
+        if rows is not None:
+            assert is_read == [True, True, False, True]
+            assert rows.to_pylist() == [tables[number].to_pylist()[0] for number in (0, 1, 3)]
+
+
+def test_files_that_are_not_what_the_manifest_says(tmp_path: Path) -> None:
+    files = [_write(tmp_path / f"{number}.lance", pa.table({"a": [number]}), "2.1") for number in range(3)]
+    columns = _projections(files[0])
+    files[0] = SmallFile("0.lance", files[0].data, 2, Verification())
+    files[1] = SmallFile("1.lance", files[1].data, 1, Verification(name="2.lance"))
+    is_read, rows = read_small_files(files, columns)
+    assert is_read == [False, False, True]
+    assert rows is not None
+    assert rows.to_pylist() == [{"a": 2}]
+
+
+def test_files_of_different_versions(tmp_path: Path) -> None:
+    files = [_write(tmp_path / f"{version}.lance", pa.table({"a": [1, 2]}), version) for version in ("2.0", *_VERSIONS)]
+    is_read, rows = read_small_files(files, _projections(files[1]))
+    assert is_read == [False, True, True]
+    assert rows is not None
+    assert rows.to_pydict() == {"a": [1, 2, 1, 2]}
+    assert read_small_files(files[:1], _projections(files[1])) == ([False], None)
