@@ -22,13 +22,15 @@ from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
 from lance_format.file.columns.dictionaries import concat
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.column_parts import combine_parts, remainder
 from lance_format.table.fragments.open_files import empty_columns_batch, in_step
 from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.fragments.small_fragments import MOST_ROWS
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip
+from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
 from lance_format.table.scan.tasks import FragmentRanges
 
 _FIRST_GROUP_ROWS = 32 * 1024
@@ -41,9 +43,8 @@ _TESTED_ROWS = 64 * 1024
 _TESTED_BYTES = 8 * 1024 * 1024
 """Bytes tested at once: every kernel call costs as much as some thousands of rows."""
 _TESTED_PER_CONSTANT = 16
-_SMALL_ROWS = 1024
 _MAX_FILES_TOGETHER = 64
-"""Fragments of at most `_SMALL_ROWS` rows are tested together, up to a number of files: all of them are open."""
+"""Fragments of at most `MOST_ROWS` rows are tested together, up to a number of files: all of them are open."""
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
@@ -186,10 +187,14 @@ class Pace:
         hashed = 0 if predicate is None else _num_constants(predicate.expression)
         return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed))
 
+    def widen(self) -> None:
+        """Let more small fragments be read together."""
+        self.together = min(self.together * _GROWTH, _MAX_FILES_TOGETHER)
+
     def observe(self, seen: Seen) -> None:
         """Adapt to a group of rows."""
         self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
-        self.together = min(self.together * _GROWTH, _MAX_FILES_TOGETHER)
+        self.widen()
         if not seen.num_rows:
             return
         tested_rows = int(_TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
@@ -249,7 +254,7 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
     num_rows = num_files = 0
     for scan, ranges in fragments:
         size, files = ranges.num_rows, len(scan.fragment.files)
-        is_small = size <= _SMALL_ROWS and not ranges.certain.any()
+        is_small = size <= MOST_ROWS and not ranges.certain.any()
         if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > _MAX_FILES_TOGETHER):
             yield group
             group, num_rows, num_files = [], 0, 0
@@ -264,7 +269,11 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
 
 
 def materialise_together(
-    stages: Stages, group: Sequence[tuple[OpenFragment, RowRanges]], window: Window, pace: Pace
+    stages: Stages,
+    group: Sequence[tuple[OpenFragment, RowRanges]],
+    window: Window,
+    pace: Pace,
+    counter: ReadCounter,
 ) -> Iterator[ScannedRows]:
     """Materialise several small fragments at once, ignoring the certainty of ranges; see `materialise`."""
     seen = Seen()
@@ -272,11 +281,13 @@ def materialise_together(
     read = stages.projection.source if at_once else stages.projection.filter_source
     pending: list[tuple[OpenFragment, ScannedRows]] = []
     size_bytes = 0
-    for fragment, ranges in group:
+    small = [(fragment.scan, ranges, fragment.position) for fragment, ranges in group]
+    known = read_together(small, read, pace.tested_rows, counter)
+    for (fragment, ranges), rows in zip(group, known, strict=True):
         if window.is_over:
             return
         pace.num_seen += ranges.num_rows
-        for found in fragment.read(read, ranges, batch_size=pace.tested_rows):
+        for found in [rows] if rows else fragment.read(read, ranges, batch_size=pace.tested_rows):
             pending.append((fragment, found))
             size_bytes += found[0].nbytes
         if size_bytes >= _TESTED_BYTES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 
 from lance_format.lazy_dataclasses import dataclass
@@ -114,7 +114,7 @@ class ScanMeter:
     rows_returned: int = 0
     started: float = field(default_factory=time.perf_counter)
 
-    def metered(self, rows: Iterator[ScannedRows], num_fragments: int = 1) -> Iterator[ScannedRows]:
+    def metered(self, rows: Iterable[ScannedRows], num_fragments: int = 1) -> Iterator[ScannedRows]:
         """Count the rows of fragments that are returned."""
         self.fragments_scanned += num_fragments
         for batch, live in rows:

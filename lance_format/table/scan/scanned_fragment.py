@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader, to_live, to_physical
 from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.fragments.small_fragments import is_small, read_small_fragments
 from lance_format.table.scan.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
@@ -100,6 +102,43 @@ class OpenFragment:
 
     def _live(self, offsets: RowOffsets) -> LiveRows:
         return LiveRows(self.scan, offsets, self.position)
+
+
+def read_together(
+    fragments: Sequence[tuple[FragmentReader, RowRanges, int]], schema: Schema, batch_size: int, counter: ReadCounter
+) -> list[ScannedRows | None]:
+    """Read some columns of small fragments at once.
+
+    Parameters
+    ----------
+    fragments : sequence of (FragmentReader, RowRanges, int)
+        The wanted rows of each, and its position; see `OpenFragment`.
+    schema : Schema
+        The columns.
+    batch_size : int
+        Maximum number of rows per fragment.
+    counter : ReadCounter
+
+    Returns
+    -------
+    list
+        The rows of each fragment; None for one that has to be opened.
+    """
+    found: list[ScannedRows | None] = [None] * len(fragments)
+    small = [
+        number
+        for number, (scan, ranges, _) in enumerate(fragments)
+        if scan.fragment.physical_rows <= batch_size
+        and is_small(scan)
+        and ranges.is_all_of(scan.fragment.physical_rows)
+    ]
+    if len(small) > 1:
+        batches = read_small_fragments([fragments[number][0] for number in small], schema, counter)
+        for number, batch in zip(small, batches, strict=True):
+            if batch is not None:
+                scan, _, position = fragments[number]
+                found[number] = batch, LiveRows(scan, np.arange(batch.num_rows), position)
+    return found
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:

@@ -32,7 +32,7 @@ from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
 from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip
+from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
 from lance_format.table.scan.statistics_pruning import PrunedOnce, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
@@ -355,15 +355,23 @@ class LanceScanner:
         if projection.filter is not None:
             yield from self._read_filtered(fragments, window, meter)
             return
-        limited = window.left is not None
-        wanted = self._within(fragments, window)
-        for scan, ranges in opened_ahead(wanted, projection.output_source, meter.reads, is_limited=limited):
-            with scan.open(meter.reads) as files:
+        pace, source, limited = meter.pace, projection.output_source, window.left is not None
+        ahead = opened_ahead(self._within(fragments, window), source, meter.reads, is_limited=limited)
+        for group in small_together(ahead, pace):
+            placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
+            together = read_together(placed, source, self._batch_size, meter.reads)
+            for (scan, ranges), known in zip(group, together, strict=True):
                 meter.rows_scanned += ranges.num_rows
-                fragment = self._opened(scan, files)
-                found = fragment.read(projection.output_source, ranges, batch_size=self._batch_size)
+                found = self._read_one(scan, ranges, meter) if known is None else [known]
                 for batch, rows in meter.metered(found):
                     yield projection.complete(batch, rows), rows
+            if not self._table.directory.store.is_remote:
+                pace.widen()
+
+    def _read_one(self, scan: FragmentReader, ranges: RowRanges, meter: ScanMeter) -> Iterator[ScannedRows]:
+        with scan.open(meter.reads) as files:
+            fragment = self._opened(scan, files)
+            yield from fragment.read(self._projection.output_source, ranges, batch_size=self._batch_size)
 
     def _read_filtered(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
@@ -385,14 +393,17 @@ class LanceScanner:
                 if len(opened) == 1:
                     found = materialise(self._stages, *opened[0], window, pace)
                 else:
-                    found = materialise_together(self._stages, opened, window, pace)
+                    found = materialise_together(self._stages, opened, window, pace, meter.reads)
                 for batch, rows in meter.metered(found, len(opened)):
                     yield projection.complete(batch, rows), rows
             if window.is_over:
                 return
 
     def _opened(self, scan: FragmentReader, files: FragmentFiles) -> OpenFragment:
-        return OpenFragment(scan, files, self._positions.get(scan.fragment.id, 0))
+        return OpenFragment(scan, files, self._position(scan))
+
+    def _position(self, scan: FragmentReader) -> int:
+        return self._positions.get(scan.fragment.id, 0)
 
     @cached_property
     def _positions(self) -> dict[int, int]:

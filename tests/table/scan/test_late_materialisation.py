@@ -150,7 +150,7 @@ def test_other_columns_are_read_for_the_rows_that_pass_only(table: LanceDataset)
     dataset.to_table(["vector", "large"])
     whole = store.drain()
     assert dataset.to_table(["vector", "large"], filter="key % 100 = 50").num_rows
-    assert store.drain() < whole / 4
+    assert store.drain() < whole / 2  # Small fragments are read whole.
 
 
 def test_a_limit_stops_early(tmp_path: Path) -> None:

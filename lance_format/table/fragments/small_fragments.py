@@ -1,0 +1,125 @@
+"""Reading of many small fragments at once.
+
+Only whole fragments without deleted rows are read so. A fragment that is damaged, or unusual, is left to
+`FragmentFiles`, which reads it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lance_format.byte_io import ByteRange
+from lance_format.datatypes import Schema
+from lance_format.errors import LanceError
+from lance_format.file import SmallFile, can_read_together, read_small_files
+from lance_format.object_store import CountedStore, ReadableStore, ReadCounter
+from lance_format.table.format.file_entries import DataFile
+from lance_format.table.fragments.column_parts import ColumnParts, column_parts
+from lance_format.table.fragments.reader import FragmentReader
+from lance_format.version import FileVersion
+
+MOST_ROWS = 1024
+"""Maximum number of rows of a small fragment."""
+
+_MOST_BYTES = 16 * 1024
+"""Maximum size of the files of a small fragment: reading all of it costs less than looking for a part."""
+
+
+def is_small(scan: FragmentReader) -> bool:
+    """Return whether a fragment may be read with others: its files are small, local, and have all of their rows."""
+    fragment = scan.fragment
+    return (
+        fragment.deletion_file is None
+        and 0 < fragment.physical_rows <= MOST_ROWS
+        and all(file.file_size_bytes for file in fragment.files)
+        and fragment.known_bytes <= _MOST_BYTES
+        and not scan.directory.store.is_remote
+        and all(_has_levels(file) for file in fragment.files)
+    )
+
+
+def _has_levels(file: DataFile) -> bool:
+    """Return whether a file is of format 2.1 or later, as far as the manifest knows."""
+    version = FileVersion.from_manifest(file.file_major_version, file.file_minor_version)
+    return version is None or not (version.has_page_table or version.has_array_encodings)
+
+
+def read_small_fragments(
+    scans: Sequence[FragmentReader], schema: Schema, counter: ReadCounter
+) -> list[pa.RecordBatch | None]:
+    """Read some columns of all rows of small fragments.
+
+    Parameters
+    ----------
+    scans : sequence of FragmentReader
+    schema : Schema
+        The columns, in output order.
+    counter : ReadCounter
+
+    Returns
+    -------
+    list of pa.RecordBatch or None
+        The rows of each fragment; None for one that has to be read for itself.
+    """
+    found: list[pa.RecordBatch | None] = [None] * len(scans)
+    groups: dict[ColumnParts, list[int]] = {}
+    for position, scan in enumerate(scans):
+        groups.setdefault(column_parts(schema, scan.fragment.files), []).append(position)
+    for parts, positions in groups.items():
+        _read_alike(parts, scans, positions, counter, found)
+    return found
+
+
+def _read_alike(
+    parts: ColumnParts,
+    scans: Sequence[FragmentReader],
+    positions: Sequence[int],
+    counter: ReadCounter,
+    found: list[pa.RecordBatch | None],
+) -> None:
+    """Read fragments whose files hold the columns alike."""
+    if len(positions) < 2 or not parts.held or not all(map(can_read_together, parts.held.values())):
+        return
+    files = {}
+    for position in positions:
+        loaded = _load(scans[position], list(parts.held), counter)
+        if loaded is not None:
+            files[position] = loaded
+    pieces: list[pa.RecordBatch] = []
+    for number, projections in enumerate(parts.held.values()):
+        is_read, rows = read_small_files([loaded[number] for loaded in files.values()], projections)
+        if rows is None or (pieces and not all(is_read)):
+            return
+        if not all(is_read):
+            files = {position: file for (position, file), good in zip(files.items(), is_read, strict=True) if good}
+        pieces.append(rows)
+    try:
+        whole = parts.assemble(pieces, pieces[0].num_rows)
+    except LanceError:
+        return
+    row = 0
+    for position in files:
+        num_rows = scans[position].fragment.physical_rows
+        found[position] = whole.slice(row, num_rows)
+        row += num_rows
+
+
+def _load(scan: FragmentReader, numbers: Sequence[int], counter: ReadCounter) -> list[SmallFile] | None:
+    """Read data files of a fragment into memory; None if that fails."""
+    store = CountedStore(scan.directory.store, counter)
+    try:
+        return [_load_file(scan, store, scan.fragment.files[number]) for number in numbers]
+    except LanceError:
+        return None
+
+
+def _load_file(scan: FragmentReader, store: ReadableStore, file: DataFile) -> SmallFile:
+    path = scan.directory.holding(file, scan.bases).path(file.relative_path)
+    source = store.open_reader(path, file.file_size_bytes)
+    try:
+        (data,) = source.read_ranges([ByteRange(0, file.file_size_bytes)])
+    finally:
+        source.close()
+    return SmallFile(path, data, scan.fragment.physical_rows, scan.directory.verification(file.path))
