@@ -1,6 +1,6 @@
-"""Filtered scans, lookups and limits: ours against pylance's, on the same table in one process.
+"""Filtered scans, lookups, limits and many small files: ours against pylance's, on the same table in one process.
 
-    python benchmarks/scans.py [--rows N] [--vectors N]
+    python benchmarks/scans.py [--rows N] [--vectors N] [--files N]
 
 A filter lets a share of the rows pass, spread evenly; the filter's column is a random number, and what is read is one
 other column or all of them. Both work in turn, seven times; the medians in milliseconds and their ratio (ours /
@@ -73,10 +73,36 @@ def _cases(path: str, columns: list[str]) -> Iterator[tuple[str, Run]]:
     yield "three rows by id", lambda library: opened[library].to_table(columns=columns, filter=ids)
 
 
+def _small_files(num_files: int) -> Iterator[tuple[str, Run]]:
+    """Scan files of one row. The tables are opened anew for each run, as the cache of one would hold all files."""
+    rows = pa.table(
+        {
+            "id": range(num_files),
+            "text": [f"some text {row * 7919}" for row in range(num_files)],
+            "number": np.random.default_rng(0).random(num_files),
+        }
+    )
+    for version in ("2.1", "2.2"):
+        with tempfile.TemporaryDirectory() as directory:
+            path = str(Path(directory) / "t")
+            lance_format.write_dataset(rows, path, max_rows_per_file=1, data_storage_version=version)
+            name = f"{num_files} files of {version}"
+            yield f"{name}, all rows", lambda library, path=path: library.dataset(path).to_table()
+            yield f"{name}, one row", lambda library, path=path: library.dataset(path).to_table(filter="id = 17")
+            yield f"{name}, half", lambda library, path=path: library.dataset(path).to_table(filter="number < 0.5")
+            yield f"{name}, count", lambda library, path=path: library.dataset(path).count_rows("id = 17")
+
+
+def _print(name: str, run: Run) -> None:
+    ours, theirs = _medians(run)
+    print(f"{name:44}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--vectors", type=int, default=100_000)
+    parser.add_argument("--files", type=int, default=10_000)
     arguments = parser.parse_args()
     print(f"{'':44}{'ours':>10}{'pylance':>10}{'ratio':>8}")
     for table in (_numbers(arguments.rows), _vectors(arguments.vectors)):
@@ -84,8 +110,9 @@ def main() -> None:
             path = str(Path(directory) / "t")
             lance_format.write_dataset(table, path)
             for name, run in _cases(path, [name for name in table.column_names if name not in ("key", "id")]):
-                ours, theirs = _medians(run)
-                print(f"{name:44}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
+                _print(name, run)
+    for name, run in _small_files(arguments.files):
+        _print(name, run)
 
 
 if __name__ == "__main__":
