@@ -68,8 +68,8 @@ def estimate_items(block: DataBlock) -> int:
     """
     size = min(block.num_values, _SAMPLED_VALUES)
     chosen = np.linspace(0, block.num_values - 1, size).astype(np.int64)
-    sample = _index(block.take(chosen), size)
-    distinct = size if sample is None else len(sample[0])
+    sample = split(block.take(chosen), size)
+    distinct = size if sample is None else sample.items.num_values
     if distinct == size or size == block.num_values:
         return block.num_values if distinct == size else distinct
     low, high = float(distinct), float(block.num_values)
@@ -84,38 +84,44 @@ def estimate_items(block: DataBlock) -> int:
 
 def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     """Take a block apart, or return None if it has more than `max_items` distinct values."""
-    found = _index(block, max_items)
-    if found is None:
-        return None
-    firsts, indices = found
-    width = 1 if len(firsts) <= 2**8 else 2 if len(firsts) <= 2**16 else 4
-    narrow = indices.astype(f"<u{width}").view(np.uint8)
-    return IndexedPage(block.take(firsts), FixedWidthBlock(narrow, width * 8, block.num_values))
-
-
-def _index(block: DataBlock, max_items: int) -> tuple[Counts, npt.NDArray[np.uint32]] | None:
-    """Return the index of the first appearance of each distinct value, and the number of every value."""
     slots = empty(1 << (2 * max_items + 1).bit_length(), np.int32)
     slots.fill(-1)
-    firsts = empty(max_items, np.int64)
     indices = empty(block.num_values, np.uint32)
     if isinstance(block, FixedWidthBlock) and block.bits_per_value in (8, 16, 32, 64):
         words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
-        count = kernels.index_words(words, max_items, slots, firsts, indices)
+        distinct = empty(max_items, words.dtype)
+        count = kernels.index_words(words, max_items, slots, distinct, indices)
+        items: DataBlock = FixedWidthBlock(distinct[: max(count, 0)].view(np.uint8), block.bits_per_value, count)
     else:
-        if isinstance(block, FixedWidthBlock):
-            offsets: npt.NDArray[np.int64] = np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
-            used = block.data[: block.size_bytes]
-        else:
-            offsets = block.offsets
-            used = block.data[: int(block.offsets[-1])]
-        data = block.data
-        if data.size < used.size + kernels.SLACK:
-            data = empty(used.size + kernels.SLACK, np.uint8)
-            data[: used.size], data[used.size :] = used, 0
-        hashes = empty(max_items, np.uint32)
-        count = kernels.index_bytes(data, offsets, max_items, slots, hashes, firsts, indices)
-    return None if count < 0 else (firsts[:count], indices)
+        firsts = empty(max_items, np.int64)
+        count = _index_bytes(block, max_items, slots, firsts, indices)
+        items = block.take(firsts[: max(count, 0)])
+    if count < 0:
+        return None
+    width = 1 if count <= 2**8 else 2 if count <= 2**16 else 4
+    narrow = indices.astype(f"<u{width}", copy=False).view(np.uint8)
+    return IndexedPage(items, FixedWidthBlock(narrow, width * 8, block.num_values))
+
+
+def _index_bytes(
+    block: DataBlock,
+    max_items: int,
+    slots: npt.NDArray[np.int32],
+    firsts: Counts,
+    indices: npt.NDArray[np.uint32],
+) -> int:
+    """Number the distinct values; see `kernels.index_bytes`."""
+    if isinstance(block, FixedWidthBlock):
+        offsets: npt.NDArray[np.int64] = np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
+        used = block.data[: block.size_bytes]
+    else:
+        offsets = block.offsets
+        used = block.data[: int(block.offsets[-1])]
+    data = block.data
+    if data.size < used.size + kernels.SLACK:
+        data = empty(used.size + kernels.SLACK, np.uint8)
+        data[: used.size], data[used.size :] = used, 0
+    return kernels.index_bytes(data, offsets, max_items, slots, empty(max_items, np.uint32), firsts, indices)
 
 
 def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_general: bool) -> CompressedDictionary:

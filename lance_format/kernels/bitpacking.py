@@ -296,9 +296,10 @@ def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, siz
 def bit_widths(values: npt.NDArray[Any], out: I64) -> int:
     """Set `out` to the bits that each block of 1,024 unsigned values needs; return the number of blocks."""
     for block in range(out.size):
-        seen = values[block * BLOCK_VALUES]
-        for value in values[block * BLOCK_VALUES : (block + 1) * BLOCK_VALUES]:
-            seen |= value
+        first = np.uint64(block * BLOCK_VALUES)
+        seen = values[first]
+        for index in range(first, min(first + np.uint64(BLOCK_VALUES), np.uint64(values.size))):
+            seen |= values[index]
         remaining = np.uint64(seen)
         width = 0
         while remaining != np.uint64(0):

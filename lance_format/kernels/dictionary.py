@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, store_word
+from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, run_end, store_word
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -29,19 +29,19 @@ _HALF = np.uint64(32)
 
 
 @kernel
-def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) -> int:
+def index_words(words: Words, most: int, slots: I32, items: Words, indices: U32) -> int:
     """Number the distinct words in the order of their first appearance.
 
     Parameters
     ----------
-    words : uint32 or uint64[num_values]
+    words : unsigned integer[num_values]
         The values.
     most : int
         Number of distinct words allowed.
     slots : int32[2**n]
         Holds -1, more than twice as many entries as `most`. Set to the hash table: numbers of words, -1 where free.
-    firsts : int64[most]
-        Set to the index of the first appearance of each distinct word.
+    items : unsigned integer[most]
+        Set to the distinct words.
     indices : uint32[num_values]
         Set to the number of each word.
 
@@ -51,16 +51,14 @@ def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) 
         The number of distinct words, or `TOO_MANY`.
     """
     mask = np.uint64(slots.size - 1)
-    found = 0
-    number = np.int32(-1)
-    for position in range(words.size):
+    size = np.uint64(words.size)
+    found = np.int64(0)
+    position = np.uint64(0)
+    while position < size:
         word = words[position]
-        if position > 0 and word == words[position - 1]:
-            indices[position] = np.uint32(number)
-            continue
         slot = (mix(np.uint64(word)) >> _HALF) & mask
         number = slots[slot]
-        while number >= 0 and words[firsts[number]] != word:
+        while number >= 0 and items[np.uint64(number)] != word:
             slot = (slot + np.uint64(1)) & mask
             number = slots[slot]
         if number < 0:
@@ -68,9 +66,12 @@ def index_words(words: Words, most: int, slots: I32, firsts: I64, indices: U32) 
                 return TOO_MANY
             number = np.int32(found)
             slots[slot] = number
-            firsts[found] = position
+            items[found] = word
             found += 1
-        indices[position] = np.uint32(number)
+        end = run_end(words, position, size)
+        for index in range(position, end):
+            indices[index] = np.uint32(number)
+        position = end
     return found
 
 

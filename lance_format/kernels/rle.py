@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import run_end
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -80,18 +81,14 @@ def count_runs(words: Words) -> int:
 @kernel
 def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8, position: int, max_runs: int) -> int:
     """Write the runs of `count` values; return their number, or -1 as soon as there are more than `max_runs`."""
-    runs = 0
+    runs = np.int64(0)
     index = np.uint64(first)
     end = np.uint64(first + count)
     while index < end:
-        value = words[index]
-        limit = min(index + np.uint64(_MAX_RUN), end)
-        stop = index + np.uint64(1)
-        while stop < limit and words[stop] == value:
-            stop += np.uint64(1)
+        stop = run_end(words, index, min(index + np.uint64(_MAX_RUN), end))
         if runs == max_runs:
             return -1
-        values[position + runs] = value
+        values[position + runs] = words[index]
         lengths[position + runs] = np.uint8(stop - index)
         runs += 1
         index = stop

@@ -108,6 +108,34 @@ def copy_bytes(source: U8, start: int, size: int, out: U8, position: int) -> Non
 
 
 @kernel
+def run_end(words: npt.NDArray[Any], start: np.uint64, limit: np.uint64) -> np.uint64:
+    """Return the index after a run of equal words.
+
+    Eight words are compared at once if the last of them is equal, which it seldom is after a short run.
+
+    Parameters
+    ----------
+    words : integer[…]
+    start : uint64
+        Index of the first word of the run.
+    limit : uint64
+        Index that the run does not exceed, greater than `start`.
+    """
+    word = words[start]
+    end = start + np.uint64(1)
+    while end + np.uint64(8) <= limit and words[end + np.uint64(7)] == word:
+        difference = word ^ word
+        for index in range(np.uint64(8)):
+            difference |= words[end + index] ^ word
+        if difference != 0:
+            break
+        end += np.uint64(8)
+    while end < limit and words[end] == word:
+        end += np.uint64(1)
+    return end
+
+
+@kernel
 def mix(word: np.uint64) -> np.uint64:
     """Return a hash of a word."""
     mixed = word * _PRIME

@@ -18,11 +18,11 @@ U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Signed = npt.NDArray[Any]
+Integers = npt.NDArray[Any]
 
 
 @kernel
-def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: Signed, upper: Signed) -> int:
+def bound_integers(values: Integers, valid: Mask, starts: I64, lower: Integers, upper: Integers) -> int:
     """Find the bounds of integers.
 
     Parameters
@@ -33,10 +33,8 @@ def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: S
         Whether a value is not null.
     starts : int64[num_zones + 1]
         Zones of the values.
-    flip : int
-        The sign bit if the values are unsigned, else 0. It is flipped to compare unsigned values as signed ones.
-    lower, upper : signed integer[num_zones]
-        Hold the greatest and the least number; set to the bounds, flipped too.
+    lower, upper : integer[num_zones]
+        Of the type of the values. Hold the greatest and the least number; set to the bounds.
 
     Returns
     -------
@@ -44,33 +42,38 @@ def bound_integers(values: Signed, valid: Mask, starts: I64, flip: int, lower: S
         The number of zones.
     """
     for zone in range(starts.size - 1):
-        highest = np.int64(lower[zone])
-        lowest = np.int64(upper[zone])
+        highest = lower[zone]
+        lowest = upper[zone]
         least = highest
         greatest = lowest
+        # Unsigned positions: checks for negative ones would keep the loops from being vectorised.
+        first, end = np.uint64(starts[zone]), np.uint64(starts[zone + 1])
         if valid.size:
-            for index in range(starts[zone], starts[zone + 1]):
-                value = np.int64(values[index]) ^ flip
-                least = min(least, value if valid[index] else highest)
-                greatest = max(greatest, value if valid[index] else lowest)
+            for index in range(first, end):
+                low = values[index] if valid[index] else highest
+                high = values[index] if valid[index] else lowest
+                least = low if low < least else least
+                greatest = high if high > greatest else greatest
         else:
-            for index in range(starts[zone], starts[zone + 1]):
-                value = np.int64(values[index]) ^ flip
-                least = min(least, value)
-                greatest = max(greatest, value)
+            for index in range(first, end):
+                value = values[index]
+                least = value if value < least else least
+                greatest = value if value > greatest else greatest
         lower[zone] = least
         upper[zone] = greatest
     return starts.size - 1
 
 
 @kernel
-def bound_booleans(values: U8, valid: Mask, starts: I64, lower: Signed, upper: Signed) -> int:
+def bound_booleans(data: U8, offset: int, valid: Mask, starts: I64, lower: Integers, upper: Integers) -> int:
     """Find the bounds of booleans. A zone is read until both values are found.
 
     Parameters
     ----------
-    values : uint8[num_values]
-        1 for true, 0 for false.
+    data : uint8[…]
+        Bits, the least significant one of each byte first: 1 for true, 0 for false.
+    offset : int
+        Index of the first value within `data`.
     valid : bool[num_values] or bool[0]
         Whether a value is not null.
     starts : int64[num_zones + 1]
@@ -86,12 +89,21 @@ def bound_booleans(values: U8, valid: Mask, starts: I64, lower: Signed, upper: S
     for zone in range(starts.size - 1):
         is_true = False
         is_false = False
-        for index in range(starts[zone], starts[zone + 1]):
-            if not valid.size or valid[index]:
-                is_true |= values[index] != 0
-                is_false |= values[index] == 0
-            if is_true and is_false:
-                break
+        index = starts[zone]
+        end = starts[zone + 1]
+        while index < end and not (is_true and is_false):
+            bit = offset + index
+            byte = data[bit >> 3]
+            if valid.size == 0 and (bit & 7) == 0 and end - index >= 8:
+                is_true |= byte != 0
+                is_false |= byte != 0xFF
+                index += 8
+                continue
+            if valid.size == 0 or valid[index]:
+                value = (byte >> np.uint8(bit & 7)) & np.uint8(1)
+                is_true |= value != 0
+                is_false |= value == 0
+            index += 1
         if is_true or is_false:
             lower[zone] = 0 if is_false else 1
             upper[zone] = 1 if is_true else 0
@@ -100,7 +112,7 @@ def bound_booleans(values: U8, valid: Mask, starts: I64, lower: Signed, upper: S
 
 @kernel
 def bound_floats(
-    values: Signed, valid: Mask, starts: I64, infinity: int, lower: Signed, upper: Signed, num_nan: I64
+    values: Integers, valid: Mask, starts: I64, infinity: int, lower: Integers, upper: Integers, num_nan: I64
 ) -> int:
     """Find the bounds of floating-point numbers as integers that have the same order.
 
@@ -135,7 +147,7 @@ def bound_floats(
         least = highest
         greatest = lowest
         counted = np.int64(0)
-        for index in range(starts[zone], starts[zone + 1]):
+        for index in range(np.uint64(starts[zone]), np.uint64(starts[zone + 1])):
             bits = np.int64(values[index])
             is_nan = (bits & below_sign) > infinity
             value = bits ^ ((bits >> np.int64(63)) & below_sign)
@@ -289,7 +301,7 @@ def is_before(data: U8, start: int, size: int, other: int, other_size: int) -> b
 
 
 @kernel
-def find_string_bounds(offsets: Signed, data: U8, valid: Mask, starts: I64, lower: I64, upper: I64) -> int:
+def find_string_bounds(offsets: Integers, data: U8, valid: Mask, starts: I64, lower: I64, upper: I64) -> int:
     """Find the indices of the bounds of byte strings.
 
     The bounds of a zone often share a prefix. A value that shares its whole words is mostly decided by its next word; a

@@ -21,16 +21,17 @@ def _slots(most: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
-@given(values=st.lists(st.integers(0, 255) | st.sampled_from([1, 2]), min_size=1, max_size=200))
-def test_words(dtype: type[np.unsignedinteger], values: list[int]) -> None:
+@given(runs=st.lists(st.tuples(st.integers(0, 255), st.integers(1, 30)), min_size=1, max_size=40))
+def test_words(dtype: type[np.unsignedinteger], runs: list[tuple[int, int]]) -> None:
+    values = [value for value, length in runs for _ in range(length)]
     firsts, indices = _number(list(values))
     for most in (len(firsts), len(firsts) + 5, len(firsts) - 1):
-        found_firsts, found = np.empty(max(most, 1), np.int64), np.empty(len(values), np.uint32)
-        count = kernels.index_words(np.array(values, dtype), most, _slots(max(most, 1)), found_firsts, found)
+        items, found = np.empty(max(most, 1), dtype), np.empty(len(values), np.uint32)
+        count = kernels.index_words(np.array(values, dtype), most, _slots(max(most, 1)), items, found)
         if most < len(firsts):
             assert count == kernels.TOO_MANY
             continue
-        assert (found_firsts[:count].tolist(), found.tolist()) == (firsts, indices)
+        assert (items[:count].tolist(), found.tolist()) == ([values[first] for first in firsts], indices)
 
 
 @given(values=st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"]), min_size=1, max_size=200))

@@ -31,13 +31,35 @@ def test_byte_strings(values: list[bytes], size: int, data: st.DataObject) -> No
             assert not kept or (values[lower[zone]], values[upper[zone]]) == (min(kept), max(kept))
 
 
-@given(rows=st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40), size=st.integers(1, 40))
-def test_booleans(rows: list[bool | None], size: int) -> None:
-    values, valid = np.array(rows, np.bool_).view(np.uint8), np.array([row is not None for row in rows], np.bool_)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64, np.int64])
+@given(data=st.data(), size=st.integers(1, 40))
+def test_integers(dtype: type[np.integer], data: st.DataObject, size: int) -> None:
+    info = np.iinfo(dtype)
+    edges = st.sampled_from([int(info.min), int(info.max), 0, 1])
+    rows = data.draw(st.lists(st.none() | edges | st.integers(0, 9), min_size=1, max_size=100))
+    values, valid = np.array([row or 0 for row in rows], dtype), np.array([row is not None for row in rows], np.bool_)
+    starts = _starts(len(rows), size)
+    for mask in (valid, np.empty(0, np.bool_)):
+        lower, upper = np.full(len(starts) - 1, info.max, dtype), np.full(len(starts) - 1, info.min, dtype)
+        kernels.bound_integers(values, mask, starts, lower, upper)
+        for zone, start in enumerate(starts[:-1]):
+            kept = [int(values[row]) for row in range(start, starts[zone + 1]) if not mask.size or mask[row]]
+            assert (lower[zone], upper[zone]) == ((min(kept), max(kept)) if kept else (info.max, info.min))
+
+
+_ROWS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40) | st.builds(
+    lambda value, count: [value] * count, st.booleans(), st.integers(8, 40)
+)
+
+
+@given(rows=_ROWS, size=st.integers(1, 40), offset=st.integers(0, 9))
+def test_booleans(rows: list[bool | None], size: int, offset: int) -> None:
+    values, valid = np.array(rows, np.bool_), np.array([row is not None for row in rows], np.bool_)
+    bits = np.packbits(np.concatenate([np.zeros(offset, np.bool_), values]), bitorder="little")
     starts = _starts(len(rows), size)
     for mask in (valid, np.empty(0, np.bool_)):
         lower, upper = np.full(len(starts) - 1, 127, np.int8), np.full(len(starts) - 1, -128, np.int8)
-        kernels.bound_booleans(values, mask, starts, lower, upper)
+        kernels.bound_booleans(bits, offset, mask, starts, lower, upper)
         for zone, start in enumerate(starts[:-1]):
             kept = [bool(values[row]) for row in range(start, starts[zone + 1]) if not mask.size or mask[row]]
             assert (lower[zone], upper[zone]) == ((min(kept), max(kept)) if kept else (127, -128))

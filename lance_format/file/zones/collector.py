@@ -21,7 +21,7 @@ from lance_format.data_block import Counts, aligned
 from lance_format.datatypes import Field
 from lance_format.file.columns.indices import is_packed
 from lance_format.file.columns.leaf_columns import Leaf, leaves_of
-from lance_format.file.columns.leaves import bits_of, offsets_of, validity_of
+from lance_format.file.columns.leaves import offsets_of, validity_of
 from lance_format.kernels import zones as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
@@ -196,28 +196,28 @@ def _limits(dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], npt.NDA
     return np.full(count, info.max, dtype), np.full(count, info.min, dtype)
 
 
-def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any], shift: int = 0) -> tuple[Keys, Keys]:
+def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any]) -> tuple[Keys, Keys]:
     """Return bounds as keys; a lower one above the upper one says that there was no value."""
-    none = (lower > upper).tolist()
+    none = lower > upper
+    if not none.any():
+        return lower.tolist(), upper.tolist()
     return tuple(  # type: ignore[return-value]
-        [None if empty else key + shift for key, empty in zip(bounds.tolist(), none, strict=True)]
+        [None if empty else key for key, empty in zip(bounds.tolist(), none.tolist(), strict=True)]
         for bounds in (lower, upper)
     )
 
 
 def _measure_integers(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
-    bits = array.type.bit_width
-    unsigned = pa.types.is_unsigned_integer(array.type)
-    lower, upper = _limits(_SIGNED[bits], len(starts) - 1)
-    flip = -(2 ** (bits - 1)) if unsigned else 0
-    kernels.bound_integers(_fixed_width(array, _SIGNED[bits]), valid, starts, flip, lower, upper)
-    return *_keys(lower, upper, -flip), [0] * len(lower)
+    dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(array.type) else 'i'}{array.type.bit_width // 8}")
+    lower, upper = _limits(dtype, len(starts) - 1)
+    kernels.bound_integers(_fixed_width(array, dtype), valid, starts, lower, upper)
+    return *_keys(lower, upper), [0] * len(lower)
 
 
 def _measure_booleans(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
-    bits = bits_of(array.buffers()[1], array.offset, len(array))
     lower, upper = _limits(_SIGNED[8], len(starts) - 1)
-    kernels.bound_booleans(bits.view(np.uint8), valid, starts, lower, upper)
+    bits = np.frombuffer(array.buffers()[1], np.uint8)
+    kernels.bound_booleans(bits, array.offset, valid, starts, lower, upper)
     return *_keys(lower, upper), [0] * len(lower)
 
 
