@@ -8,17 +8,20 @@ VLDB 2023. A block is 1,024 values of T bits. It is seen as T rows of 1024/T lan
     word 0: lane 0, lane 1, … │ word 1: lane 0, lane 1, … │ … │ word W-1
 
 A row is 1,024 bits for every T. The kernels therefore work on 16 words of 64 bits per row, each holding 64/T lanes
-side by side, and mask what a shift carries from one lane into the next.
+side by side, and mask what a shift carries from one lane into the next. Rows are vectors for the compiler: it unrolls
+loops over so few words before it would vectorise them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import instructions, kernel
 from lance_format.kernels.words import copy_bytes
 
 BLOCK_VALUES = 1024
@@ -32,6 +35,67 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
 
+def _generate_row(context: Any, builder: Any, signature: Any, arguments: Any, *, adds: bool) -> Any:
+    """Compile `_set_row` or `_add_row`."""
+    from llvmlite import ir
+
+    row = ir.VectorType(ir.IntType(64), _ROW_WORDS)
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), _ROW_WORDS), [0] * _ROW_WORDS)
+
+    def pointer(number: int) -> Any:
+        view = context.make_array(signature.args[number])(context, builder, arguments[number])
+        return builder.bitcast(builder.gep(view.data, [arguments[number + 1]]), row.as_pointer())
+
+    def load(address: Any) -> Any:
+        loaded = builder.load(address)
+        loaded.align = 8
+        return loaded
+
+    def spread(number: int) -> Any:
+        first = builder.insert_element(ir.Constant(row, ir.Undefined), arguments[number], ir.IntType(32)(0))
+        return builder.shuffle_vector(first, ir.Constant(row, ir.Undefined), lanes)
+
+    words = builder.lshr(builder.shl(load(pointer(0)), spread(2)), spread(3))
+    words = builder.and_(words, spread(4))
+    target = pointer(5)
+    builder.store(builder.or_(load(target), words) if adds else words, target, align=8)
+    return context.get_dummy_value()
+
+
+def _row_types(source: Any, start: Any, left: Any, right: Any, mask: Any, out: Any, position: Any) -> Any:
+    """Return the types of a call of `_set_row` or `_add_row`."""
+    from numba import types
+
+    del start, left, right, mask, position
+    word = types.uint64
+    return types.void(source, types.intp, word, word, word, out, types.intp)
+
+
+def _set(
+    typing_context: Any, source: Any, start: Any, left: Any, right: Any, mask: Any, out: Any, position: Any
+) -> Any:
+    """Type and compile `_set_row`."""
+    del typing_context
+    return _row_types(source, start, left, right, mask, out, position), partial(_generate_row, adds=False)
+
+
+def _add(
+    typing_context: Any, source: Any, start: Any, left: Any, right: Any, mask: Any, out: Any, position: Any
+) -> Any:
+    """Type and compile `_add_row`."""
+    del typing_context
+    return _row_types(source, start, left, right, mask, out, position), partial(_generate_row, adds=True)
+
+
+_Row = Callable[[U64, int, np.uint64, np.uint64, np.uint64, U64, int], None]
+
+_set_row: _Row = instructions(_set)
+"""Set the row at a word of `out` to one that is shifted left, then right, and masked. Nothing is checked."""
+
+_add_row: _Row = instructions(_add)
+"""Add the bits of such a row to the row at a word of `out`."""
+
+
 @kernel
 def _ones(bits: int) -> np.uint64:
     return np.uint64(0) if bits == 0 else np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - bits)
@@ -40,7 +104,7 @@ def _ones(bits: int) -> np.uint64:
 @kernel
 def _row_start(row: int, bits: int) -> int:
     """Return the first 64-bit word of a row in an unpacked block."""
-    return (_ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 64
+    return (_ORDER[row >> 3] * 16 + (row & 7) * 128) * bits >> 6
 
 
 @kernel
@@ -48,47 +112,43 @@ def _unpack_block(packed: U64, position: int, bits: int, width: int, out: U64, f
     """Unpack the block at word `position` of `packed` to word `first` of `out`."""
     lanes_unit = np.uint64(0xFFFFFFFFFFFFFFFF) // _ones(bits)
     mask = _ones(width) * lanes_unit
+    none = np.uint64(0)
+    shift = np.int64(0)
     for row in range(bits):
-        bit = row * width
-        shift = bit % bits
-        # Unsigned offsets: checks for negative ones would keep the loops from being vectorised.
-        source = np.uint64(position + bit // bits * _ROW_WORDS)
-        target = np.uint64(first + _row_start(row, bits))
-        low = np.uint64(shift)
-        if shift + width <= bits:
-            for index in range(np.uint64(_ROW_WORDS)):
-                out[target + index] = (packed[source + index] >> low) & mask
+        target = first + _row_start(row, bits)
+        left = bits - shift
+        if width <= left:
+            _set_row(packed, position, none, np.uint64(shift), mask, out, target)
         else:
-            following = source + np.uint64(_ROW_WORDS)
-            high = np.uint64(bits - shift)
-            low_mask = _ones(bits - shift) * lanes_unit
-            high_mask = mask & ~low_mask
-            for index in range(np.uint64(_ROW_WORDS)):
-                value = (packed[source + index] >> low) & low_mask
-                out[target + index] = value | ((packed[following + index] << high) & high_mask)
+            low_mask = _ones(left) * lanes_unit
+            _set_row(packed, position, none, np.uint64(shift), low_mask, out, target)
+            _add_row(packed, position + _ROW_WORDS, np.uint64(left), none, mask & ~low_mask, out, target)
+        shift += width
+        if shift >= bits:
+            shift -= bits
+            position += _ROW_WORDS
 
 
 @kernel
 def _pack_block(values: U64, first: int, bits: int, width: int, out: U64, position: int) -> None:
     """Pack the block at word `first` of `values` to word `position` of `out`."""
     lanes_unit = np.uint64(0xFFFFFFFFFFFFFFFF) // _ones(bits)
-    for index in range(np.uint64(position), np.uint64(position + width * _ROW_WORDS)):
-        out[index] = np.uint64(0)
+    none = np.uint64(0)
+    shift = np.int64(0)
     for row in range(bits):
-        bit = row * width
-        shift = bit % bits
-        source = np.uint64(first + _row_start(row, bits))
-        target = np.uint64(position + bit // bits * _ROW_WORDS)
-        low = np.uint64(shift)
-        low_mask = ~(_ones(shift) * lanes_unit)
-        for index in range(np.uint64(_ROW_WORDS)):
-            out[target + index] |= (values[source + index] << low) & low_mask
-        if shift + width > bits:
-            following = target + np.uint64(_ROW_WORDS)
-            high = np.uint64(bits - shift)
-            high_mask = _ones(shift) * lanes_unit
-            for index in range(np.uint64(_ROW_WORDS)):
-                out[following + index] |= (values[source + index] >> high) & high_mask
+        source = first + _row_start(row, bits)
+        if shift == 0:
+            _set_row(values, source, none, none, ~none, out, position)
+        else:
+            low_mask = ~(_ones(shift) * lanes_unit)
+            _add_row(values, source, np.uint64(shift), none, low_mask, out, position)
+        shift += width
+        if shift >= bits:
+            shift -= bits
+            position += _ROW_WORDS
+            if shift > 0:
+                high_mask = _ones(shift) * lanes_unit
+                _set_row(values, source, none, np.uint64(width - shift), high_mask, out, position)
 
 
 @kernel
