@@ -21,7 +21,7 @@ from lance_format.file.container.scheduler import NamedPlan
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.page import RowSelection, rows_within_answer
 
-_MAX_WINDOW_ROWS = 1024 * 1024
+_MAX_WINDOW_ROWS = 2 * 1024 * 1024
 _FIRST_ROWS = 64 * 1024
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.1
@@ -255,6 +255,11 @@ class Cursor:
         self.row_bytes = sum(map(size_bytes, arrays)) / max(stop - self.next_row, 1)
         self.available += stop - self.next_row
         self.next_row = stop
+
+    @property
+    def rows_together(self) -> int:
+        """Number of the next rows that are one array."""
+        return len(self._arrays[0])
 
     def fits(self, num_rows: int) -> int:
         """Return how many of the next rows one array can hold."""

@@ -79,9 +79,8 @@ class RangeScan:
         row = self._start
         try:
             while row < self._stop:
-                wanted = min(batch_size, self._stop - row)
-                self._fill(wanted)
-                num_rows, batches = self._batches.pop(wanted)
+                self._fill(min(batch_size, self._stop - row))
+                num_rows, batches = self._batches.pop(self._stop - row, batch_size)
                 row += num_rows
                 yield from batches
         finally:

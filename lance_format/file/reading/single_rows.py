@@ -89,7 +89,7 @@ def take_batches(
         excess = sum(cursor.row_bytes for cursor in batches.cursors) * (last - first) / budget
         budget = int(_TAKE_BYTES / max(excess, 1))
         while first < last:
-            num_rows, built = batches.pop(min(batch_size, last - first))
+            num_rows, built = batches.pop(last - first, batch_size)
             first += num_rows
             yield from built
 
