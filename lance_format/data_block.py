@@ -80,8 +80,8 @@ class FixedWidthBlock:
         width = self.bytes_per_value
         data: Bytes
         if self.bits_per_value == 1:
-            bits = np.unpackbits(self.data, count=self.num_values, bitorder="little")
-            data = np.packbits(bits[indices], bitorder="little")
+            bits = self.data[indices >> 3] >> (indices & 7).astype(np.uint8) & 1
+            data = np.packbits(bits, bitorder="little")
         elif width in (1, 2, 4, 8):
             words = self.data[: self.size_bytes].view(f"<u{width}")
             out = empty(indices.size, words.dtype)
