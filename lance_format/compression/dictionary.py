@@ -11,6 +11,7 @@ Whether a dictionary pays is estimated from a sample first, so that pages of dis
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +87,7 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     """Take a block apart, or return None if it has more than `max_items` distinct values."""
     slots = empty(1 << (2 * max_items + 1).bit_length(), np.int32)
     slots.fill(-1)
-    indices = empty(block.num_values, np.uint32)
+    indices = empty(block.num_values, "<u2" if max_items <= 2**16 else "<u4")
     if isinstance(block, FixedWidthBlock) and block.bits_per_value in (8, 16, 32, 64):
         words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
         distinct = empty(max_items, words.dtype)
@@ -108,7 +109,7 @@ def _index_bytes(
     max_items: int,
     slots: npt.NDArray[np.int32],
     firsts: Counts,
-    indices: npt.NDArray[np.uint32],
+    indices: npt.NDArray[Any],
 ) -> int:
     """Number the distinct values; see `kernels.index_bytes`."""
     if isinstance(block, FixedWidthBlock):

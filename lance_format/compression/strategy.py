@@ -156,9 +156,12 @@ class _FixedChoice:
 
     At most one of `num_runs`, `widths` and `instead_of` is not None. It stands for runs, bit packing, or byte planes if
     these turn out to be smaller than another compression. If all are None, the compression is flat.
+
+    `bits_per_item` is the number of bits per item of a dictionary of the values.
     """
 
     size_bytes: int
+    bits_per_item: int
     num_runs: int | None = None
     widths: Counts | None = None
     instead_of: _FixedChoice | None = None
@@ -177,22 +180,23 @@ class _FixedChoice:
 
 def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _FixedChoice:
     """Return the smallest of flat, bit packing, runs and byte planes."""
-    best = _FixedChoice(block.size_bytes)
     bits = block.bits_per_value
     if bits not in bitpacking.WORD_BITS or options.scheme is Scheme.NONE:
-        return best
+        return _FixedChoice(block.size_bytes, bits)
     widths = bitpacking.block_widths(block)
+    item_bits = max(int(widths.max()), 1)
     packed = bitpacking.inline_size(widths, bits)
+    best = _FixedChoice(block.size_bytes, item_bits)
     if packed < best.size_bytes:
-        best = _FixedChoice(packed, widths=widths)
+        best = _FixedChoice(packed, item_bits, widths=widths)
     num_runs = rle.count_runs(block)
     runs = (num_runs + block.num_values // rle.MAX_RUN) * (block.bytes_per_value + 1)
     if num_runs < options.rle_threshold * block.num_values and runs < best.size_bytes:
-        best = _FixedChoice(runs, num_runs=num_runs)
+        best = _FixedChoice(runs, item_bits, num_runs=num_runs)
     if options.scheme is None and options.byte_stream_split is ByteStreamSplitMode.AUTO and bits in planes.WORD_BITS:
         split = planes.estimate_size(block)
         if split < _MOST_OF_PLAIN * best.size_bytes:
-            best = _FixedChoice(split, instead_of=best)
+            best = _FixedChoice(split, item_bits, instead_of=best)
     return best
 
 
@@ -200,7 +204,7 @@ def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version
     best = _choose_fixed(block, options)
     improvable = block.bits_per_value > 8 and best.size_bytes * 8 > block.num_values
     if improvable:
-        item_bytes = _item_bits(block) / 8
+        item_bytes = best.bits_per_item / 8
         if _dictionary_can_win(block, item_bytes, best.size_bytes, best.num_runs, options):
             page = dictionary.split(block, _max_items(block, item_bytes, best.size_bytes, options))
             if page is not None:
@@ -211,13 +215,6 @@ def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version
                 if indices.size_bytes + items.buffer.size < options.dict_size_ratio * best.size_bytes:
                     return CompressedPage(_compress_words(page.indices, indices, options), items)
     return CompressedPage(_compress_words(block, best, options), None)
-
-
-def _item_bits(block: FixedWidthBlock) -> int:
-    """Return the bits per item of a dictionary of these values."""
-    if block.bits_per_value not in bitpacking.WORD_BITS:
-        return block.bits_per_value
-    return max(int(bitpacking.block_widths(block).max()), 1)
 
 
 def _compress_words(block: FixedWidthBlock, best: _FixedChoice, options: CompressionOptions) -> CompressedChunks:

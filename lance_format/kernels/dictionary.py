@@ -29,7 +29,7 @@ _HALF = np.uint64(32)
 
 
 @kernel
-def index_words(words: Words, most: int, slots: I32, items: Words, indices: U32) -> int:
+def index_words(words: Words, most: int, slots: I32, items: Words, indices: Words) -> int:
     """Number the distinct words in the order of their first appearance.
 
     Parameters
@@ -42,8 +42,8 @@ def index_words(words: Words, most: int, slots: I32, items: Words, indices: U32)
         Holds -1, more than twice as many entries as `most`. Set to the hash table: numbers of words, -1 where free.
     items : unsigned integer[most]
         Set to the distinct words.
-    indices : uint32[num_values]
-        Set to the number of each word.
+    indices : unsigned integer[num_values]
+        Set to the number of each word; can represent `most - 1`.
 
     Returns
     -------
@@ -70,13 +70,13 @@ def index_words(words: Words, most: int, slots: I32, items: Words, indices: U32)
             found += 1
         end = run_end(words, position, size)
         for index in range(position, end):
-            indices[index] = np.uint32(number)
+            indices[index] = number
         position = end
     return found
 
 
 @kernel
-def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, firsts: I64, indices: U32) -> int:
+def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, firsts: I64, indices: Words) -> int:
     """Number the distinct byte strings in the order of their first appearance.
 
     Parameters
@@ -93,8 +93,8 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
         Set to the hash of each distinct value.
     firsts : int64[most]
         Set to the index of the first appearance of each distinct value.
-    indices : uint32[num_values]
-        Set to the number of each value.
+    indices : unsigned integer[num_values]
+        Set to the number of each value; can represent `most - 1`.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
             hashes[found] = brief
             firsts[found] = position
             found += 1
-        indices[position] = np.uint32(number)
+        indices[position] = number
     return found
 
 
