@@ -21,7 +21,7 @@ def stored_zones(
     """Yield the stored forms of the zones of a file, each with its key in the metadata.
 
     Files of a single zone have none, unless they have 64 KiB or more per column with zones: values that cost as much to
-    read as their statistics are better read.
+    read as their statistics are better read. Columns whose zones exclude no value have none either.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ def stored_zones(
     write : callable
         Makes a Lance file from a batch.
     """
-    if not _is_worthwhile(leaves, size_bytes):
-        return
-    for zones in leaves:
+    kept = _worthwhile(leaves, size_bytes)
+    for zones in kept:
         seed = serialize_seed(zones)
         if seed is not None:
             yield SEED_PREFIX + zones.leaf.name.encode(), seed
-    yield STATISTICS_KEY, serialize_zones(leaves, write)
+    if kept:
+        yield STATISTICS_KEY, serialize_zones(kept, write)
 
 
 def stored_zone_indices(
@@ -52,11 +52,19 @@ def stored_zone_indices(
     write : callable
         Makes a Lance file of format 2.0 of a batch.
     """
-    if _is_worthwhile(leaves, size_bytes):
-        for zones in leaves:
-            yield zones.leaf.field.id, serialize_zone_index(zones, write)
+    for zones in _worthwhile(leaves, size_bytes):
+        yield zones.leaf.field.id, serialize_zone_index(zones, write)
 
 
-def _is_worthwhile(leaves: list[LeafZones], size_bytes: int) -> bool:
+def _worthwhile(leaves: list[LeafZones], size_bytes: int) -> list[LeafZones]:
     num_zones = len(leaves[0].num_rows) if leaves else 0
-    return num_zones > 1 or (num_zones == 1 and size_bytes >= _WORTHWHILE_BYTES * len(leaves))
+    if num_zones == 0 or (num_zones == 1 and size_bytes < _WORTHWHILE_BYTES * len(leaves)):
+        return []
+    return [zones for zones in leaves if not _excludes_nothing(zones)]
+
+
+def _excludes_nothing(zones: LeafZones) -> bool:
+    """Return whether all zones have both booleans, and no null, so that hardly a filter skips one."""
+    if not pa.types.is_boolean(zones.leaf.arrow_type) or any(zones.num_nulls):
+        return False
+    return not any(zones.lower) and all(zones.upper)

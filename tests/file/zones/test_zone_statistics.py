@@ -106,6 +106,14 @@ def unsigned_zeros(values: pa.Array) -> pa.Array:
     return pa.array(np.where(numbers == 0, numbers.dtype.type(0), numbers), values.type, mask=mask)
 
 
+def _is_mixed(values: pa.Array, sizes: list[int]) -> bool:
+    """Return whether values are booleans, both in each zone, and none null."""
+    if not pa.types.is_boolean(values.type) or values.null_count:
+        return False
+    statistics = statistics_of(values, sizes)
+    return not pc.any(statistics.lower).as_py() and bool(pc.all(statistics.upper).as_py())
+
+
 @pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
@@ -121,7 +129,9 @@ def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFacto
     found = file.reader.zone_statistics(file.columns())
     batch = table.combine_chunks().to_batches()[0]
     paths = {(name,) for name in table.schema.names if name != "st"} | {("st", "in", "x"), ("st", "in", "y")}
-    assert set(found) == paths
+    sizes = sizes_of(table.num_rows, rows_per_zone)
+    mixed = {path for path in paths if _is_mixed(leaf_of(batch, path), sizes)}
+    assert set(found) == paths - mixed
     for leaf_path, statistics in found.items():
         values = leaf_of(batch, leaf_path)
         expected = statistics_of(values, sizes_of(len(values), rows_per_zone))
@@ -134,6 +144,19 @@ def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFacto
             assert len(leaf_path) > 1 or pa.types.is_fixed_size_binary(values.type)
     for _ in range(10):
         check_pruning(rng, batch, found)
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+def test_booleans_whose_zones_exclude_nothing_have_none(tmp_path: Path, version: FileVersion) -> None:
+    mixed = [True, False] * 50
+    columns = {"mixed": mixed, "null": [*mixed[:-1], None], "apart": [*mixed[:90], *[True] * 10], "number": range(100)}
+    file = CountedFile(write(tmp_path / "a.lance", pa.table(columns), version=version))
+    found = file.reader.zone_statistics(file.columns())
+    assert {path[0] for path in found} == {"null", "apart", "number"}
+    assert found[("apart",)].lower.to_pylist() == [False] * 9 + [True]
+    alone = CountedFile(write(tmp_path / "b.lance", pa.table({"mixed": mixed}), version=version))
+    assert alone.reader.zone_statistics(alone.columns()) == {}
+    assert not any(names_zones(key) for key in alone.reader.schema.metadata)
 
 
 def check_pruning(rng: random.Random, batch: pa.RecordBatch, statistics: dict[nodes.Path, object]) -> None:
