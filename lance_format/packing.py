@@ -17,7 +17,7 @@ _TRUE = b"true"
 
 def asks_to_pack(metadata: Mapping[bytes, bytes]) -> bool:
     """Return whether metadata asks to store a struct as one column."""
-    return any(is_yes(metadata.get(key)) for key in PACKED_KEYS)
+    return bool(metadata) and any(is_yes(metadata.get(key)) for key in PACKED_KEYS)
 
 
 def spell_out(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:

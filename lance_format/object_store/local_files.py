@@ -26,6 +26,8 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe with
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _MODE = 0o666  # The umask restricts it.
 _MAX_IO_BYTES = 1 << 30  # The kernel moves at most 2 GiB - 4 KiB a call.
+_GATHERED_BYTES = 64 * 1024
+"""A call of the system costs more than copying fewer bytes."""
 _WAITING_SECONDS = 20e-6
 """A small range takes longer only if it is not in the memory of the system."""
 _ANNOUNCED_BYTES = 256 * 1024
@@ -151,6 +153,7 @@ class LocalWriter:
         self._replace = replace
         self._durable = durable
         self._position = 0
+        self._gathered = bytearray()
         self._descriptor = -1
         self._temporary = temporary_name(path)
         try:
@@ -171,18 +174,29 @@ class LocalWriter:
         return self._position
 
     def write(self, data: bytes | memoryview) -> None:
-        """See `RangeWriter`."""
-        rest = memoryview(data).cast("B")
+        """See `RangeWriter`. Little data waits for more, or for `close`."""
+        view = memoryview(data).cast("B")
+        self._position += len(view)
+        if len(self._gathered) + len(view) < _GATHERED_BYTES:
+            self._gathered += view
+            return
+        self._write_gathered()
+        self._write_now(view)
+
+    def _write_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, bytearray()
+        self._write_now(memoryview(gathered))
+
+    def _write_now(self, rest: memoryview) -> None:
         with FileErrors("write", self._path):
             while rest:
-                written = os.write(self._descriptor, rest[:_MAX_IO_BYTES])
-                self._position += written
-                rest = rest[written:]
+                rest = rest[os.write(self._descriptor, rest[:_MAX_IO_BYTES]) :]
 
     def close(self) -> None:
         """See `RangeWriter`."""
         if self._descriptor < 0:
             return
+        self._write_gathered()
         with FileErrors("write", self._path):
             if self._durable:
                 os.fsync(self._descriptor)

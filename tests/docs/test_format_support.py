@@ -17,7 +17,7 @@ from lance_format.compression.codec import Context
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError
 from lance_format.file.columns.leaf_columns import leaves_of
-from lance_format.file.columns.storable import check_writable
+from lance_format.file.columns.storable import writable_leaves
 from lance_format.proto import array_encodings_pb2, encodings_pb2
 from lance_format.structural import registry as layouts
 from lance_format.version import FileVersion
@@ -90,16 +90,12 @@ def _is(check: Callable[[Field], object], arrow_type: pa.DataType) -> str:
     return "yes"
 
 
-def _check_writable(field: Field, version: FileVersion) -> None:
-    check_writable(field, version)
-
-
 def _types_table() -> list[str]:
     rows = ["| Arrow type | read | written in 2.0 | in 2.1 | in 2.2 |", "|---|---|---|---|---|"]
     for arrow_type in [*FLAT_TYPES, *_NESTED]:
         if pa.types.is_timestamp(arrow_type) and arrow_type.tz not in (None, "UTC"):
             continue
-        checks = [leaves_of, *(partial(_check_writable, version=v) for v in FileVersion if v.value.writable)]
+        checks = [leaves_of, *(partial(writable_leaves, version=v) for v in FileVersion if v.value.writable)]
         rows.append(f"| `{arrow_type}` | " + " | ".join(_is(check, arrow_type) for check in checks) + " |")
     return rows
 

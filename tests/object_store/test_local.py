@@ -49,6 +49,17 @@ class TestLocalStore(DirectoryStoreBehaviour):
             reader.read_ranges([ByteRange(4000, 2000)])
         reader.close()
 
+    def test_little_and_much_data_stay_in_order(self, store: ObjectStore, root: str) -> None:
+        parts = [
+            bytes([number]) * size for number, size in enumerate((1, 70_000, 0, 40_000, 40_000, 3, 65_536, 65_535))
+        ]
+        writer = store.open_writer(f"{root}/a")
+        for position, part in enumerate(parts):
+            assert writer.position == sum(map(len, parts[:position]))
+            writer.write(memoryview(part))
+        writer.close()
+        assert Path(root, "a").read_bytes() == b"".join(parts)
+
     def test_a_directory_is_no_object(self, store: ObjectStore, root: str) -> None:
         with pytest.raises(StorageError, match="directory"):
             store.read(root, 10)

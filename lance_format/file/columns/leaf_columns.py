@@ -88,10 +88,11 @@ class Leaf:
     def items_per_row(self) -> int:
         """Items of a page per row: fixed-size lists of structs outside of all lists multiply them."""
         items = 1
-        for field in self.path:
-            if kind_of(field) in (Kind.LIST, Kind.MAP):
+        for field in self.path[:-1]:
+            kind = kind_of(field)
+            if kind in (Kind.LIST, Kind.MAP):
                 break
-            if kind_of(field) is Kind.FIXED_SIZE_LIST:
+            if kind is Kind.FIXED_SIZE_LIST:
                 items *= field.to_arrow_type().list_size
         return items
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.columns.indices import check_packing, is_packed
-from lance_format.file.columns.leaf_columns import Kind, kind_of, leaves_of
+from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of, leaves_of
 from lance_format.file.columns.leaves import (
     innermost,
     is_empty_struct,
@@ -19,8 +19,8 @@ from lance_format.file.columns.leaves import (
 from lance_format.version import FileVersion
 
 
-def check_writable(field: Field, version: FileVersion) -> None:
-    """Refuse nesting that a file cannot hold, or that pylance could not read back.
+def writable_leaves(field: Field, version: FileVersion) -> list[Leaf]:
+    """Return the leaf columns of a field; refuse nesting that a file cannot hold, or that pylance could not read back.
 
     Raises
     ------
@@ -56,9 +56,10 @@ def check_writable(field: Field, version: FileVersion) -> None:
         raise NotSupportedError(
             f"column {field.name!r} has a fixed-size list of structs beside other fields, which is not supported"
         )
+    return leaves
 
 
-def check_order(fields: Sequence[Field], version: FileVersion) -> None:
+def check_order(leaves: Iterable[Leaf], version: FileVersion) -> None:
     """Refuse structs without fields before other columns: pylance would read the others from the wrong place.
 
     In 2.0 they have a column like all structs, and may come anywhere.
@@ -69,7 +70,6 @@ def check_order(fields: Sequence[Field], version: FileVersion) -> None:
     """
     if version.has_array_encodings:
         return
-    leaves = [leaf for field in fields for leaf in leaves_of(field)]
     for empty, following in pairwise(leaves):
         if is_empty_struct(empty.arrow_type) and not is_empty_struct(following.arrow_type):
             raise NotSupportedError(

@@ -45,7 +45,8 @@ class SummedSink:
             position = min(len(view), self._block_bytes - self._open_bytes)
             self._add(view[:position])
         whole = position + (len(view) - position) // self._block_bytes * self._block_bytes
-        self._sums += sums_of(view[position:whole], self._block_bytes).tolist()
+        if whole > position:
+            self._sums += sums_of(view[position:whole], self._block_bytes).tolist()
         if whole < len(view):
             self._add(view[whole:])
 

@@ -18,7 +18,7 @@ from lance_format.data_block import ValueShape
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file.columns.array_values import NULL_STRUCTS, array_shape, take_apart
-from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of, leaves_of
+from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of
 from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct, offsets_of, validity_of
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import options_of
@@ -75,15 +75,24 @@ class ArrayWriting:
     ----------
     top : Field
         The field with descriptions in place of blobs.
+    leaves : sequence of Leaf
+        Its leaves.
     defaults : EncodingDefaults
     version : FileVersion
         Ignored: only one version has array encodings.
     write_buffer : callable
     """
 
-    def __init__(self, top: Field, defaults: EncodingDefaults, version: FileVersion, write_buffer: WriteBuffer) -> None:
+    def __init__(
+        self,
+        top: Field,
+        leaves: Sequence[Leaf],
+        defaults: EncodingDefaults,
+        version: FileVersion,
+        write_buffer: WriteBuffer,
+    ) -> None:
         del version
-        self._forms = {leaf.field.id: _LeafForm.of(leaf, defaults) for leaf in leaves_of(top)}
+        self._forms = {leaf.field.id: _LeafForm.of(leaf, defaults) for leaf in leaves}
         self._write_buffer = write_buffer
         self._columns: list[WrittenColumn] = []
         self._top = self._grow((top,))

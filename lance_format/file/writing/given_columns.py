@@ -55,11 +55,17 @@ def _stored_column(batch: pa.RecordBatch, field: Field, first_row: int, *, is_ch
     if index < 0:
         raise SchemaMismatchError(f"the batch lacks column {field.name!r}")
     array = to_jsonb(as_stored(batch.column(index)), field, first_row)
-    if not is_checked and not _same_type(Field.from_arrow(pa.field(field.name, array.type)), field):
+    if not is_checked and not _is_stored_as(array.type, field):
         raise SchemaMismatchError(f"column {field.name!r} is {array.type}; the schema has {field.to_arrow_type()}")
     if not field.nullable and array.null_count:
         raise SchemaMismatchError(f"column {field.name!r} must not be null; the batch has {array.null_count} nulls")
     return array
+
+
+def _is_stored_as(arrow_type: pa.DataType, field: Field) -> bool:
+    if arrow_type == field.to_arrow_type():
+        return True
+    return _same_type(Field.from_arrow(pa.field(field.name, arrow_type)), field)
 
 
 def _same_type(found: Field, wanted: Field) -> bool:

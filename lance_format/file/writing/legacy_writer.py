@@ -18,9 +18,9 @@ from lance_format.byte_io import RangeWriter
 from lance_format.data_block import FixedWidthBlock, VariableWidthBlock
 from lance_format.datatypes import Field, Schema, serialize_fields
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.file.columns.leaf_columns import Kind, kind_of, leaves_of
+from lance_format.file.columns.leaf_columns import Kind, kind_of
 from lance_format.file.columns.leaves import innermost, is_empty_struct, offsets_of, validity_of, values_of
-from lance_format.file.columns.storable import check_writable
+from lance_format.file.columns.storable import writable_leaves
 from lance_format.file.writing.given_columns import GivenColumns
 from lance_format.file.writing.writer import FileSummary
 from lance_format.proto import file_pb2, table_pb2
@@ -169,8 +169,7 @@ class LegacyFileWriter:
 
 
 def _check_type(top: Field) -> None:
-    check_writable(top, _VERSION)
-    for leaf in leaves_of(top):
+    for leaf in writable_leaves(top, _VERSION):
         kinds = {kind_of(part) for part in leaf.path}
         item_type = innermost(leaf.arrow_type)
         is_known = not pa.types.is_struct(item_type) or is_empty_struct(item_type)

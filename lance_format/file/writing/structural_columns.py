@@ -13,7 +13,7 @@ from lance_format.compression.strategy import chunks_shrink
 from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock, ValueBlock
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
-from lance_format.file.columns.leaf_columns import Leaf, leaves_of
+from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.shredding import shred
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import asks_for_general, options_of
@@ -43,18 +43,28 @@ class StructuralWriting:
     Parameters
     ----------
     top : Field
-        The field with descriptions in place of blobs.
+        Ignored: leaves alone are columns.
+    leaves : sequence of Leaf
+        Of the field with descriptions in place of blobs.
     defaults : EncodingDefaults
     version : FileVersion
     write_buffer : callable
     """
 
-    def __init__(self, top: Field, defaults: EncodingDefaults, version: FileVersion, write_buffer: WriteBuffer) -> None:
+    def __init__(
+        self,
+        top: Field,
+        leaves: Sequence[Leaf],
+        defaults: EncodingDefaults,
+        version: FileVersion,
+        write_buffer: WriteBuffer,
+    ) -> None:
+        del top
         self._leaves = [
             _LeafWriter(
                 leaf, options_of(leaf, defaults), WrittenColumn(leaf.field.id), asks_for_general(leaf, defaults)
             )
-            for leaf in leaves_of(top)
+            for leaf in leaves
         ]
         self._version = version
         self._write_buffer = write_buffer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +16,8 @@ from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.blobs.payloads import store_payloads
 from lance_format.file.columns.dictionaries import concat, size_bytes
-from lance_format.file.columns.storable import check_order, check_writable
+from lance_format.file.columns.leaf_columns import Leaf
+from lance_format.file.columns.storable import check_order, writable_leaves
 from lance_format.file.container.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.container.seal import BLOCK_BYTES, SUM_TYPE, serialize_seal
 from lance_format.file.container.summed_sink import SummedSink
@@ -65,11 +67,18 @@ class FileSummary:
 class _ColumnWriter:
     """Gathers the rows of a top-level column until there is a page's worth."""
 
-    def __init__(self, top: Field, rows_per_zone: int | None, make: Callable[[Field], ColumnWriting]) -> None:
+    def __init__(
+        self,
+        top: Field,
+        described: Field,
+        leaves: Sequence[Leaf],
+        rows_per_zone: int | None,
+        make: Callable[[Field, Sequence[Leaf]], ColumnWriting],
+    ) -> None:
         self.field = top
-        self.described = describe(top)
-        self.pages = make(self.described)
-        self.zones = None if rows_per_zone is None else ColumnZones(self.described, rows_per_zone)
+        self.described = described
+        self.pages = make(described, leaves)
+        self.zones = None if rows_per_zone is None else ColumnZones(leaves, rows_per_zone)
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
 
@@ -169,15 +178,17 @@ class FileWriter:
         self._version = version
         for top in schema.fields:
             check_storable(top, version)
-            check_writable(describe(top), version)
-        check_order([describe(top) for top in schema.fields], version)
+        described = [describe(top) for top in schema.fields]
+        leaves = [writable_leaves(top, version) for top in described]
+        check_order(itertools.chain(*leaves), version)
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
         writing = ArrayWriting if version.has_array_encodings else StructuralWriting
 
-        def make(field: Field) -> ColumnWriting:
-            return writing(field, defaults, version, self._write_aligned)
+        def make(field: Field, leaves: Sequence[Leaf]) -> ColumnWriting:
+            return writing(field, leaves, defaults, version, self._write_aligned)
 
-        self._columns = [_ColumnWriter(top, rows_per_zone, make) for top in schema.fields]
+        tops = zip(schema.fields, described, leaves, strict=True)
+        self._columns = [_ColumnWriter(*top, rows_per_zone, make) for top in tops]
         num_columns = max(len(self._columns), 1)
         share = min(max(_DEFAULT_CACHE_BYTES // num_columns, _MIN_COLUMN_CACHE_BYTES), _MAX_COLUMN_CACHE_BYTES)
         self._column_cache_bytes = share if data_cache_bytes is None else data_cache_bytes // num_columns
@@ -243,7 +254,9 @@ class FileWriter:
                 column.zones.append(array)
 
     def _align(self) -> None:
-        self._sink.write(_PADDING[: -self._sink.position % ALIGNMENT])
+        missing = -self._sink.position % ALIGNMENT
+        if missing:
+            self._sink.write(_PADDING[:missing])
 
     def _write_aligned(self, data: bytes | memoryview) -> ByteRange:
         self._align()

@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from lance_format.blob_fields import format_of
 from lance_format.data_block import Counts, aligned
-from lance_format.datatypes import Field
 from lance_format.file.columns.indices import is_packed
-from lance_format.file.columns.leaf_columns import Leaf, leaves_of
+from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.leaves import offsets_of, validity_of
 from lance_format.kernels import zones as kernels
 from lance_format.lazy_dataclasses import dataclass
@@ -109,13 +108,13 @@ class ColumnZones:
 
     Parameters
     ----------
-    top : Field
-        The field in stored form, with descriptions in place of blobs.
+    leaves : sequence of Leaf
+        Of the field in stored form, with descriptions in place of blobs.
     rows_per_zone : int
     """
 
-    def __init__(self, top: Field, rows_per_zone: int) -> None:
-        self.leaves = [LeafZones(leaf) for leaf in leaves_of(top) if has_order(leaf)]
+    def __init__(self, leaves: Sequence[Leaf], rows_per_zone: int) -> None:
+        self.leaves = [LeafZones(leaf) for leaf in leaves if has_order(leaf)]
         self._rows_per_zone = rows_per_zone
 
     def append(self, array: pa.Array) -> None:
