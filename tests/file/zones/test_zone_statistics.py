@@ -106,7 +106,7 @@ def unsigned_zeros(values: pa.Array) -> pa.Array:
     return pa.array(np.where(numbers == 0, numbers.dtype.type(0), numbers), values.type, mask=mask)
 
 
-def _is_mixed(values: pa.Array, sizes: list[int]) -> bool:
+def is_mixed(values: pa.Array, sizes: list[int]) -> bool:
     """Return whether values are booleans, both in each zone, and none null."""
     if not pa.types.is_boolean(values.type) or values.null_count:
         return False
@@ -130,7 +130,7 @@ def test_statistics_are_what_the_rows_are(tmp_path_factory: pytest.TempPathFacto
     batch = table.combine_chunks().to_batches()[0]
     paths = {(name,) for name in table.schema.names if name != "st"} | {("st", "in", "x"), ("st", "in", "y")}
     sizes = sizes_of(table.num_rows, rows_per_zone)
-    mixed = {path for path in paths if _is_mixed(leaf_of(batch, path), sizes)}
+    mixed = {path for path in paths if is_mixed(leaf_of(batch, path), sizes)}
     assert set(found) == paths - mixed
     for leaf_path, statistics in found.items():
         values = leaf_of(batch, leaf_path)
