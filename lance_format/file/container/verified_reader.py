@@ -86,7 +86,8 @@ class VerifiedReader:
 
     def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         """See `StreamingReader` and `read_ranges`. Sums that are not known are read first, by the same requests."""
-        lends = ranges and hasattr(self._source, "lend") and is_compiler_imported()
+        in_data = len(ranges) > 0 and ranges[0].offset < self._kernel_end
+        lends = in_data and hasattr(self._source, "lend") and is_compiler_imported()
         return self._stream_by_kernel(ranges) if lends else self._stream(ranges)
 
     def _stream_by_kernel(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
