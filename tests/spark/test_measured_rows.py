@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from py4j.java_gateway import java_import
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -44,6 +45,7 @@ def test_a_batch_ends_once_its_rows_have_the_bytes(planner: SparkSession) -> Non
     """Spark stops where there seems to be no further row, and asks again for the next batch."""
     context: Any = planner.sparkContext
     jvm, gateway = context._jvm, context._gateway
+    java_import(jvm, "org.apache.spark.sql.internal.SQLConf")
     loader = jvm.Thread.currentThread().getContextClassLoader()
     (made,) = loader.loadClass("lance.MeasuredRows").getDeclaredConstructors()
     made.setAccessible(True)
@@ -52,9 +54,10 @@ def test_a_batch_ends_once_its_rows_have_the_bytes(planner: SparkSession) -> Non
         frame._jdf.queryExecution().executedPlan().executeToIterator()
     )
     arguments = gateway.new_array(jvm.Object, 4)
-    arguments[0], arguments[2], arguments[3] = rows, planner._jsparkSession.sessionState().conf(), 150
+    arguments[0], arguments[1], arguments[2], arguments[3] = rows, rows.next(), jvm.SQLConf(), 150
     measured = made.newInstance(arguments)
-    batches, empty = [], 0
+    batches: list[list[int]] = []
+    empty = False
     while not empty:
         batch = []
         while measured.hasNext():

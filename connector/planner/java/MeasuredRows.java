@@ -24,22 +24,28 @@ final class MeasuredRows implements Iterator {
   static final String LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch";
   private static final long UNLIMITED = Integer.MAX_VALUE;
 
+  /** Maximum number of rows of unknown sizes in a batch. */
+  private static final int UNKNOWN = 100;
+
   private final Iterator rows;
   private final SQLConf conf;
   private final long limit;
+  private final boolean isMeasured;
   private Object next;
   private long size;
 
-  /** The settings are those of the task alone, and have no limit until the first row is taken. */
+  /** The settings are those of the task alone. They have no limit until the first row is taken, if it knows its size. */
   private MeasuredRows(Iterator rows, Object first, SQLConf conf, long limit) {
     this.rows = rows;
     this.next = first;
     this.conf = conf;
     this.limit = limit;
+    this.isMeasured = first instanceof UnsafeRow;
+    if (isMeasured) conf.setConfString(LIMIT, UNLIMITED + "b");
   }
 
   public boolean hasNext() {
-    if (size >= limit) {
+    if (isMeasured && size >= limit) {
       size = 0;
       return false;
     }
@@ -55,7 +61,7 @@ final class MeasuredRows implements Iterator {
       next = null;
       conf.setConfString(LIMIT, limit + "b");
     }
-    size += row instanceof UnsafeRow ? ((UnsafeRow) row).getSizeInBytes() : limit;
+    size += row instanceof UnsafeRow ? ((UnsafeRow) row).getSizeInBytes() : limit / UNKNOWN + 1;
     return row;
   }
 
@@ -74,7 +80,6 @@ final class MeasuredRows implements Iterator {
       scala.Tuple2 pair = (scala.Tuple2) set.next();
       conf.setConfString((String) pair._1(), (String) pair._2());
     }
-    if (first instanceof UnsafeRow) conf.setConfString(LIMIT, UNLIMITED + "b");
     final MeasuredRows measured = new MeasuredRows(rows, first, conf, limit);
     SQLConf.withExistingConf(conf, new AbstractFunction0() {
       public Object apply() {
