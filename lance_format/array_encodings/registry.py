@@ -248,7 +248,7 @@ ENCODINGS: dict[str, Construct] = {
 """Constructors of readers, by the name of the protobuf member."""
 
 LAYERS: dict[str, str] = {
-    "list": "a column of lists, whose items are the next column",
+    "list": "a column of lists, whose items are the next column; in files before 0.14 also text and bytes",
     "struct": "a column of structs, whose fields are the next columns",
 }
 """Encodings of columns whose values are other columns: `lists.py` reads the one, and the other holds nothing."""
