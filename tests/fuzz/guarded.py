@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lance_format.kernels import file_reads, jit, words, xxh3
+from lance_format.kernels import bitpacking, file_reads, jit, words, xxh3
 
 _WORD = 2**64 - 1
 
@@ -99,6 +99,21 @@ def _add_stripes(accumulators: Guarded, data: Guarded, position: int, keys: Guar
             accumulators[lane] = np.uint64((int(accumulators[lane]) + product) & _WORD)
 
 
+def _shifted_row(source: Guarded, start: int, left: Any, right: Any, mask: Any) -> np.ndarray:
+    """Return 16 words, shifted and masked."""
+    row = source[int(start) : int(start) + 16].array
+    return (row << np.uint64(left)) >> np.uint64(right) & np.uint64(mask)
+
+
+def _set_row(source: Guarded, start: int, left: Any, right: Any, mask: Any, out: Guarded, position: int) -> None:
+    out[int(position) : int(position) + 16] = _shifted_row(source, start, left, right, mask)
+
+
+def _add_row(source: Guarded, start: int, left: Any, right: Any, mask: Any, out: Guarded, position: int) -> None:
+    there = out[int(position) : int(position) + 16].array
+    out[int(position) : int(position) + 16] = there | _shifted_row(source, start, left, right, mask)
+
+
 def _read(descriptor: int, out: Guarded, position: int, size: int, offset: int) -> int:
     try:
         return os.preadv(int(descriptor), [out[int(position) : int(position) + int(size)].array], int(offset))
@@ -111,6 +126,8 @@ _INSTRUCTIONS: dict[Any, Callable[..., Any]] = {
     words._store: _store_word,
     words._copy: _copy,
     xxh3._add: _add_stripes,
+    bitpacking._set: _set_row,
+    bitpacking._add: _add_row,
     file_reads._pread: _read,
 }
 
