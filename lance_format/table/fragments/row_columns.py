@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.fragment import RowSequence
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -32,27 +31,38 @@ from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 ROW_OFFSET = "_rowoffset"
+_MOST_OTHERS = 8
+"""Maximum number of rows in memory for a row that is left of them."""
 
 _Sequence = TypeVar("_Sequence", RowIdSequence, RowVersionSequence)
 RowColumnValues = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
 class LiveRows:
-    """Some rows of a fragment.
+    """Some rows of a fragment. Which of several rows are left is found out once somebody asks.
 
     Parameters
     ----------
     scan : FragmentReader
-    offsets : int64[num_rows]
+    offsets : int64[num_rows], or a function that returns them
         Offsets in the fragment, deleted rows included.
     num_before : int
         Number of live rows of the table before the fragment.
     """
 
-    scan: FragmentReader
-    offsets: RowOffsets
-    num_before: int
+    __slots__ = ("_offsets", "num_before", "scan")
+
+    def __init__(self, scan: FragmentReader, offsets: RowOffsets | Callable[[], RowOffsets], num_before: int) -> None:
+        self.scan = scan
+        self.num_before = num_before
+        self._offsets = offsets
+
+    @property
+    def offsets(self) -> RowOffsets:
+        """Offsets in the fragment, deleted rows included, `int64[num_rows]`."""
+        if not isinstance(self._offsets, np.ndarray):
+            self._offsets = self._offsets()
+        return self._offsets
 
     @property
     def positions(self) -> RowOffsets:
@@ -64,17 +74,22 @@ class LiveRows:
         """Concatenate rows of one fragment, at least one part."""
         if len(parts) == 1:
             return parts[0]
-        return parts[0]._with(np.concatenate([part.offsets for part in parts]))
+        return parts[0]._with(lambda: np.concatenate([part.offsets for part in parts]))
 
     def slice(self, start: int, num_rows: int) -> LiveRows:
         """Return a range of the rows."""
-        return self._with(self.offsets[start : start + num_rows])
+        return self._with(lambda: self.offsets[start : start + num_rows])
 
     def filter(self, mask: pa.BooleanArray) -> LiveRows:
         """Return the rows that a mask without nulls selects."""
-        return self._with(self.offsets[mask.to_numpy(zero_copy_only=False)])
 
-    def _with(self, offsets: RowOffsets) -> LiveRows:
+        def chosen() -> RowOffsets:
+            return self.offsets[mask.to_numpy(zero_copy_only=False)]
+
+        # The others are in memory until then.
+        return self._with(chosen if mask.true_count * _MOST_OTHERS >= len(mask) else chosen())
+
+    def _with(self, offsets: RowOffsets | Callable[[], RowOffsets]) -> LiveRows:
         return LiveRows(self.scan, offsets, self.num_before)
 
 
