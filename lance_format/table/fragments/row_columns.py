@@ -60,9 +60,9 @@ class LiveRows:
     @property
     def offsets(self) -> RowOffsets:
         """Offsets in the fragment, deleted rows included, `int64[num_rows]`."""
-        if not isinstance(self._offsets, np.ndarray):
-            self._offsets = self._offsets()
-        return self._offsets
+        known: RowOffsets = self._offsets() if callable(self._offsets) else self._offsets
+        self._offsets = known
+        return known
 
     @property
     def positions(self) -> RowOffsets:
