@@ -84,7 +84,8 @@ class LiveRows:
         """Return the rows that a mask without nulls selects."""
 
         def chosen() -> RowOffsets:
-            return self.offsets[mask.to_numpy(zero_copy_only=False)]
+            left: RowOffsets = self.offsets[mask.to_numpy(zero_copy_only=False)]
+            return left
 
         # The others are in memory until then.
         return self._with(chosen if mask.true_count * _MOST_OTHERS >= len(mask) else chosen())
