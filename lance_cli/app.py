@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -46,37 +47,33 @@ class Command:
     ----------
     run : callable
         Its docstring is the help, its parameters are the arguments.
-    panel : str
-        The group of commands that `--help` lists it in.
     examples : tuple of str
         Command lines without the name of the program.
     """
 
     run: Callable[..., None]
-    panel: str
     examples: tuple[str, ...]
 
 
-_LOOK, _READ, _CHANGE = "Look", "Read rows", "Change"
 COMMANDS = {
-    "info": Command(info.run, _LOOK, ("info birds.lance", "info s3://zoo/birds.lance -s region=eu-west-1 --json")),
-    "history": Command(history.run, _LOOK, ("history birds.lance --limit 5",)),
-    "diff": Command(diff.run, _LOOK, ("diff birds.lance 3 4", "diff birds.lance 3 4 --rows 10")),
-    "stats": Command(stats.run, _LOOK, ("stats birds.lance",)),
-    "files": Command(files.run, _LOOK, ("files birds.lance --limit 20",)),
-    "pages": Command(pages.run, _LOOK, ("pages birds.lance/data/….lance --column name",)),
-    "explain": Command(explain.run, _LOOK, ('explain birds.lance "id > 5"',)),
-    "report": Command(report.run, _LOOK, ("report birds.lance -o report.html --filter \"name = 'owl'\"",)),
-    "tags": Command(tags.run, _LOOK, ("tags birds.lance", "tags birds.lance --create good --version 3")),
-    "branches": Command(branches.run, _LOOK, ("branches birds.lance",)),
-    "verify": Command(verify.run, _LOOK, ("verify birds.lance",)),
-    "head": Command(head.run, _READ, ("head birds.lance --columns id,name",)),
-    "sample": Command(sample.run, _READ, ("sample birds.lance -n 5",)),
-    "query": Command(query.run, _READ, ("query birds.lance \"name LIKE 'o%'\" --columns id,name",)),
-    "optimize": Command(optimize.run, _CHANGE, ("optimize birds.lance", "optimize birds.lance --order-by day")),
-    "vacuum": Command(vacuum.run, _CHANGE, ("vacuum birds.lance --older-than 7d --dry-run",)),
-    "restore": Command(restore.run, _CHANGE, ("restore birds.lance 3",)),
-    "warm": Command(warm.run, _CHANGE, ("warm",)),
+    "info": Command(info.run, ("info birds.lance", "info s3://zoo/birds.lance -s region=eu-west-1 --json")),
+    "history": Command(history.run, ("history birds.lance --limit 5",)),
+    "diff": Command(diff.run, ("diff birds.lance 3 4", "diff birds.lance 3 4 --rows 10")),
+    "stats": Command(stats.run, ("stats birds.lance",)),
+    "files": Command(files.run, ("files birds.lance --limit 20",)),
+    "pages": Command(pages.run, ("pages birds.lance/data/….lance --column name",)),
+    "explain": Command(explain.run, ('explain birds.lance "id > 5"',)),
+    "report": Command(report.run, ("report birds.lance -o report.html --filter \"name = 'owl'\"",)),
+    "tags": Command(tags.run, ("tags birds.lance", "tags birds.lance --create good --version 3")),
+    "branches": Command(branches.run, ("branches birds.lance",)),
+    "verify": Command(verify.run, ("verify birds.lance",)),
+    "head": Command(head.run, ("head birds.lance --columns id,name",)),
+    "sample": Command(sample.run, ("sample birds.lance -n 5",)),
+    "query": Command(query.run, ("query birds.lance \"name LIKE 'o%'\" --columns id,name",)),
+    "optimize": Command(optimize.run, ("optimize birds.lance", "optimize birds.lance --order-by day")),
+    "vacuum": Command(vacuum.run, ("vacuum birds.lance --older-than 7d --dry-run",)),
+    "restore": Command(restore.run, ("restore birds.lance 3",)),
+    "warm": Command(warm.run, ("warm",)),
 }
 
 
@@ -87,13 +84,14 @@ def build() -> typer.Typer:
         help=_HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+        rich_markup_mode=None,  # It takes as long to import as everything else.
     )
     for name, command in COMMANDS.items():
         lines = [f"{_NAME} {example}" for example in command.examples]
         epilog = "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", *(f"  {line}" for line in lines)])
-        app.command(name, rich_help_panel=command.panel, epilog=epilog, no_args_is_help=name != "warm")(command.run)
+        short_help = re.split("[.:;]", str(command.run.__doc__), maxsplit=1)[0]
+        app.command(name, short_help=short_help, epilog=epilog, no_args_is_help=name != "warm")(command.run)
     return app
 
 
