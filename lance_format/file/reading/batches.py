@@ -88,8 +88,9 @@ class BatchBuilder:
     def _resolve(self, num_rows: int, arrays: list[pa.Array], batch_size: int) -> Iterator[pa.RecordBatch]:
         for resolved in self._blobs.resolve(arrays, self._stored, self._fields):
             batch = to_batch(resolved, self._schema, len(resolved[0]) if resolved else num_rows)
-            for start in range(0, batch.num_rows, batch_size):
-                yield batch.slice(start, batch_size)
+            size = min(batch_size, max(batch.num_rows, 1))
+            for start in range(0, batch.num_rows, size):
+                yield batch.slice(start, size)
 
 
 def to_batch(arrays: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
