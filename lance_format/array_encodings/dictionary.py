@@ -78,6 +78,8 @@ class _Items:
         if not isinstance(items.values, FixedWidthBlock | VariableWidthBlock):
             raise CorruptFileError("the items of a dictionary are not plain values")
         valid = np.ones(items.num_rows, np.bool_) if items.validity is None else unpack_validity(items.validity)
+        if not valid.any():
+            return cls(None, np.empty(0, np.uint8), None, num_keys)
         values = detached(items.values.take(np.flatnonzero(valid)) if items.validity is not None else items.values)
         if zero_is_null:
             valid = np.concatenate([np.zeros(1, np.bool_), valid])

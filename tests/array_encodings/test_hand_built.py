@@ -197,6 +197,10 @@ def test_dictionaries_of_both_conventions(tmp_path: Path) -> None:
     encoding = f"dictionary {{indices {{flat {{bits_per_value: 32 buffer {{}}}}}} {items} num_dictionary_items: 3}}"
     page = Page(encoding, [keys, with_null, b"abc"], 5)
     _check(_one_column(tmp_path, pa.dictionary(pa.int32(), pa.string()), page), ["a", None, "bc", None, "a"])
+    nulls = np.array([0 + 9, 0 + 9, 0 + 9], "<u8").tobytes()
+    for arrow_type in (pa.string(), pa.dictionary(pa.int32(), pa.string())):
+        page = Page(encoding, [keys, nulls, b""], 5)
+        _check(_one_column(tmp_path, arrow_type, page), [None] * 5, pylance=False)
 
 
 def test_constants(tmp_path: Path) -> None:

@@ -296,7 +296,11 @@ def check_statistics(found: ZoneStatistics, num_rows: int) -> ZoneStatistics:
         raise CorruptFileError("a zone has more nulls than rows, or fewer than none")
     has_values = pa.array(found.num_nulls < found.num_rows)
     lower, upper = (_comparable(bound) for bound in (found.lower, found.upper))
-    if pc.any(pc.and_kleene(compare(">", lower, upper), has_values)).as_py():
+    try:
+        exceeds = compare(">", lower, upper)
+    except pa.ArrowNotImplementedError as error:
+        raise CorruptFileError(f"a column has statistics, whose values have no order: {error}") from error
+    if pc.any(pc.and_kleene(exceeds, has_values)).as_py():
         raise CorruptFileError("the lower bound of a zone exceeds the upper one")
     return found
 
