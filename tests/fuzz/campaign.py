@@ -403,10 +403,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mode", choices=_ROWS, default="compiled")
     parser.add_argument("--kind", choices=("file", "table"), default="file")
-    parser.add_argument("--only", type=int, help="run this case alone, in this process")
+    parser.add_argument("--only", type=int, help="run this case alone")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.mode == "guarded" and options.only is not None:
+    if options.mode == "guarded" and options.worker:
         guarded.install()
     if options.worker:
         warnings.simplefilter("error")
@@ -414,10 +414,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as directory:
         make_samples(Path(directory), options.kind, options.mode)
-        if options.only is not None:
-            print(*Cases(options.kind, Path(directory), options.seed).run(options.only))
-            return
-        report = run_campaign(options.kind, options.mode, options.seed, options.cases, Path(directory))
+        if options.only is None:
+            report = run_campaign(options.kind, options.mode, options.seed, options.cases, Path(directory))
+        else:
+            report = Report()
+            _run_child(options.kind, options.mode, options.seed, options.only, 1, Path(directory), report)
     for outcome, count in sorted(report.outcomes.items()):
         print(f"{count:9} {outcome}")
     for kind, defects in report.kinds().items():
