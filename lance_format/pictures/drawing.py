@@ -122,12 +122,15 @@ def _converter() -> Any:
 
 
 def _to_element(svg: str, label: str) -> ET.Element:
+    """Return a picture whose marks have titles, which browsers show, in the place of labels."""
     root = ET.fromstring(svg)
     for node in root.iter():
         node.tag = node.tag.removeprefix(_NAMESPACE)
     width, height = root.attrib.pop("width"), root.attrib.pop("height")
     root.attrib.update({"viewBox": f"0 0 {width} {height}", "role": "img", "aria-label": label})
     for node in root.iter():
-        if node.get("role") == "graphics-symbol" and node.get("aria-roledescription") not in ("axis", "legend"):
-            ET.SubElement(node, "title").text = node.get("aria-label")
+        is_mark = node.get("role") == "graphics-symbol" and node.get("aria-roledescription") not in ("axis", "legend")
+        if is_mark and "aria-label" in node.attrib:
+            del node.attrib["role"], node.attrib["aria-roledescription"]
+            ET.SubElement(node, "title").text = node.attrib.pop("aria-label")
     return root

@@ -29,6 +29,13 @@ SKIPPED_COLOURS = {
 """The colours of `draw_marked_fragments` for a query."""
 _AXIS = {"axis": {"format": "~s", "tickCount": 5, "tickMinStep": 1}, "type": "quantitative"}
 
+_BARS: tuple[tuple[str, str, str, str, dict[str, object]], ...] = (
+    ("peak", "largest of the fragments that share a bar", PEAK, "most", {"field": "rows"}),
+    ("live", "live rows", LIVE, "rows", {"field": "deleted"}),
+    ("deleted", "deleted rows", DELETED, "deleted", {"datum": 0}),
+)
+"""Name, kind, colour, the field of the upper end, and the lower end of the bars of a fragment."""
+
 
 def draw_fragments(
     ids: Sequence[int], rows: Sequence[int], deleted: Sequence[int], versions: Sequence[int] | None
@@ -60,27 +67,20 @@ def draw_fragments(
                 "added": f"version {added[0]}" if added[0] == added[1] else f"versions {added[0]} to {added[1]}",
             }
         )
-    colours = {"live rows": LIVE, "deleted rows": DELETED}
-    if len(ids) > MAX_MARKS:
-        colours["largest of the fragments that share a bar"] = PEAK
-    bars = {
-        "largest of the fragments that share a bar": ("peak", "most", "rows"),
-        "live rows": ("live", "rows", "deleted"),
-        "deleted rows": ("deleted", "deleted", None),
-    }
+    bars = _BARS if len(ids) > MAX_MARKS else _BARS[1:]
+    colours = palette({kind: colour for _, kind, colour, _, _ in bars})
     layers = [
         {
             "name": name,
             "mark": {"type": "bar"},
             "encoding": {
                 "y": {"field": top, "title": "rows", **_AXIS},
-                "y2": {"datum": 0} if bottom is None else {"field": bottom},
-                "color": {"datum": kind, "scale": palette(colours)},
+                "y2": bottom,
+                "color": {"datum": kind, "scale": colours},
                 "description": {"field": "title"},
             },
         }
-        for kind, (name, top, bottom) in bars.items()
-        if kind in colours
+        for name, kind, _, top, bottom in bars
     ]
     x = {**by_position("id", "fragment"), "scale": {"paddingInner": gap(len(values))}}
     views: list[Mapping[str, object]] = [

@@ -14,6 +14,7 @@ _HEIGHT = 360
 _HEADING = 20
 _MAX_GROUPS = 80
 _OTHERS = "others"
+_OTHER_KINDS = "other encodings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ def draw_treemap(parts: Sequence[Part]) -> ET.Element:
     for part in parts:
         sizes[part.group] += part.size_bytes
         kinds[part.kind] += part.size_bytes
-    shown = {name: index for index, (name, _) in enumerate(kinds.most_common(len(TINTS) - 1))}
-    names = [*shown, "other encodings"] if len(kinds) > len(shown) else list(shown)
+    shown = [name for name, _ in kinds.most_common(len(TINTS) - 1)]
+    names = [*shown, _OTHER_KINDS] if len(kinds) > len(shown) else shown
     keys = {name: f"group {index}" for index, name in enumerate(sizes)}
     nodes: list[dict[str, Any]] = [{"key": "table"}]
     for group, size in sizes.items():
@@ -43,7 +44,7 @@ def draw_treemap(parts: Sequence[Part]) -> ET.Element:
         nodes.append({"key": keys[group], "parent": "table", "name": f"{group} {text}", "title": f"{group}: {text}"})
     for index, part in enumerate(parts):
         text = f"{part.group}: {part.name}, {bytes_text(part.size_bytes)}"
-        kind = part.kind if part.kind in shown else "other encodings"
+        kind = part.kind if part.kind in shown else _OTHER_KINDS
         node = {"key": f"part {index}", "parent": keys[part.group], "size": part.size_bytes, "name": part.name}
         nodes.append({**node, "kind": kind, "title": text})
     return draw_vega(_specify(nodes, names) if parts else {"width": WIDTH, "height": 1}, "Bytes by column and encoding")

@@ -14,6 +14,7 @@ import pytest
 import lance_format
 from lance_format.pictures.drawing import bytes_text
 from tests.cli.command_line import execute, json_of, text_of
+from tests.pictures.marks import marks_of
 
 pytestmark = pytest.mark.system
 
@@ -59,16 +60,10 @@ def test_a_browser_shows_the_numbers_without_an_error(table: Path, tmp_path: Pat
     assert numbers["rows"] == (reads.total("rows_read"), reads.total("rows"))
     assert numbers["zones with statistics"] == (reads.total("zones_read"), reads.total("zones"))
     page = ET.fromstring(f"<page>{''.join(re.findall(r'<svg.*?</svg>', document, re.DOTALL))}</page>")
-    marks = {name: _titles(page, name) for name in ("part", "commit", "live")}
+    marks = {name: [mark.findtext("title", "") for mark in marks_of(page, name)] for name in ("part", "commit", "live")}
     assert sorted(marks["part"]) == sorted(
         f"{each['column']}: {each['layout']}: {each['compression']}, {bytes_text(each['size_bytes'])}"
         for each in json.loads(facts)["storage"]
     )
     assert [title.split()[1] for title in marks["commit"]] == [f"{each['version']}," for each in dataset.versions()]
     assert len(marks["live"]) == 3
-
-
-def _titles(page: ET.Element, name: str) -> list[str]:
-    """Return the texts that a browser shows under the pointer at the marks of a name."""
-    groups = [node for node in page.iter("g") if f"{name}_marks" in node.get("class", "").split()]
-    return [str(mark.findtext("title")) for group in groups for mark in group if mark.get("aria-label")]

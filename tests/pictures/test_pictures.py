@@ -19,6 +19,7 @@ from lance_format.pictures.page import new_section, to_page
 from lance_format.pictures.timeline import Commit, draw_timeline
 from lance_format.pictures.treemap import Part, draw_treemap
 from lance_format.pictures.zones import draw_zones
+from tests.pictures.marks import marks_of
 
 _LEGIBLE, _VISIBLE = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11
 
@@ -44,11 +45,6 @@ def _protan_and_deutan(colour: str) -> list[tuple[float, float, float]]:
     return [tuple(sum(w * c for w, c in zip(row, rgb, strict=True)) for row in matrix) for matrix in matrices]  # type: ignore[misc]
 
 
-def _marks(picture: ET.Element, kind: str) -> list[ET.Element]:
-    groups = [node for node in picture.iter("g") if f"{kind}_marks" in node.get("class", "").split()]
-    return [mark for group in groups for mark in group if mark.get("aria-label")]
-
-
 def _size(mark: ET.Element) -> tuple[float, float]:
     """Return the width and the height of a rectangle."""
     found = re.fullmatch(r"M[^hv]*h([\d.e-]+)v([\d.e-]+)h[^hv]*Z", mark.attrib["d"])
@@ -71,15 +67,15 @@ def test_colours_differ_to_colour_blind_eyes(colours: tuple[str, ...]) -> None:
 
 def test_areas_of_a_treemap_are_in_proportion() -> None:
     parts = [Part("a", "x", "x", 300), Part("a", "y", "y", 100), Part("b", "x", "x", 100), Part("c", "z", "z", 0)]
-    found = _marks(draw_treemap(parts), "part")
+    found = marks_of(draw_treemap(parts), "part")
     areas = {str(mark.findtext("title")): math.prod(_size(mark)) for mark in found}
     shares = {title: area / sum(areas.values()) for title, area in areas.items()}
     assert shares == pytest.approx({"a: x, 300 B": 0.6, "a: y, 100 B": 0.2, "b: x, 100 B": 0.2}, abs=0.001)
     many = draw_treemap([Part(f"column {index}", "x", f"kind {index % 9}", 1 + index) for index in range(1000)])
-    assert len(_marks(many, "part")) == 81
+    assert len(marks_of(many, "part")) == 81
     assert any("920 more columns" in (title.text or "") for title in many.iter("title"))
     assert "other encodings" in ET.tostring(many, encoding="unicode")
-    assert not _marks(draw_treemap([]), "part")
+    assert not marks_of(draw_treemap([]), "part")
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 100, 241, 10_000])
@@ -87,7 +83,7 @@ def test_bars_of_fragments(number: int) -> None:
     rows = [100 + index % 7 for index in range(number)]
     deleted = [1 + index % 3 for index in range(number)]
     picture = draw_fragments(list(range(number)), rows, deleted, list(range(number)))
-    live, gone, added = (_marks(picture, kind) for kind in ("live", "deleted", "added"))
+    live, gone, added = (marks_of(picture, kind) for kind in ("live", "deleted", "added"))
     assert len(live) == len(gone) == len(added) == min(number, drawing.MAX_MARKS)
     spans = groups(number)
     for bar, other, (begin, end) in zip(live, gone, spans, strict=True):
@@ -104,7 +100,7 @@ def test_bars_of_fragments(number: int) -> None:
 
 def test_marked_fragments_have_the_shares_of_their_marks() -> None:
     marks = ["read" if index % 10 == 0 else "skipped by statistics" for index in range(4800)]
-    found = _marks(draw_marked_fragments(range(4800), marks, SKIPPED_COLOURS), "mark")
+    found = marks_of(draw_marked_fragments(range(4800), marks, SKIPPED_COLOURS), "mark")
     assert Counter(mark.attrib["fill"] for mark in found) == {drawing.LIVE: 240, drawing.SKIPPED: 240}
     heights = {mark.attrib["fill"]: _size(mark)[1] for mark in found}
     assert heights[drawing.LIVE] / sum(heights.values()) == pytest.approx(0.1, abs=0.001)
@@ -112,15 +108,15 @@ def test_marked_fragments_have_the_shares_of_their_marks() -> None:
 
 def test_commits_and_zones() -> None:
     commits = [Commit(index, "2026-01-01", ("append", "delete")[index % 2], index) for index in range(1, 6)]
-    found = _marks(draw_timeline(commits), "commit")
+    found = marks_of(draw_timeline(commits), "commit")
     assert [mark.findtext("title") for mark in found] == [
         f"version {index}, 2026-01-01: {('append', 'delete')[index % 2]}, {index} rows" for index in range(1, 6)
     ]
     assert len({re.split("[,()]", mark.attrib["transform"])[2] for mark in found}) == 2
-    assert not _marks(draw_timeline([]), "commit")
-    bars = _marks(draw_zones([0.0, 0.5], [0.5, 1.0], "1", "9", "zones"), "zone")
+    assert not marks_of(draw_timeline([]), "commit")
+    bars = marks_of(draw_zones([0.0, 0.5], [0.5, 1.0], "1", "9", "zones"), "zone")
     assert [_size(bar)[1] for bar in bars] == pytest.approx([59.4, 59.4], abs=0.1)
-    assert len(_marks(draw_zones([0.0] * 5000, [1.0] * 5000, "1", "9", "zones"), "zone")) == drawing.MAX_MARKS
+    assert len(marks_of(draw_zones([0.0] * 5000, [1.0] * 5000, "1", "9", "zones"), "zone")) == drawing.MAX_MARKS
 
 
 def test_without_its_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

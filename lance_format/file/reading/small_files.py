@@ -16,7 +16,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_format.byte_io import FILE_REQUESTS, ByteRange, RequestShape
 from lance_format.data_block import Bytes, starts_of
 from lance_format.errors import LanceError, NotSupportedError
 from lance_format.file.columns.assembly import build_leaf, merge
@@ -30,6 +29,7 @@ from lance_format.file.container.seal import Seal
 from lance_format.file.reading.batches import to_batch
 from lance_format.file.reading.file_end import Verification, read_verified_seal
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store.memory import MemoryReader
 from lance_format.proto import encodings_pb2
 from lance_format.structural.page import PlacedPage
 from lance_format.structural.row_index import expand_ranges
@@ -61,23 +61,6 @@ class SmallFile:
     data: bytes
     num_rows: int
     verification: Verification
-
-    @property
-    def size_bytes(self) -> int:
-        """See `RangeReader`."""
-        return len(self.data)
-
-    @property
-    def request_shape(self) -> RequestShape:
-        """See `RangeReader`."""
-        return FILE_REQUESTS
-
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """See `RangeReader`."""
-        return [self.data[wanted.offset : wanted.end] for wanted in ranges]
-
-    def close(self) -> None:
-        """See `RangeReader`."""
 
 
 def can_read_together(projections: Sequence[ColumnProjection]) -> bool:
@@ -123,7 +106,7 @@ def read_small_files(
 
 def _open(file: SmallFile, numbers: Sequence[int]) -> _Pages | None:
     """Verify a file, and find the pages of some of its columns; None if it is better read for itself."""
-    tail = TailReader(file, file.data)
+    tail = TailReader(MemoryReader(file.path, file.data), file.data)
     try:
         seal = read_verified_seal(tail, file.verification)
         if seal is not None and not _is_intact(file.data, seal):
@@ -135,7 +118,7 @@ def _open(file: SmallFile, numbers: Sequence[int]) -> _Pages | None:
         if metadata.num_rows != file.num_rows or not all(0 <= number < metadata.num_columns for number in numbers):
             return None
         messages = tail.read([metadata.columns[number] for number in numbers])
-        columns = [parse_column(message, file.size_bytes, version) for message in messages]
+        columns = [parse_column(message, len(file.data), version) for message in messages]
     except LanceError:
         return None
     for column in columns:

@@ -140,7 +140,7 @@ def test_files_of_some_of_many_fragments_are_opened(tmp_path: Path) -> None:
     page = dataset.report().to_html()
     assert "Pages of 200 of 10,000 fragments" in page
     assert len(page) < 1_000_000
-    assert len(dataset._repr_html_()) < 300_000
+    assert len(dataset._repr_html_()) < 200_000
 
 
 def test_the_page_contains_its_numbers_and_loads_nothing(dataset: LanceDataset, tmp_path: Path) -> None:
