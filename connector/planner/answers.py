@@ -287,6 +287,11 @@ def _plan(source: Any, schema: str) -> dict[str, Any]:
     }
 
 
+def _share(source: Any, schema: str) -> dict[str, Any]:
+    sampled, passed = source.reader(_parse_schema(schema)).sample()
+    return {"sampled": sampled, "passed": passed}
+
+
 def _stream(source: Any, schema: str) -> dict[str, Any]:
     found: dict[str, Any] = source.answer_stream(_parse_schema(schema))
     return found
@@ -298,6 +303,7 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "misfit": _misfit,
     "bounds": _bounds,
     "plan": _plan,
+    "share": _share,
     "act": _act,
     "check_change": _check_change,
     "check_sink": _check_sink,

@@ -8,6 +8,7 @@ Spark describes them by an own tree, which the planner bridge writes as JSON: li
 | `["LITERAL", type, value]`                        | a constant; null is `null`                                    |
 | `["CAST", type, operand]`                         | to a type that holds all values of the operand's              |
 | `["IN", operand, type, [value, …]]`               | constants of one type                                         |
+| `["SET", operand, type, bytes]`                   | many whole numbers or days, as int64 of little endian in base64 |
 | `["=", left, right]`, `<>` `<` `<=` `>` `>=` `<=>` | comparisons                                                   |
 | `["AND", …]`, `["OR", …]`, `["NOT", operand]`     |                                                               |
 | `["IS_NULL", operand]`, `["IS_NOT_NULL", …]`      |                                                               |
@@ -30,6 +31,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType, StringType, StructType, UserDefinedType, VariantType
 
@@ -154,6 +156,13 @@ def _in(operand: Form, spark_type: str, values: list[Any]) -> Expression:
     return nodes.In(to_expression(operand), constants)
 
 
+def _set(operand: Form, spark_type: str, packed: str) -> Expression:
+    numbers = np.frombuffer(base64.b64decode(packed, validate=True), "<i8")
+    arrow_type = arrow_type_of(spark_type)
+    stored = pa.int32() if pa.types.is_date32(arrow_type) else arrow_type
+    return nodes.In(to_expression(operand), pa.array(np.sort(numbers), pa.int64()).cast(stored).view(arrow_type))
+
+
 def _literal(spark_type: str, value: Any) -> Expression:
     arrow_type = arrow_type_of(spark_type)
     return nodes.Literal(pa.scalar(_value(arrow_type, value), arrow_type))
@@ -164,6 +173,7 @@ _FORMS: dict[str, Callable[..., Expression]] = {
     "LITERAL": _literal,
     "CAST": lambda spark_type, operand: nodes.Cast(to_expression(operand), arrow_type_of(spark_type)),
     "IN": _in,
+    "SET": _set,
     "<=>": lambda left, right: nodes.NullSafeEqual(to_expression(left), to_expression(right)),
     "AND": lambda *terms: nodes.conjunction(tuple(map(to_expression, terms))),
     "OR": lambda *terms: nodes.disjunction(tuple(map(to_expression, terms))),

@@ -33,6 +33,8 @@ _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _WORKER_LOGS = "PYSPARK_SPARK_SESSION_UUID"
 """Spark sets it in workers if it keeps their log, as `spark.sql.pyspark.worker.logging.enabled` says."""
 _DEFAULT_BATCH_ROWS = 65_536
+_SAMPLED_TASKS = 4
+_SAMPLED_ROWS = 16_384
 _DEFAULT_PARALLELISM = 16
 """Number of tasks of a scan that does not know how many can run concurrently."""
 
@@ -106,6 +108,24 @@ class LanceReader(DataSourceReader):
     def tasks(self) -> list[ScanTask]:
         """The tasks of the scan."""
         return self._scanner(self._dataset).plan_tasks(**self._sizes)
+
+    def sample(self) -> tuple[int, int]:
+        """Return how many rows of a sample were read, and how many of these pass the filter.
+
+        The sample is from the beginnings of a few tasks, so statistics have excluded what they can.
+        """
+        step = max(len(self.tasks) // _SAMPLED_TASKS, 1)
+        chosen = self.tasks[step // 2 :: step]
+        ranges = []
+        for task in chosen:
+            left = _SAMPLED_ROWS // len(chosen)
+            for fragment_id, start, stop in task.ranges:
+                taken = min(stop - start, left)
+                ranges += [(fragment_id, start, start + taken)] if taken else []
+                left -= taken
+        sample = ScanTask(tuple(ranges))
+        scanner = self._dataset.scanner([], self._filter, blob_handling=self._blob_handling)
+        return sample.num_rows, sum(batch.num_rows for batch in scanner.read_task(sample))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_dataset", "tasks")}

@@ -169,7 +169,7 @@ def _connective(kernel: Callable[[Any, Any], Value]) -> Callable[[Any, list[Valu
 
 def _in(node: Any, values: list[Value]) -> Value:
     (value,) = values
-    found = is_among(value, node.values.drop_null())
+    found = is_among(value, node.values.drop_null() if node.values.null_count else node.values)
     unknown = pc.is_null(value)
     if node.values.null_count:
         unknown = pc.or_(unknown, pc.invert(found))

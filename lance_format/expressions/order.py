@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.expressions.integer_set import IntegerSet
 from lance_format.expressions.nodes import MIRRORED, ComparisonOperator
 
 _KERNELS: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
@@ -68,6 +69,9 @@ def is_among(values: Any, constants: pa.Array) -> Any:
     constants : pa.Array
         Of the same type.
     """
+    integers = IntegerSet.of(constants) if isinstance(values, pa.Array) else None
+    if integers is not None:
+        return integers.contains(values)
     found = pc.is_in(values, value_set=constants)
     if pa.types.is_floating(constants.type):
         # Arrow looks values up by their bits; zero and NaN have several forms.

@@ -23,6 +23,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.casts import cast, keeps_order
+from lance_format.expressions.integer_set import IntegerSet
 from lance_format.expressions.nodes import Expression, FieldPath
 from lance_format.expressions.order import compare
 from lance_format.expressions.zones import ZoneStatistics
@@ -234,7 +235,7 @@ class _Visitor:
         return _Truth(may_be_true, equal.may_be_false & both_valid | one_null, self._none)
 
     def _in(self, operand: Expression, constants: pa.Array) -> _Truth:
-        values, known = self._values(operand), constants.drop_null()
+        values, known = self._values(operand), constants.drop_null() if constants.null_count else constants
         if values is None:
             return self._unknown()
         if values.type != known.type:
@@ -248,6 +249,9 @@ class _Visitor:
     def _among(self, values: _Values, constants: pa.Array) -> tuple[Mask, Mask]:
         """Return the zones where some value may be among the constants, and those where some value may not be."""
         bounds = [_repeat(bound, self._num_zones) for bound in (values.lower, values.upper)]
+        integers = IntegerSet.of(constants)
+        if integers is not None:
+            return integers.among(*bounds)
         ranks = (
             pc.rank(pa.concat_arrays([constants, *bounds]), "ascending", tiebreaker="dense").to_numpy().astype(np.int64)
         )

@@ -83,3 +83,36 @@ def unpack_values(data: U8, starts: I64, counts: I64, width: int, signed: bool, 
             written += 1
             position += width
     return written
+
+
+@kernel
+def find_bits(values: npt.NDArray[Any], least: int, bits: U8, out: U8) -> int:
+    """Look up integers in a set of bits.
+
+    Parameters
+    ----------
+    values : int32[num_values] or int64[num_values], read-only
+    least : int
+        The integer of the first bit.
+    bits : uint8[…]
+        The bits of the integers from `least` on, the least significant one of each byte first. Other integers are not
+        in the set.
+    out : uint8[(num_values + 7) // 8]
+        Set to a bit per value: whether it is in the set.
+
+    Returns
+    -------
+    int
+        The number of values.
+    """
+    size = np.uint64(bits.size) << np.uint64(3)
+    for byte in range(out.size):
+        word = np.uint8(0)
+        start = byte << 3
+        for index in range(start, min(start + 8, values.size)):
+            # The difference of integers of 64 bits that are far apart wraps around, to what is no place of a set.
+            place = np.uint64(np.int64(values[index])) - np.uint64(np.int64(least))
+            if place < size:
+                word |= np.uint8(((bits[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7))) & 1) << (index & 7))
+        out[byte] = word
+    return int(values.size)

@@ -623,6 +623,17 @@ class TestJoinOfMerge:
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("threshold")
+    def test_without_dynamic_pruning(self, sql: SparkSession, many: str) -> None:
+        sql.conf.set("spark.sql.optimizer.dynamicPartitionPruning.enabled", "false")
+        try:
+            assert "dynamicpruning" not in self.plan(sql, many, self.SOURCE)
+            assert "LeftSemi" in self.run(sql, many, self.SOURCE)
+        finally:
+            sql.conf.unset("spark.sql.optimizer.dynamicPartitionPruning.enabled")
+        assert self.new_ids(many) == list(range(0, 3000, 50))
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("threshold")
     def test_reads_the_fragments_that_have_keys(self, sql: SparkSession, many: str) -> None:
         lance_format.dataset(many).create_scalar_index("id", "ZONEMAP")
         source = "SELECT IF(id > 57, id * 25, 1200 + id) AS id, 'new' AS name FROM range(60)"

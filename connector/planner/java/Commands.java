@@ -63,6 +63,7 @@ final class Commands extends SparkStrategy {
     SparkSession session = (SparkSession) active.get();
     installRule(session, new KeptColumns());
     installRule(session, new MatchedRows());
+    installRule(session, new RuntimeFilters());
     Seq strategies = session.experimental().extraStrategies();
     for (int i = 0; i < strategies.size(); i++) {
       if (strategies.apply(i) instanceof Commands) return;

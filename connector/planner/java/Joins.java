@@ -79,6 +79,11 @@ final class Joins {
 
   static BigInteger bytes(LogicalPlan plan) { return plan.stats().sizeInBytes().bigInteger(); }
 
+  /** Whether Spark broadcasts a side of this size. */
+  static boolean isBroadcast(LogicalPlan plan) {
+    return bytes(plan).compareTo(BigInteger.valueOf(SQLConf$.MODULE$.get().autoBroadcastJoinThreshold())) <= 0;
+  }
+
   /** Whether rows of the table that a DELETE, UPDATE or MERGE changes are among those of a plan. */
   static boolean isTarget(LogicalPlan plan) {
     if (plan instanceof LogicalQueryStage) return isTarget(((LogicalQueryStage) plan).logicalPlan());

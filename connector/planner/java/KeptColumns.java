@@ -42,7 +42,6 @@ import org.apache.spark.sql.types.LongType$;
 import scala.Option;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -76,7 +75,7 @@ final class KeptColumns extends Rule {
       query = gathered(query, (Expression) query.output().apply(rows.address));
     }
     Object written = Option.apply(new Delta(write.operation, write.info, rows));
-    return replaced(delta, new Object[] {delta.query(), delta.write()}, new Object[] {query, written});
+    return Trees.replaced(delta, new Object[] {delta.query(), delta.write()}, new Object[] {query, written});
   }
 
   /** Whether a source of known size is larger than what is spared: all of its rows may be inserted, and be gathered. */
@@ -105,14 +104,14 @@ final class KeptColumns extends Rule {
   private static Seq changed(Seq output, DeltaRows rows) {
     List some = new ArrayList();
     for (int i = 0; i < output.size(); i++) if (!rows.isUnchanged(i)) some.add(output.apply(i));
-    return seq(some);
+    return Trees.seq(some);
   }
 
   /** Clauses with defaults instead of what the rows that they replace keep. */
   private static LogicalPlan defaulted(MergeRows merge, DeltaRows rows) {
     Object[] old = new Object[] {merge.matchedInstructions(), merge.notMatchedBySourceInstructions()};
     Object[] made = new Object[] {defaulted((Seq) old[0], rows), defaulted((Seq) old[1], rows)};
-    return (LogicalPlan) replaced(merge, old, made);
+    return (LogicalPlan) Trees.replaced(merge, old, made);
   }
 
   private static Seq defaulted(Seq instructions, DeltaRows rows) {
@@ -122,12 +121,12 @@ final class KeptColumns extends Rule {
       if (instruction instanceof MergeRows.Keep) {
         Seq output = ((MergeRows.Keep) instruction).output();
         if (ChangedColumns.isUpdate(output.head())) {
-          instruction = replaced(instruction, new Object[] {output}, new Object[] {defaults(output, rows)});
+          instruction = Trees.replaced(instruction, new Object[] {output}, new Object[] {defaults(output, rows)});
         }
       }
       made.add(instruction);
     }
-    return seq(made);
+    return Trees.seq(made);
   }
 
   private static Seq defaults(Seq values, DeltaRows rows) {
@@ -136,7 +135,7 @@ final class KeptColumns extends Rule {
       Expression value = (Expression) values.apply(i);
       made.add(rows.isUnchanged(i) ? constant(value.dataType()) : value);
     }
-    return seq(made);
+    return Trees.seq(made);
   }
 
   /** Not null, which columns without nulls would not take. */
@@ -168,7 +167,7 @@ final class KeptColumns extends Rule {
       for (int i = 0; i < output.size(); i++) names.add(((Attribute) output.get(i)).name());
       LanceScan scan = ((LanceScan) relation.scan()).narrowed(names);
       Object[] old = new Object[] {relation.scan(), relation.output()};
-      return ((Project) plan).transformUp(new Exchange(relation, replaced(relation, old, new Object[] {scan, seq(output)})));
+      return ((Project) plan).transformUp(new Exchange(relation, Trees.replaced(relation, old, new Object[] {scan, Trees.seq(output)})));
     }
 
     /** The scan of the target, below filters. */
@@ -208,25 +207,13 @@ final class KeptColumns extends Rule {
     Expression block = new ShiftRight(address, new Literal(Integer.valueOf(BLOCK_BITS), IntegerType$.MODULE$));
     Expression task = new BitwiseNot(new Cast(new SparkPartitionID(), LongType$.MODULE$, Option.empty()));
     Seq none = (Seq) Nil$.MODULE$;
-    Expression first = new Coalesce(seq(Arrays.asList(new Object[] {block, task})));
+    Expression first = new Coalesce(Trees.seq(Arrays.asList(new Object[] {block, task})));
     Alias place = new Alias(first, "__lance_place", NamedExpression$.MODULE$.newExprId(), none, Option.empty(), none);
     LogicalPlan placed = new Project((Seq) query.output().appended(place), query);
-    Seq by = seq(Arrays.asList(new Object[] {place.toAttribute()}));
+    Seq by = Trees.seq(Arrays.asList(new Object[] {place.toAttribute()}));
     LogicalPlan together = new RepartitionByExpression(by, placed, Option.empty(), Option.empty());
-    Seq order = seq(Arrays.asList(new Object[] {new SortOrder(
+    Seq order = Trees.seq(Arrays.asList(new Object[] {new SortOrder(
         address, (SortDirection) Ascending$.MODULE$, (NullOrdering) NullsFirst$.MODULE$, none)}));
     return new Project(query.output(), new Sort(order, false, together, Option.empty()));
   }
-
-  /** A copy of a node with other arguments: constructors differ between versions of Spark. */
-  private static TreeNode replaced(TreeNode node, Object[] old, Object[] made) {
-    Object[] arguments = new Object[node.productArity()];
-    for (int i = 0; i < arguments.length; i++) {
-      arguments[i] = node.productElement(i);
-      for (int j = 0; j < old.length; j++) if (arguments[i] == old[j]) arguments[i] = made[j];
-    }
-    return node.makeCopy(arguments);
-  }
-
-  static Seq seq(List values) { return CollectionConverters.asScala(values).toSeq(); }
 }

@@ -34,7 +34,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** One scan, around Spark's PythonScan. Scans that read the same are equal, so Spark runs one of them. */
 final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
   private static final int MAX_SHOWN = 1000;
-  private static final int MAX_RUNTIME_VALUES = 10000;
 
   final StructType schema;
   final Map options;
@@ -46,6 +45,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private Map plan;
   private boolean isPlanned;
   private boolean isStreamed;
+  private double share = -1;
 
   /** The last parameter describes what tasks read for aggregates, and the aggregates; null if they return rows. */
   LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates, String aggregates) {
@@ -92,6 +92,27 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (isStreamed || plan() == null) return "";
     return ", fragments: " + planned("fragments") + " of " + facts.fragments()
         + ", rows: " + plannedRows() + " of " + facts.rows();
+  }
+
+  /** The rows that tasks will read, if the driver plans them, else all. */
+  double plannedOrAllRows() { return isStreamed || plan() == null ? facts.rows() : plannedRows(); }
+
+  boolean isAggregated() { return aggregates != null; }
+
+  /** The share of the rows that tasks read which passes the filters, as a sample has it; 1 if nothing is known. */
+  synchronized double share() {
+    if (share < 0) {
+      Map found = hasChoice() ? Python.askDriver("share", options, schema) : null;
+      double sampled = found == null ? 0 : ((Number) found.get("sampled")).doubleValue();
+      share = sampled == 0 ? 1 : Math.max(((Number) found.get("passed")).doubleValue(), 1) / sampled;
+    }
+    return share;
+  }
+
+  /** Whether a filter tests more than that there is a value. */
+  private boolean hasChoice() {
+    for (int i = 0; i < predicates.length; i++) if (!predicates[i].name().equals("IS_NOT_NULL")) return true;
+    return false;
   }
 
   /** Tasks count deleted rows, too. */
@@ -164,12 +185,13 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** Whether predicates over a column mean the same in Python and in Spark. */
   boolean isFilterable(String column) { return isUnique(column) && facts.isFilterable(Arrays.asList(new String[] {column})); }
 
-  /** Predicates that may be ignored: of large ones only the bounds are kept. */
+  /** Predicates that may be ignored: of large ones only the bounds are kept. One of one key too many is incomplete. */
   public void filter(Predicate[] predicates) {
     List small = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {
-      if (predicates[i].children().length <= MAX_RUNTIME_VALUES) small.add(predicates[i]);
-      else small.addAll(RuntimeBounds.of(predicates[i]));
+      int values = predicates[i].children().length - 1;
+      if (values <= RuntimeFilters.MAX_KEYS) small.add(predicates[i]);
+      else if (values > RuntimeFilters.MAX_KEYS + 1) small.addAll(RuntimeBounds.of(predicates[i]));
     }
     String found = new Predicates(facts).conjunction((Predicate[]) small.toArray(new Predicate[0]));
     if (found == null) return;

@@ -1,14 +1,10 @@
 package lance;
 
-import java.lang.reflect.Constructor;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
@@ -27,7 +23,6 @@ import org.apache.spark.sql.internal.SQLConf$;
 import scala.Option;
 import scala.Product;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -96,12 +91,13 @@ final class MatchedRows extends Rule {
     for (int i = 0; i < plan.output().size(); i++) {
       if (condition.references().contains((Attribute) plan.output().apply(i))) found.add(plan.output().apply(i));
     }
-    return seq(found);
+    return Trees.seq(found);
   }
 
   /** Lets the scan of a target skip what the broadcast keys rule out. */
   private static LogicalPlan pruned(LogicalPlan target, Seq ofTarget, LogicalPlan source, Seq ofSource) {
     LogicalPlan made = target;
+    if (!SQLConf$.MODULE$.get().dynamicPartitionPruningEnabled()) return made;
     for (int i = 0; i < ofTarget.size(); i++) {
       if (ofTarget.apply(i) instanceof AttributeReference) {
         made = (LogicalPlan) made.transformDown(new Pruning((AttributeReference) ofTarget.apply(i), source, ofSource, i));
@@ -133,22 +129,7 @@ final class MatchedRows extends Rule {
 
     public Object apply(Object plan) {
       isDone = true;
-      return new Filter(subquery(), (LogicalPlan) plan);
-    }
-
-    /** The constructor has one more parameter in Spark 4.3. */
-    private Expression subquery() {
-      Constructor constructor = DynamicPruningSubquery.class.getConstructors()[0];
-      List values = new ArrayList(Arrays.asList(new Object[] {key, source, keys,
-          seq(Arrays.asList(new Object[] {Integer.valueOf(position)})), Boolean.TRUE, NamedExpression$.MODULE$.newExprId()}));
-      while (values.size() < constructor.getParameterCount()) values.add(Option.empty());
-      try {
-        return (Expression) constructor.newInstance(values.toArray());
-      } catch (ReflectiveOperationException e) {
-        throw new UnsupportedOperationException("this version of Spark prunes by " + constructor, e);
-      }
+      return new Filter(Trees.pruning(key, source, keys, position, true), (LogicalPlan) plan);
     }
   }
-
-  private static Seq seq(List values) { return CollectionConverters.asScala(values).toSeq(); }
 }

@@ -1,5 +1,7 @@
 package lance;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -41,6 +43,8 @@ final class Predicates {
       new HashSet(Arrays.asList(new String[] {"STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
   private static final List WHOLE_NUMBERS =
       Arrays.asList(new Class[] {ByteType.class, ShortType.class, IntegerType.class, LongType.class});
+  /** Number of constants from which numbers are written as bytes. */
+  private static final int MANY = 100;
   private static final int[] DIGITS = {3, 5, 10, 19};
 
   private final Facts facts;
@@ -102,6 +106,10 @@ final class Predicates {
   private List in(Expression[] operands) {
     List operand = encode(operands[0]);
     if (operand == null || operands.length < 2) return null;
+    if (operands.length > MANY) {
+      List packed = packed(operand, operands);
+      if (packed != null) return packed;
+    }
     String type = null;
     List values = new ArrayList();
     for (int i = 1; i < operands.length; i++) {
@@ -114,6 +122,21 @@ final class Predicates {
       if (isFraction(value) && ((Number) value).doubleValue() == 0) return null;
     }
     return Arrays.asList(new Object[] {"IN", operand, type, values});
+  }
+
+  /** Many whole numbers or days as bytes, little-endian; null for other constants, and if one of them is null. */
+  private static List packed(List operand, Expression[] operands) {
+    ByteBuffer bytes = ByteBuffer.allocate(8 * (operands.length - 1)).order(ByteOrder.LITTLE_ENDIAN);
+    DataType type = null;
+    for (int i = 1; i < operands.length; i++) {
+      if (!(operands[i] instanceof Literal)) return null;
+      Literal literal = (Literal) operands[i];
+      if (type == null) type = literal.dataType();
+      boolean isPacked = (isWhole(type) || type instanceof DateType) && type.equals(literal.dataType());
+      if (!isPacked || !(literal.value() instanceof Number)) return null;
+      bytes.putLong(((Number) literal.value()).longValue());
+    }
+    return Arrays.asList(new Object[] {"SET", operand, typeName(type), Base64.getEncoder().encodeToString(bytes.array())});
   }
 
   /** Casts to types that hold every value of the operand's. */

@@ -1,0 +1,133 @@
+"""Many integer constants as a set, made once for all batches in which values are looked up."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.kernels.bits import find_bits
+from lance_format.kernels.integer_hashes import find_numbers, number_distinct
+
+MIN_CONSTANTS = 64
+"""Number of constants from which a set pays off: Arrow hashes the constants anew for every batch."""
+_MAX_BITS = 1 << 25
+_BITS_PER_CONSTANT = 256
+"""A set of bits takes up to 32 bytes per constant, as a hash table does, and 4 MiB in all."""
+
+_SIGNED = (
+    pa.types.is_int8,
+    pa.types.is_int16,
+    pa.types.is_int32,
+    pa.types.is_int64,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
+)
+_Integers = npt.NDArray[np.int64]
+
+
+class IntegerSet:
+    """Integers, dates or times as integers.
+
+    Parameters
+    ----------
+    constants : pa.Array
+        Without nulls.
+    """
+
+    def __init__(self, constants: pa.Array) -> None:
+        self._numbers = numbers = np.unique(_integers(constants).astype(np.int64))
+        self._least = int(numbers[0])
+        span = int(numbers[-1]) - self._least + 1
+        self._bits: npt.NDArray[np.uint8] | None = None
+        if span <= min(_MAX_BITS, max(numbers.size * _BITS_PER_CONSTANT, 1 << 16)):
+            flags = np.zeros(span, np.bool_)
+            flags[numbers - self._least] = True
+            self._bits = np.packbits(flags, bitorder="little")
+            return
+        num_bits = int(numbers.size).bit_length() + 1
+        self._shift = 64 - num_bits
+        self._slots = np.empty(1 << num_bits, np.int64), np.full(1 << num_bits, -1, np.int32)
+        number_distinct(_read_only(numbers), self._shift, *self._slots, np.empty(numbers.size, np.int64))
+
+    @staticmethod
+    def of(constants: pa.Array) -> IntegerSet | None:
+        """Return the set of some constants; None if they are few, null or no integers."""
+        if len(constants) < MIN_CONSTANTS or constants.null_count or not _is_signed(constants.type):
+            return None
+        return _made(_Identity(constants))
+
+    def contains(self, values: pa.Array) -> pa.BooleanArray:
+        """Return which values of the type of the constants are among them; null is not."""
+        integers = _integers(values)
+        packed = np.empty((integers.size + 7) // 8, np.uint8)
+        if self._bits is None:
+            found = np.empty(integers.size, np.int64)
+            find_numbers(_read_only(integers.astype(np.int64, copy=False)), self._shift, *self._slots, found)
+            packed = np.packbits(found >= 0, bitorder="little")
+        else:
+            if integers.dtype.itemsize < 4:
+                integers = integers.astype(np.int64)
+            find_bits(_read_only(integers), self._least, self._bits, packed)
+        among = pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
+        return pc.and_(among, values.is_valid()) if values.null_count else among
+
+    def among(self, lower: pa.Array, upper: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return between which bounds there are constants, and between which there may be other values.
+
+        Parameters
+        ----------
+        lower, upper : pa.Array
+            Of the type of the constants; null where there is no bound.
+        """
+        ends = np.iinfo(np.int64)
+        least, greatest = (
+            np.where(bound.is_valid().to_numpy(zero_copy_only=False), _integers(bound).astype(np.int64), end)
+            for bound, end in ((lower, ends.min), (upper, ends.max))
+        )
+        first = np.minimum(np.searchsorted(self._numbers, least), self._numbers.size - 1)
+        found = (self._numbers[first] >= least) & (self._numbers[first] <= greatest)
+        return found, ~found | (least != greatest)
+
+
+class _Identity:
+    """An array as a key: equal to itself only."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.array is other.array
+
+    def __hash__(self) -> int:
+        return id(self.array)
+
+
+@functools.lru_cache(maxsize=16)
+def _made(constants: _Identity) -> IntegerSet:
+    return IntegerSet(constants.array)
+
+
+def _is_signed(arrow_type: pa.DataType) -> bool:
+    return any(is_one(arrow_type) for is_one in _SIGNED)
+
+
+def _integers(array: pa.Array) -> npt.NDArray[Any]:
+    """Return values as integers of their size, without a copy; those of nulls are any."""
+    dtype = np.dtype(f"i{array.type.bit_width // 8}")
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(array), dtype)
+    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
+
+
+def _read_only(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = numbers.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,200 @@
+"""Scans that skip the rows without a key of another table: the rows of a query are the same, and fewer are read."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.conftest import append, load, planning
+
+SETTING = "spark.lance.planner.runtimeFilters.enabled"
+NUM_QUERIES = 10
+KEYS = ("k", "i", "t", "d", "x", "day")
+"""Columns of every table: a number, a smaller one, a string, a decimal, a floating-point number and a day."""
+SCHEMA = "k bigint, i int, t string, d decimal(9,2), x double, day date, v int"
+SETTINGS = {
+    "spark.sql.adaptive.enabled": ["true", "true", "false"],
+    "spark.sql.autoBroadcastJoinThreshold": ["-1", "10MB", "2000"],
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": ["true", "true", "true", "false"],
+}
+
+NOT_COMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Queries are small."""
+
+
+@contextlib.contextmanager
+def using(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def make_rows(rng: random.Random, num_rows: int, span: int) -> list[tuple[Any, ...]]:
+    """Return rows whose keys are of a span, and null now and then."""
+
+    def number() -> int | None:
+        return None if rng.random() < 0.05 else rng.randrange(span)
+
+    odd = [0.0, -0.0, float("nan"), 1.5, -7.25]
+    rows = []
+    for _ in range(num_rows):
+        k, i, t, d = number(), number(), number(), number()
+        text, price = None if t is None else f"{t % 7} é", None if d is None else Decimal(d) / 4
+        day = None if rng.random() < 0.05 else f"2024-01-{1 + rng.randrange(28):02}"
+        rows.append((k, i, text, price, rng.choice(odd), day, rng.randrange(100)))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Make tables of several sizes, one of Parquet among them, as views."""
+    rng = random.Random(7)
+    directory = tmp_path_factory.mktemp("joined")
+    sizes = {"a": (900, 300), "b": (400, 300), "c": (60, 90), "e": (9, 300)}
+    schema = SCHEMA.replace("day date", "day string")
+    with planning(spark):
+        for name, (num_rows, span) in sizes.items():
+            frame = spark.createDataFrame(make_rows(rng, num_rows, span), schema).selectExpr(
+                *KEYS[:-1], "cast(day as date) day", "v"
+            )
+            path = str(directory / f"{name}.lance")
+            for part in frame.randomSplit([1.0, 1.0], 3):
+                append(part, path)
+            load(spark, path).createOrReplaceTempView(f"joined_{name}")
+        frame.write.parquet(str(directory / "p"))
+        spark.read.parquet(str(directory / "p")).createOrReplaceTempView("joined_p")
+    return [*(f"joined_{name}" for name in sizes), "joined_p"]
+
+
+class Queries:
+    """Random queries of joins.
+
+    Parameters
+    ----------
+    rng : random.Random
+    tables : list of str
+    """
+
+    def __init__(self, rng: random.Random, tables: list[str]) -> None:
+        self._rng, self._tables, self._count = rng, tables, 0
+
+    def make(self) -> str:
+        """Return a query whose output tells all rows apart that matter."""
+        source, columns = self._joined(self._rng.randint(1, 4))
+        chosen = [
+            f"{column} AS o{index}" for index, column in enumerate(self._rng.sample(columns, min(4, len(columns))))
+        ]
+        if self._rng.random() < 0.4:
+            keys = [text.split(" AS ")[0] for text in chosen[:2]]
+            return f"SELECT {', '.join(chosen[:2])}, count(*) n FROM {source} GROUP BY {', '.join(keys)}"
+        return f"SELECT {', '.join(chosen)} FROM {source}"
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"n{self._count}"
+
+    def _filter(self, columns: list[str]) -> str:
+        rng = self._rng
+        column = rng.choice([name for name in columns if name.endswith((".v", ".k", ".i"))] or ["1"])
+        return rng.choice(
+            [
+                f"{column} < {rng.randrange(100)}",
+                f"{column} = {rng.randrange(60)}",
+                f"{column} % 3 = 1",
+                "true",
+                f"{column} IS NOT NULL",
+            ]
+        )
+
+    def _leaf(self) -> tuple[str, list[str]]:
+        name, table, rng = self._name(), self._rng.choice(self._tables), self._rng
+        columns = [f"{name}.{column}" for column in (*KEYS, "v")]
+        kind = rng.random()
+        if kind < 0.35:
+            return f"{table} {name}", columns
+        inner = [f"{table}.{column}" for column in (*KEYS, "v")]
+        if kind < 0.75:
+            return f"(SELECT * FROM {table} WHERE {self._filter(inner)}) {name}", columns
+        if kind < 0.9:
+            having = rng.choice(
+                ["", f" HAVING sum(v) > {rng.randrange(200)}", f" HAVING count(*) = {rng.randint(1, 4)}"]
+            )
+            return f"(SELECT k, i, max(v) v FROM {table} GROUP BY k, i{having}) {name}", [
+                f"{name}.k",
+                f"{name}.i",
+                f"{name}.v",
+            ]
+        window = "row_number() OVER (PARTITION BY k ORDER BY i, t, d, x, day, v)"
+        return f"(SELECT k, i, {window} v FROM {table}) {name}", [f"{name}.k", f"{name}.i", f"{name}.v"]
+
+    def _joined(self, depth: int) -> tuple[str, list[str]]:
+        if depth == 0:
+            return self._leaf()
+        rng = self._rng
+        left, left_columns = self._joined(depth - 1)
+        right, right_columns = self._joined(rng.choice([0, 0, 0, 1]) if depth > 1 else 0)
+        kind = rng.choice(["INNER", "INNER", "LEFT OUTER", "RIGHT OUTER", "FULL OUTER", "LEFT SEMI", "LEFT ANTI"])
+        both = [(one, other) for one in left_columns for other in right_columns if self._kind(one) == self._kind(other)]
+        terms = [
+            f"{one} {rng.choice(['=', '=', '=', '=', '<=>'])} {other}"
+            for one, other in rng.sample(both, rng.choice([1, 1, 2]))
+        ]
+        if rng.random() < 0.3:
+            one, other = rng.choice(left_columns), rng.choice(right_columns)
+            terms.append(f"{one}" + " IS NOT NULL" if rng.random() < 0.5 else f"{other} IS NOT NULL")
+        right = f"({right})" if " JOIN " in right else right
+        joined = f"{left} {kind} JOIN {right} ON {' AND '.join(terms)}"
+        columns = left_columns if kind in ("LEFT SEMI", "LEFT ANTI") else left_columns + right_columns
+        if rng.random() < 0.2:
+            name = self._name()
+            kept = rng.sample(columns, min(len(columns), 4))
+            outer = [f"{name}.{self._kind(column)}{place}" for place, column in enumerate(kept)]
+            listed = ", ".join(f"{column} AS {self._kind(column)}{place}" for place, column in enumerate(kept))
+            where = f" WHERE {self._filter(kept)}" if rng.random() < 0.5 else ""
+            return f"(SELECT {listed} FROM {joined}{where}) {name}", outer
+        return joined, columns
+
+    @staticmethod
+    def _kind(column: str) -> str:
+        return column.rsplit(".", 1)[1].rstrip("0123456789")
+
+
+def rows(spark: SparkSession, query: str, settings: dict[str, str]) -> list[str]:
+    with using(spark, settings):
+        return sorted(map(repr, spark.sql(query).collect()))
+
+
+def check(spark: SparkSession, tables: list[str], seed: int) -> int:
+    """Compare a query with and without filters; return how many filters there are."""
+    rng = random.Random(seed)
+    query = Queries(rng, tables).make()
+    settings = {name: rng.choice(values) for name, values in SETTINGS.items()} | NOT_COMPILED
+    with planning(spark):
+        expected = rows(spark, query, {**settings, SETTING: "false"})
+        found = rows(spark, query, {**settings, SETTING: "always"})
+        assert found == expected, (seed, query, settings)
+        with using(spark, {**settings, SETTING: "always"}):
+            return len(re.findall("dynamicpruning", spark.sql(query)._jdf.queryExecution().optimizedPlan().toString()))
+
+
+def test_random_joins(spark: SparkSession, tables: list[str]) -> None:
+    num_filters = [check(spark, tables, seed) for seed in range(NUM_QUERIES)]
+    assert sum(map(bool, num_filters)) > NUM_QUERIES // 3
+
+
+@pytest.mark.nightly
+def test_many_random_joins(spark: SparkSession, tables: list[str]) -> None:
+    num_filters = [check(spark, tables, 1000 + seed) for seed in range(40 * NUM_QUERIES)]
+    assert sum(map(bool, num_filters)) > 15 * NUM_QUERIES
