@@ -21,6 +21,7 @@ from collections.abc import Generator, Sequence
 from lance_format.byte_io import FILE_REQUESTS, PROBED_RANGES, ByteRange, RequestShape
 from lance_format.errors import CorruptFileError, LanceError, StorageError
 from lance_format.object_store.store import ObjectExistsError, ObjectNotFoundError, check_ranges
+from lance_format.object_store.write_back import WriteBack
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # A pipe without a writer would block.
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -162,6 +163,7 @@ class LocalWriter:
         except StorageError:
             self.abort()  # It may be there all the same.
             raise
+        self._write_back = WriteBack(self._descriptor) if durable else None
 
     @property
     def path(self) -> str:
@@ -182,6 +184,8 @@ class LocalWriter:
             return
         self._write_gathered()
         self._write_now(view)
+        if self._write_back is not None:
+            self._write_back.advance(self._position)
 
     def _write_gathered(self) -> None:
         gathered, self._gathered = self._gathered, bytearray()

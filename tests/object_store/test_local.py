@@ -7,8 +7,9 @@ import pytest
 
 from lance_format import CorruptFileError, InvalidInputError, NotSupportedError, StorageError
 from lance_format.byte_io import ByteRange
-from lance_format.object_store import ObjectStore, resolve
+from lance_format.object_store import ObjectStore, resolve, write_back
 from lance_format.object_store.local import LocalStore
+from lance_format.object_store.local_files import LocalWriter
 from tests.object_store.behaviour import DirectoryStoreBehaviour
 
 
@@ -95,6 +96,26 @@ class TestLocalStore(DirectoryStoreBehaviour):
         assert (synced, store.read(f"{root}/a", 100)) == ([], b"data")
         store.put(f"{root}/a", b"other")
         assert (len(synced), store.read(f"{root}/a", 100)) == (2, b"other")
+
+    @pytest.mark.parametrize("supported", [False, True])
+    def test_large_files_are_written_to_disk_early(
+        self, root: str, monkeypatch: pytest.MonkeyPatch, *, supported: bool
+    ) -> None:
+        begun: list[tuple[int, int]] = []
+
+        def begin(_: int, offset: int, size_bytes: int, __: int) -> int:
+            begun.append((offset, size_bytes))
+            return -1  # An error, as of a file system that lacks the call.
+
+        monkeypatch.setattr(write_back, "_call", begin if supported else None)
+        parts = [b"a" * 1000, b"b" * 200_000, b"c" * 100_000, b"d" * 100_000]
+        for name, durable in (("durable", True), ("other", False)):
+            writer = LocalWriter(f"{root}/{name}", durable=durable)
+            for part in parts:
+                writer.write(part)
+            writer.close()
+            assert Path(root, name).read_bytes() == b"".join(parts)
+        assert begun == ([(0, 200_704), (200_704, 200_296 // 4096 * 4096)] if supported else [])
 
     def test_short_writes_are_completed(self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
         write = os.write
