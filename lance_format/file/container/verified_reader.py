@@ -176,6 +176,23 @@ class VerifiedReader:
         finally:
             stream.close()
 
+    def verified_end(self) -> bytes:
+        """Return the last bytes of the file after comparing all of them at once.
+
+        They are those at hand, in whole blocks of the tail region. If some are damaged, none are returned: what is
+        needed is verified when it is read.
+        """
+        seal, offset = self._seal, self._tail_offset
+        start = max(offset, seal.tail_start)
+        start += (seal.tail_start - start) % seal.block_bytes
+        start = min(start, seal.tail_end)
+        if start < offset:
+            return b""
+        data = memoryview(self._tail)[start - offset : seal.tail_end - offset]
+        first = (start - seal.tail_start) // seal.block_bytes
+        is_damaged = find_mismatch(data, seal.block_bytes, seal.tail_sums.data, first) >= 0
+        return b"" if is_damaged else self._tail[start - offset :]
+
     def find_damage(self) -> Iterator[ChecksumError]:
         """Read the whole file, and yield an error per block that is not what was written."""
         found: set[int | None] = set()

@@ -59,9 +59,19 @@ class FileEnd:
 
 @dataclass(frozen=True, slots=True)
 class _KnownEnd:
-    """The last bytes of a file, parsed."""
+    """The last bytes of a file, and what they say.
+
+    Parameters
+    ----------
+    tail : bytes
+    num_verified : int
+        How many of them, at the end, have been compared.
+    metadata : FileMetadata
+    seal : Seal, optional
+    """
 
     tail: bytes
+    num_verified: int
     metadata: FileMetadata
     seal: Seal | None
 
@@ -90,22 +100,21 @@ def read_end(source: RangeReader, cache: SearchCache, key: Key, tail_bytes: int,
     """
     known = cache.get((*key, "end"))
     if isinstance(known, _KnownEnd):
-        tail = _tail_reader(source, known.tail, known.seal, cache, key)
-        return FileEnd(tail, known.metadata, known.seal)
+        verified = known.tail[len(known.tail) - known.num_verified :]
+        if known.seal is not None:
+            source = VerifiedReader(source, known.seal, known.tail, cache, key)
+        return FileEnd(TailReader(source, verified), known.metadata, known.seal)
     raw = TailReader(source, None, tail_bytes)
     seal = read_verified_seal(raw, verification)
-    tail = _tail_reader(source, raw.tail, seal, cache, key)
+    tail = raw
+    if seal is not None:
+        verifying = VerifiedReader(source, seal, raw.tail, cache, key)
+        tail = TailReader(verifying, verifying.verified_end())
     version = read_version(tail)
     metadata = (read_legacy_metadata if version.has_page_table else read_metadata)(tail, version)
     size = len(raw.tail) + metadata.memory_bytes + (0 if seal is None else seal.memory_bytes)
-    cache.put((*key, "end"), _KnownEnd(raw.tail, metadata, seal), size)
+    cache.put((*key, "end"), _KnownEnd(raw.tail, len(tail.tail), metadata, seal), size)
     return FileEnd(tail, metadata, seal)
-
-
-def _tail_reader(source: RangeReader, tail: bytes, seal: Seal | None, cache: SearchCache, key: Key) -> TailReader:
-    if seal is None:
-        return TailReader(source, tail)
-    return TailReader(VerifiedReader(source, seal, tail, cache, key), b"")
 
 
 def read_verified_seal(tail: TailReader, verification: Verification) -> Seal | None:
