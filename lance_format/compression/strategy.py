@@ -206,7 +206,8 @@ def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version
     if improvable:
         item_bytes = best.bits_per_item / 8
         if _dictionary_can_win(block, item_bytes, best.size_bytes, best.num_runs, options):
-            page = dictionary.split(block, _max_items(block, item_bytes, best.size_bytes, options))
+            most = _max_items(block, item_bytes, best.size_bytes, options)
+            page = dictionary.split(block, most if best.num_runs is None else min(most, best.num_runs))
             if page is not None:
                 indices = _choose_fixed(page.indices, options)
                 items = dictionary.compress_items(
