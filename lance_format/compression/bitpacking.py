@@ -115,12 +115,23 @@ def _word_bits(bits: int) -> int:
     return bits
 
 
-def block_widths(block: FixedWidthBlock) -> Counts:
-    """Return the bits that each 1,024 values need; `bits_per_value` is one of `WORD_BITS`."""
+def measure(block: FixedWidthBlock) -> tuple[Counts, int]:
+    """Return the bits that each 1,024 values need, and the number of runs of equal values.
+
+    Parameters
+    ----------
+    block : FixedWidthBlock
+        At least one value; `bits_per_value` is one of `WORD_BITS`.
+    """
     words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
     widths = np.empty(-(-block.num_values // BLOCK_VALUES), np.int64)
-    kernels.bit_widths(words, widths)
-    return widths
+    num_runs = kernels.measure_words(words, widths)
+    return widths, num_runs
+
+
+def block_widths(block: FixedWidthBlock) -> Counts:
+    """Return the bits that each 1,024 values need; see `measure`."""
+    return measure(block)[0]
 
 
 def inline_size(widths: Counts, word_bits: int) -> int:

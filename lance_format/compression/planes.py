@@ -65,16 +65,23 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> PlanesDecompressor:
     return PlanesDecompressor(byte_stream_split.parse(encoding).bits_per_value)
 
 
-def estimate_size(block: FixedWidthBlock) -> int:
-    """Estimate the size of a block in bytes; `bits_per_value` is one of `WORD_BITS`."""
+def try_out(block: FixedWidthBlock) -> tuple[int, CompressedChunks | None]:
+    """Return the size of a compressed block, and its chunks if it is small; of others the size is an estimate.
+
+    Parameters
+    ----------
+    block : FixedWidthBlock
+        `bits_per_value` is one of `WORD_BITS`.
+    """
     per_chunk = _CHUNK_BYTES // block.bytes_per_value
     chunks = block.num_values // per_chunk
     if chunks <= _SAMPLED_CHUNKS:
-        return compress(block).buffers[0].size
+        whole = compress(block)
+        return whole.buffers[0].size, whole
     rows = block.data[: chunks * _CHUNK_BYTES].reshape(chunks, _CHUNK_BYTES)
     chosen = np.linspace(0, chunks - 1, _SAMPLED_CHUNKS).astype(np.int64)
     sample = FixedWidthBlock(rows[chosen].ravel(), block.bits_per_value, _SAMPLED_CHUNKS * per_chunk)
-    return compress(sample).buffers[0].size * block.num_values // sample.num_values
+    return compress(sample).buffers[0].size * block.num_values // sample.num_values, None
 
 
 def compress(block: FixedWidthBlock) -> CompressedChunks:

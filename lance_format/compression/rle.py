@@ -126,13 +126,8 @@ def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
     return encodings_pb2.CompressiveEncoding(rle=rle)
 
 
-def count_runs(block: FixedWidthBlock) -> int:
-    """Return the number of runs of a non-empty block; `bits_per_value` is one of `WORD_BITS`."""
-    return kernels.count_runs(_words(block))
-
-
 def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
-    """Encode a non-empty block; `num_runs` is the result of `count_runs`."""
+    """Encode a non-empty block; `num_runs` is the number of its runs."""
     words = _words(block)
     width = block.bytes_per_value
     max_runs = _MAX_CHUNK_BYTES // (width + 1)

@@ -50,6 +50,8 @@ _SAMPLED_VALUES = 8192
 _SAMPLED_BYTES = 65_536
 # Maximum size of byte planes relative to the smallest other compression.
 _MOST_OF_PLAIN = 0.8
+# Dictionaries of smaller integers are not tried: these are a block of a disk in either case.
+_MIN_TRIED_BYTES = 4096
 # Overhead of a dictionary besides its items: a buffer, and its description.
 _DICTIONARY_BYTES = 128
 _BYTES_PER_INDEX_RUN = 3
@@ -157,7 +159,8 @@ class _FixedChoice:
     At most one of `num_runs`, `widths` and `instead_of` is not None. It stands for runs, bit packing, or byte planes if
     these turn out to be smaller than another compression. If all are None, the compression is flat.
 
-    `bits_per_item` is the number of bits per item of a dictionary of the values.
+    `bits_per_item` is the number of bits per item of a dictionary of the values; `chunks` is the compressed block, if it
+    is known.
     """
 
     size_bytes: int
@@ -165,9 +168,12 @@ class _FixedChoice:
     num_runs: int | None = None
     widths: Counts | None = None
     instead_of: _FixedChoice | None = None
+    chunks: CompressedChunks | None = None
 
     def compress(self, block: FixedWidthBlock) -> CompressedChunks:
-        """Compress a block as chosen."""
+        """Compress the block that was measured as chosen."""
+        if self.chunks is not None:
+            return self.chunks
         if self.instead_of is not None:
             chunks = planes.compress(block)
             return chunks if chunks.buffers[0].size < self.instead_of.size_bytes else self.instead_of.compress(block)
@@ -183,26 +189,26 @@ def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _Fixed
     bits = block.bits_per_value
     if bits not in bitpacking.WORD_BITS or options.scheme is Scheme.NONE:
         return _FixedChoice(block.size_bytes, bits)
-    widths = bitpacking.block_widths(block)
+    widths, num_runs = bitpacking.measure(block)
     item_bits = max(int(widths.max()), 1)
     packed = bitpacking.inline_size(widths, bits)
     best = _FixedChoice(block.size_bytes, item_bits)
     if packed < best.size_bytes:
         best = _FixedChoice(packed, item_bits, widths=widths)
-    num_runs = rle.count_runs(block)
     runs = (num_runs + block.num_values // rle.MAX_RUN) * (block.bytes_per_value + 1)
     if num_runs < options.rle_threshold * block.num_values and runs < best.size_bytes:
         best = _FixedChoice(runs, item_bits, num_runs=num_runs)
     if options.scheme is None and options.byte_stream_split is ByteStreamSplitMode.AUTO and bits in planes.WORD_BITS:
-        split = planes.estimate_size(block)
+        split, chunks = planes.try_out(block)
         if split < _MOST_OF_PLAIN * best.size_bytes:
-            best = _FixedChoice(split, item_bits, instead_of=best)
+            best = _FixedChoice(split, item_bits, instead_of=best, chunks=chunks)
     return best
 
 
 def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedPage:
     best = _choose_fixed(block, options)
     improvable = block.bits_per_value > 8 and best.size_bytes * 8 > block.num_values
+    improvable = improvable and best.size_bytes >= _MIN_TRIED_BYTES
     if improvable:
         item_bytes = best.bits_per_item / 8
         if _dictionary_can_win(block, item_bytes, best.size_bytes, best.num_runs, options):
@@ -263,7 +269,7 @@ def _compress_packed(block: FixedWidthBlock) -> CompressedChunks:
 
 
 def _compress_runs(block: FixedWidthBlock) -> CompressedChunks:
-    return rle.compress(block, rle.count_runs(block))
+    return rle.compress(block, bitpacking.measure(block)[1])
 
 
 def _max_items(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> int:

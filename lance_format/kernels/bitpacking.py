@@ -353,17 +353,34 @@ def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, siz
 
 
 @kernel
-def bit_widths(values: npt.NDArray[Any], out: I64) -> int:
-    """Set `out` to the bits that each block of 1,024 unsigned values needs; return the number of blocks."""
-    for block in range(out.size):
+def measure_words(values: npt.NDArray[Any], widths: I64) -> int:
+    """Measure what bit packing and runs would take, in one pass over memory.
+
+    Parameters
+    ----------
+    values : unsigned integer[num_values]
+        At least one.
+    widths : int64[num_blocks]
+        Set to the bits that each block of 1,024 values needs.
+
+    Returns
+    -------
+    int
+        The number of runs of equal values.
+    """
+    runs = np.int64(1)
+    for block in range(widths.size):
         first = np.uint64(block * BLOCK_VALUES)
+        end = min(first + np.uint64(BLOCK_VALUES), np.uint64(values.size))
         seen = values[first]
-        for index in range(first, min(first + np.uint64(BLOCK_VALUES), np.uint64(values.size))):
+        for index in range(first, end):
             seen |= values[index]
+        for index in range(max(first, np.uint64(1)), end):
+            runs += values[index] != values[index - np.uint64(1)]
         remaining = np.uint64(seen)
         width = 0
         while remaining != np.uint64(0):
             remaining >>= np.uint64(1)
             width += 1
-        out[block] = width
-    return out.size
+        widths[block] = width
+    return runs

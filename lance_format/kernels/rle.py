@@ -70,15 +70,6 @@ def expand_runs(
 
 
 @kernel
-def count_runs(words: Words) -> int:
-    """Return the number of runs of equal values; `words` has at least one."""
-    runs = np.int64(1)
-    for index in range(np.uint64(1), np.uint64(words.size)):
-        runs += words[index] != words[index - np.uint64(1)]
-    return runs
-
-
-@kernel
 def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8, position: int, max_runs: int) -> int:
     """Write the runs of `count` values; return their number, or -1 as soon as there are more than `max_runs`."""
     runs = np.int64(0)

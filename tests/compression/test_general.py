@@ -26,7 +26,7 @@ _SCHEMES = (LZ4, ZSTD)
 
 def _inner(block: FixedWidthBlock, name: str) -> CompressedChunks:
     if name == "rle":
-        return rle.compress(block, rle.count_runs(block))
+        return rle.compress(block, bitpacking.measure(block)[1])
     if name == "packed":
         return bitpacking.compress_inline(block, bitpacking.block_widths(block))
     return flat.compress(block)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.compression import flat, registry, rle
+from lance_format.compression import bitpacking, flat, registry, rle
 from lance_format.compression.codec import Context
 from lance_format.data_block import BufferSlices, FixedWidthBlock
 from lance_format.errors import CorruptFileError
@@ -19,7 +19,7 @@ from tests.compression.chunks import decompress, decompress_some, slices_of
 @given(bits=st.sampled_from(rle.WORD_BITS), count=blocks.counts, character=blocks.characters, seed=blocks.seeds)
 def test_round_trip(bits: int, count: int, character: str, seed: int) -> None:
     block = blocks.fixed_block(bits, count, character, seed)
-    chunks = rle.compress(block, rle.count_runs(block))
+    chunks = rle.compress(block, bitpacking.measure(block)[1])
     assert chunks.sizes[0].max() + chunks.sizes[1].max() <= 4096
     blocks.assert_same(decompress(chunks), block)
     last = len(chunks.num_values) - 1
@@ -30,15 +30,10 @@ def test_round_trip(bits: int, count: int, character: str, seed: int) -> None:
 def test_golden_bytes() -> None:
     values = np.array([7] * 300 + [-1, 5, 5], "<i4")
     block = FixedWidthBlock(values.view(np.uint8), 32, values.size)
-    chunks = rle.compress(block, rle.count_runs(block))
+    chunks = rle.compress(block, bitpacking.measure(block)[1])
     assert chunks.buffers[0].tobytes().hex() == "0700000007000000ffffffff05000000"
     assert chunks.buffers[1].tolist() == [255, 45, 1, 2]
     assert chunks.num_values.tolist() == [303]
-
-
-def test_runs_are_counted() -> None:
-    for values, runs in (([1], 1), ([1, 1], 1), ([1, 2, 1], 3)):
-        assert rle.count_runs(FixedWidthBlock(np.array(values, "<u2").view(np.uint8), 16, len(values))) == runs
 
 
 def _block_form(values: list[int], lengths: list[int], bits: int) -> bytes:
@@ -71,7 +66,7 @@ def test_block_form_with_a_wrong_byte(position: int, value: int) -> None:
 
 def test_lies_are_corrupt() -> None:
     block = blocks.fixed_block(32, 1000, "runs", 0)
-    chunks = rle.compress(block, rle.count_runs(block))
+    chunks = rle.compress(block, bitpacking.measure(block)[1])
     decompressor = rle.parse(chunks.encoding)
     values, lengths = slices_of(chunks)
     with pytest.raises(CorruptFileError, match="another number"):

@@ -110,10 +110,12 @@ def test_lying_chunks_are_named() -> None:
     assert kernels.unpack_blocks(packed, zero, size, np.array([2048]), 32, 1, out) == -1
 
 
-def test_bit_widths() -> None:
+def test_words_are_measured() -> None:
     values = np.zeros(2500, np.uint32)
-    values[1030] = 5
+    values[1024:1031] = 5
     values[2499] = 2**31
     out = np.empty(3, np.int64)
-    assert kernels.bit_widths(values, out) == 3
+    assert kernels.measure_words(values, out) == 4
     assert out.tolist() == [0, 3, 32]
+    for words, runs in (([1], 1), ([1, 1], 1), ([1, 2, 1], 3)):
+        assert kernels.measure_words(np.array(words, np.uint16), np.empty(1, np.int64)) == runs
