@@ -42,6 +42,28 @@ class Decompressor(Protocol):
         """
 
 
+class PickingDecompressor(Decompressor, Protocol):
+    """A decompressor that finds single values without decompressing their chunks."""
+
+    def pick(self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts) -> DataBlock:
+        """Return some values of chunks.
+
+        Parameters
+        ----------
+        buffers, num_values
+            See `decompress`.
+        chunks : int64[num_picked]
+            The chunk of each value.
+        positions : int64[num_picked]
+            The position of each within its chunk; all lie within their chunks. Any order is possible.
+
+        Raises
+        ------
+        CorruptFileError
+            If the bytes contradict the encoding.
+        """
+
+
 class PerValueDecompressor(Protocol):
     """Decompressor of full-zip values, each compressed separately."""
 

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Counts, DataBlock, FixedWidthBlock
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.dictionary import gather_words
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
@@ -24,6 +25,7 @@ from lance_format.proto import encodings_pb2
 MAX_CHUNK_VALUES = 4096
 _MAX_CHUNK_BYTES = 4096
 _MAX_BITS_PER_VALUE = 2**34
+_WORD_BYTES = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,8 @@ class FlatDecompressor:
         total = int(num_values.sum())
         if self.bits_per_value == 1:
             return self._decompress_bits(values, num_values, total)
-        width = self.bits_per_value // 8
-        wrong = num_values > values.sizes // width  # Dividing avoids overflows of products.
-        if wrong.any():
-            chunk = int(wrong.argmax())
-            raise CorruptFileError(
-                f"chunk {chunk} has {values.sizes[chunk]} bytes for {num_values[chunk]} values of"
-                f" {self.bits_per_value} bits"
-            )
-        needed = num_values * width
+        self._check(values, num_values)
+        needed = num_values * (self.bits_per_value // 8)
         if len(num_values) == 1:
             start = int(values.starts[0])
             return FixedWidthBlock(values.data[start : start + int(needed[0])], self.bits_per_value, total)
@@ -59,9 +54,41 @@ class FlatDecompressor:
         kernels.copy_slices(values.data, values.starts, needed, out)
         return FixedWidthBlock(out, self.bits_per_value, total)
 
+    def pick(
+        self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
+    ) -> FixedWidthBlock:
+        """Return some values; see `PickingDecompressor`."""
+        (values,) = buffers
+        self._check(values, num_values)
+        bits, width = self.bits_per_value, self.bits_per_value // 8
+        starts = values.starts[chunks]
+        out: Bytes
+        if bits == 1:
+            found = values.data[starts + (positions >> 3)] >> (positions & 7).astype(np.uint8) & 1
+            out = np.packbits(found, bitorder="little")
+        elif width in _WORD_BYTES and not (starts % width).any():
+            words = values.data[: values.data.size // width * width].view(f"<u{width}")
+            picked = empty(positions.size, words.dtype)
+            gather_words(words, starts // width + positions, picked)
+            out = picked.view(np.uint8)
+        else:
+            out = empty(positions.size * width, np.uint8)
+            kernels.copy_slices(values.data, starts + positions * width, np.full(positions.size, width, np.int64), out)
+        return FixedWidthBlock(out, bits, positions.size)
+
+    def _check(self, values: BufferSlices, num_values: Counts) -> None:
+        """Refuse chunks that are shorter than their values."""
+        bits = self.bits_per_value
+        most = values.sizes * 8 if bits == 1 else values.sizes // (bits // 8)  # Dividing avoids overflows of products.
+        wrong = num_values > most
+        if wrong.any():
+            chunk = int(wrong.argmax())
+            raise CorruptFileError(
+                f"chunk {chunk} has {values.sizes[chunk]} bytes for {num_values[chunk]} values of {bits} bits"
+            )
+
     def _decompress_bits(self, values: BufferSlices, num_values: Counts, total: int) -> FixedWidthBlock:
-        if (num_values > values.sizes * 8).any():
-            raise CorruptFileError("a chunk of single bits is shorter than its number of values says")
+        self._check(values, num_values)
         out = np.zeros((total + 7) // 8 + 1, np.uint8)
         kernels.copy_bits(values.data, values.starts, num_values, out)
         return FixedWidthBlock(out, 1, total)

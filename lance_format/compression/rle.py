@@ -15,8 +15,10 @@ A written mini-block chunk holds at most 4,096 values and 4 KiB of runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
@@ -48,10 +50,27 @@ class RleDecompressor:
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         """Decompress chunks; see `Decompressor`."""
+        values, lengths = self._split(buffers)
+        return _expand(values, lengths, num_values, self.bits_per_value)
+
+    def pick(
+        self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
+    ) -> FixedWidthBlock:
+        """Return some values; see `PickingDecompressor`."""
+        values, lengths = self._split(buffers)
+        words, firsts = _words_of_runs(values, lengths, num_values, self.bits_per_value)
+        out = empty(positions.size, words.dtype)
+        found = kernels.pick_runs(words, firsts, lengths.sizes, lengths.data, lengths.starts, chunks, positions, out)
+        if found < 0:
+            raise _too_short(-1 - found)
+        return FixedWidthBlock(out.view(np.uint8), self.bits_per_value, out.size)
+
+    def _split(self, buffers: Sequence[BufferSlices]) -> tuple[BufferSlices, BufferSlices]:
+        """Return the values and the lengths of runs."""
         values, lengths = buffers
         if (values.sizes != lengths.sizes * (self.bits_per_value // 8)).any():
             raise CorruptFileError("a run-length encoded chunk has another number of values than of lengths")
-        return _expand(values, lengths, num_values, self.bits_per_value)
+        return values, lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +102,28 @@ class BlockRleDecompressor:
 
 
 def _expand(values: BufferSlices, lengths: BufferSlices, num_values: Counts, bits: int) -> FixedWidthBlock:
+    words, firsts = _words_of_runs(values, lengths, num_values, bits)
+    out = empty(int(num_values.sum()) + kernels.FILL_VALUES, words.dtype)
+    total = kernels.expand_runs(words, firsts, lengths.sizes, lengths.data, lengths.starts, num_values, out)
+    if total < 0:
+        raise _too_short(-1 - total)
+    return FixedWidthBlock(out[:total].view(np.uint8), bits, total)
+
+
+def _words_of_runs(
+    values: BufferSlices, lengths: BufferSlices, num_values: Counts, bits: int
+) -> tuple[npt.NDArray[Any], Counts]:
+    """Return the data of values as words, and the index of the first value of each chunk."""
     width = bits // 8
     if (num_values > lengths.sizes * MAX_RUN).any():
         raise CorruptFileError("a run-length encoded buffer is shorter than its number of values says")
     if (values.starts % width).any():
         raise CorruptFileError("a run-length encoded buffer starts between two words")
-    words = values.data[: values.data.size // width * width].view(f"<u{width}")
-    out = empty(int(num_values.sum()) + kernels.FILL_VALUES, f"<u{width}")
-    total = kernels.expand_runs(
-        words, values.starts // width, lengths.sizes, lengths.data, lengths.starts, num_values, out
-    )
-    if total < 0:
-        raise CorruptFileError(f"run-length encoded buffer {-1 - total} contradicts its number of values")
-    return FixedWidthBlock(out[:total].view(np.uint8), bits, total)
+    return values.data[: values.data.size // width * width].view(f"<u{width}"), values.starts // width
+
+
+def _too_short(number: int) -> CorruptFileError:
+    return CorruptFileError(f"run-length encoded buffer {number} contradicts its number of values")
 
 
 def parse(encoding: encodings_pb2.CompressiveEncoding) -> RleDecompressor:

@@ -70,6 +70,52 @@ def expand_runs(
 
 
 @kernel
+def pick_runs(
+    words: Words,
+    value_starts: I64,
+    num_runs: I64,
+    data: U8,
+    length_starts: I64,
+    chunks: I64,
+    positions: I64,
+    out: Words,
+) -> int:
+    """Find single values among the runs of chunks.
+
+    Parameters
+    ----------
+    words, value_starts, num_runs, data, length_starts
+        See `expand_runs`.
+    chunks : int64[num_picked]
+        The chunk of each value.
+    positions : int64[num_picked]
+        The position of each within its chunk. The runs before a value are walked once while positions ascend.
+    out : integer[num_picked]
+        Set to the values.
+
+    Returns
+    -------
+    int
+        The number of values, or -1 - the index of the first chunk whose runs are too short.
+    """
+    current = run = -1
+    begin = end = np.int64(0)
+    for index in range(positions.size):
+        chunk, position = chunks[index], positions[index]
+        if chunk != current or position < begin:
+            current, run = chunk, -1
+            begin = end = np.int64(0)
+        while position >= end:
+            run += 1
+            if run == num_runs[chunk]:
+                return -1 - chunk
+            begin = end
+            end += np.int64(data[length_starts[chunk] + run])
+        out[index] = words[value_starts[chunk] + run]
+    return positions.size
+
+
+@kernel
 def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8, position: int, max_runs: int) -> int:
     """Write the runs of `count` values; return their number, or -1 as soon as there are more than `max_runs`."""
     runs = np.int64(0)

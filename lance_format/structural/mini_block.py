@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.compression.codec import Context, Decompressor
+from lance_format.compression.codec import Context, Decompressor, PickingDecompressor
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (
     BufferSlices,
@@ -104,6 +104,28 @@ class _Search:
         return sum(part.nbytes for part in counts) + (0 if self.dictionary is None else memory_bytes(self.dictionary))
 
 
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """Single rows of chunks.
+
+    Parameters
+    ----------
+    chunks : int64[num_rows]
+        The chunk of each, among those decoded.
+    within : int64[num_rows]
+        The position of each in its chunk.
+    """
+
+    chunks: Counts
+    within: Counts
+
+    @classmethod
+    def of(cls, rows: Counts, first_rows: Counts) -> _Picked:
+        """Find rows, which ascend, in chunks that begin with the rows `first_rows`."""
+        chunks = np.searchsorted(first_rows, rows, side="right") - 1
+        return cls(chunks, rows - first_rows[chunks])
+
+
 _Fetching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[Counts, Bytes, Counts]]
 
 
@@ -130,6 +152,7 @@ class MiniBlockPage:
         self._depth = layout.repetition_index_depth
         self._num_dictionary_items = layout.num_dictionary_items
         self._values = parse_decompressor(layout.value_compression, Context.MINI_BLOCK)
+        self._picks = hasattr(self._values, "pick")
         self._repetition = _parse_levels(layout, "rep_compression")
         self._definition = _parse_levels(layout, "def_compression")
         self._items: Decompressor | None = None
@@ -178,11 +201,18 @@ class MiniBlockPage:
             chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
         table = search.table
         counts = table.num_values[chunks]
-        values, levels, num_levels = self._decode(data, starts, np.diff(table.offsets)[chunks], counts)
+        sizes = table.offsets[chunks + 1] - table.offsets[chunks]
         if self._stack.lists:
+            values, levels, num_levels = self._decode(data, starts, sizes, counts)
             decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
+        elif isinstance(rows, range):
+            values, levels, _ = self._decode(data, starts, sizes, counts)
+            start, stop = rows.start - int(table.first_rows[chunks[0]]), rows.stop - int(table.first_rows[chunks[0]])
+            decoded = DecodedRows(values.slice(start, stop), levels.select(start, stop), self._stack)
         else:
-            decoded = _select_flat(values, levels, self._stack, rows, table.first_rows[chunks], starts_of(counts))
+            picked = _Picked.of(rows, table.first_rows[chunks])
+            values, levels, _ = self._decode(data, starts, sizes, counts, picked)
+            decoded = DecodedRows(values, levels, self._stack)
         if search.dictionary is None or decoded.values is None:
             return decoded
         return dataclasses.replace(decoded, values=_index_into(search.dictionary, decoded.values))
@@ -297,9 +327,9 @@ class MiniBlockPage:
         return DecodedRows(values, levels, self._stack)
 
     def _decode(
-        self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts
+        self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts, picked: _Picked | None = None
     ) -> tuple[ValueBlock, LevelPair, Counts]:
-        """Return the values and the levels of chunks, and the number of levels of each chunk."""
+        """Return the values and the levels of chunks, or those of some rows, and the number of levels of each chunk."""
         num_chunks = len(chunk_sizes)
         rows = 2 + self._values.num_buffers
         sizes = np.zeros((rows, num_chunks), np.int64)
@@ -312,9 +342,15 @@ class MiniBlockPage:
         if found < 0:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
-        values = self._values.decompress(slices, counts)
+        positions = None if picked is None else picked.within + starts_of(counts)[picked.chunks]
+        if picked is not None and self._picks:
+            picking = cast("PickingDecompressor", self._values)
+            values: ValueBlock = picking.pick(slices, counts, picked.chunks, picked.within)
+        else:
+            values = self._values.decompress(slices, counts)
+            values = values if positions is None else values.take(positions)
         if self._repetition is None and self._definition is None:
-            return values, LevelPair(None, None, int(counts.sum())), counts
+            return values, LevelPair(None, None, values.num_values), counts
         levels = LevelPair(
             _decode_levels(self._repetition, BufferSlices(data, starts[0], sizes[0]), num_levels),
             _decode_levels(self._definition, BufferSlices(data, starts[1], sizes[1]), num_levels),
@@ -322,7 +358,7 @@ class MiniBlockPage:
         )
         check_levels(levels, self._stack)
         self._check_counts(levels, num_levels, counts)
-        return values, levels, num_levels
+        return values, levels if positions is None else levels.take(positions), num_levels
 
     def _check_counts(self, levels: LevelPair, num_levels: Counts, counts: Counts) -> None:
         found = num_levels
@@ -375,20 +411,3 @@ def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
     np.add.at(marks, firsts, 1)
     np.add.at(marks, lasts + 1, -1)
     return np.flatnonzero(np.cumsum(marks[:-1]))
-
-
-def _select_flat(
-    values: ValueBlock,
-    levels: LevelPair,
-    stack: LayerStack,
-    rows: RowSelection,
-    first_rows: Counts,
-    decoded_starts: Counts,
-) -> DecodedRows:
-    """Pick rows from decoded chunks, whose first rows were `first_rows` and are now at `decoded_starts`."""
-    if isinstance(rows, range):
-        start, stop = rows.start - int(first_rows[0]), rows.stop - int(first_rows[0])
-        return DecodedRows(values.slice(start, stop), levels.select(start, stop), stack)
-    chunk = np.searchsorted(first_rows, rows, side="right") - 1
-    within = rows - first_rows[chunk] + decoded_starts[chunk]
-    return DecodedRows(values.take(within), levels.take(within), stack)
