@@ -186,6 +186,6 @@ def _file_uri_path(uri: str) -> str:
 def _absolute(path: str) -> str:
     try:
         # Not `resolve`, which would replace a symbolic link by its target in every message.
-        return os.path.abspath(pathlib.Path(path).expanduser())  # noqa: PTH100
+        return os.path.abspath(pathlib.Path(path).expanduser() if "~" in path else path)  # noqa: PTH100
     except (RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{path!r} is not a path: {error}") from error

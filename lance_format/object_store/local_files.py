@@ -15,7 +15,6 @@ import errno
 import os
 import stat
 import time
-import uuid
 from collections.abc import Generator, Sequence
 
 from lance_format.byte_io import FILE_REQUESTS, PROBED_RANGES, ByteRange, RequestShape
@@ -263,7 +262,7 @@ def _as_ours(error: OSError | ValueError, action: str, path: str) -> StorageErro
 
 def temporary_name(path: str) -> str:
     """Return an unpredictable name in the same directory, whose pattern a cleanup recognises."""
-    return os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{uuid.uuid4().hex}")
+    return os.path.join(os.path.dirname(path), f".tmp_{os.path.basename(path)}_{os.urandom(16).hex()}")
 
 
 def _create(path: str) -> int:
