@@ -19,6 +19,7 @@ from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.limits import rows_that_fit
 from lance_format.file.container.scheduler import NamedPlan
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.masks import filter_values
 from lance_format.structural.page import RowSelection, rows_within_answer
 
 _MAX_WINDOW_ROWS = 2 * 1024 * 1024
@@ -204,7 +205,7 @@ class ColumnReader:
         mask[rows] = True
         kept, start, picked = pa.array(mask), 0, []
         for array in arrays:
-            picked.append(array.filter(kept.slice(start, len(array))))
+            picked.append(filter_values(array, kept.slice(start, len(array))))
             start += len(array)
         return picked
 

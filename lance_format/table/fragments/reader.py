@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format import masks
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
@@ -199,4 +200,4 @@ def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of a batch for which a mask without nulls is true; the batch may have no columns."""
     if not batch.num_columns:
         return empty_columns_batch(mask.true_count)
-    return batch.filter(mask)
+    return masks.filter_rows(batch, mask)

@@ -1,0 +1,54 @@
+"""Rows of Arrow arrays and batches that a mask selects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_format.kernels.selection import SLACK, select_words
+from lance_format.memory import empty
+
+_LEAST_ROWS = 4096
+"""Arrow filters fewer rows sooner than a kernel is called."""
+
+_LEAST_SHARE, _MOST_SHARE = 0.07, 0.95
+"""Arrow copies or drops many rows at once where a mask is mostly true or false. In between it takes up to four times as
+long as the kernel."""
+
+_WORD_BITS = (8, 16, 32, 64)
+
+
+def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of a batch for which a mask without nulls is true; the batch has columns."""
+    count = mask.true_count
+    if not _is_scattered(count, len(mask)):
+        return batch.filter(mask)
+    columns = [_select(column, mask, count) for column in batch.columns]
+    others = [index for index, column in enumerate(columns) if column is None]
+    if others:
+        for index, column in zip(others, batch.select(others).filter(mask).columns, strict=True):
+            columns[index] = column
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def filter_values(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
+    """Return the values of an array for which a mask without nulls is true."""
+    count = mask.true_count
+    found = _select(array, mask, count) if _is_scattered(count, len(mask)) else None
+    return array.filter(mask) if found is None else found
+
+
+def _is_scattered(count: int, num_rows: int) -> bool:
+    return num_rows >= _LEAST_ROWS and _LEAST_SHARE * num_rows <= count <= _MOST_SHARE * num_rows
+
+
+def _select(array: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array | None:
+    """Return the selected values; None if they are not words, or some are null."""
+    arrow_type = array.type
+    if not pa.types.is_primitive(arrow_type) or arrow_type.bit_width not in _WORD_BITS or array.null_count:
+        return None
+    width = arrow_type.bit_width // 8
+    words = np.frombuffer(array.buffers()[1], f"u{width}", len(array), array.offset * width)
+    out = empty(count + SLACK, words.dtype)
+    select_words(words, np.frombuffer(mask.buffers()[1], np.uint8), mask.offset, out)
+    return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(out)])
