@@ -49,6 +49,8 @@ def _select(array: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array | No
         return None
     width = arrow_type.bit_width // 8
     words = np.frombuffer(array.buffers()[1], f"u{width}", len(array), array.offset * width)
+    bits = np.frombuffer(mask.buffers()[1], np.uint8)
+    words.flags.writeable = bits.flags.writeable = False  # The kernel is compiled once per width.
     out = empty(count + SLACK, words.dtype)
-    select_words(words, np.frombuffer(mask.buffers()[1], np.uint8), mask.offset, out)
+    select_words(words, bits, mask.offset, out)
     return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(out)])

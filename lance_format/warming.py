@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_format.aggregation import Aggregate, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
+from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
 
@@ -34,6 +35,7 @@ def compile_kernels() -> None:
         for version in _VERSIONS:
             _use(str(Path(directory, f"{version}.lance")), _table(version), version)
     _unpack()
+    _filter()
     _aggregate()
 
 
@@ -57,6 +59,13 @@ def _unpack() -> None:
     for data in (np.zeros(16, np.uint8), np.frombuffer(bytes(16), np.uint8)):
         for word_bits in (8, 16, 32, 64):
             ValueSlices(data, one, one, word_bits - 3).join(word_bits)
+
+
+def _filter() -> None:
+    """Filter numbers of every width by a mask that is true half the time."""
+    mask = pa.array(np.arange(_NUM_ROWS) % 2 == 0)
+    for bits in (8, 16, 32, 64):
+        filter_values(pa.array(np.zeros(_NUM_ROWS, f"u{bits // 8}")), mask)
 
 
 def _aggregate() -> None:

@@ -159,8 +159,8 @@ class _FixedChoice:
     At most one of `num_runs`, `widths` and `instead_of` is not None. It stands for runs, bit packing, or byte planes if
     these turn out to be smaller than another compression. If all are None, the compression is flat.
 
-    `bits_per_item` is the number of bits per item of a dictionary of the values; `chunks` is the compressed block, if it
-    is known.
+    `bits_per_item` is the number of bits per item of a dictionary of the values. `chunks` is the compressed block, if
+    it is known.
     """
 
     size_bytes: int
