@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.expressions.calendar import CYCLE_DAYS, CYCLE_YEARS, DAY_TICKS
+
 
 def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, null_on_failure: bool = False) -> pa.Array | pa.Scalar:
     """Convert values to another type.
@@ -97,10 +99,6 @@ def round_decimals(values: pa.Array | pa.Scalar, scale: int) -> pa.Array | pa.Sc
 
 
 _SIGNED_YEAR = re.compile(r"([+-]\d{4,6})(-.*)", re.DOTALL)
-_CYCLE_YEARS = 400
-_CYCLE_DAYS = 146_097
-"""The days of 400 years, after which the Gregorian calendar repeats itself."""
-_DAY_TICKS = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def _moments(texts: pa.Array, to: pa.DataType) -> pa.Array:
@@ -114,13 +112,13 @@ def _moments(texts: pa.Array, to: pa.DataType) -> pa.Array:
     near, cycles = texts.to_pylist(), [0] * len(far)
     for index, match in enumerate(far):
         if match is not None:
-            cycles[index], year = divmod(int(match[1]), _CYCLE_YEARS)
+            cycles[index], year = divmod(int(match[1]), CYCLE_YEARS)
             cycles[index] -= 5
-            near[index] = f"{year + 5 * _CYCLE_YEARS}{match[2]}"
+            near[index] = f"{year + 5 * CYCLE_YEARS}{match[2]}"
     parsed = _unsigned(pa.array(near, pa.string()), to)
     number = pa.int32() if pa.types.is_date32(parsed.type) else pa.int64()
-    unit_days = 1 if number == pa.int32() else _DAY_TICKS[getattr(parsed.type, "unit", "ms")]
-    days = pc.multiply_checked(pa.array(cycles, number), pa.scalar(_CYCLE_DAYS * unit_days, number))
+    unit_days = 1 if number == pa.int32() else DAY_TICKS[getattr(parsed.type, "unit", "ms")]
+    days = pc.multiply_checked(pa.array(cycles, number), pa.scalar(CYCLE_DAYS * unit_days, number))
     return pc.add_checked(parsed.cast(number), days).cast(parsed.type)
 
 

@@ -9,7 +9,8 @@ The semantics are those of the reference, and of Spark:
 * three-valued logic: `AND`, `OR` and `NOT` are Kleene's, a comparison with null is null;
 * floating-point numbers have a total order: NaN equals itself and exceeds all others, and -0.0 equals 0.0;
 * `+`, `-` and `*` of integers wrap around; `/` truncates towards zero; `%` has the sign of the dividend; division by
-* zero is an error for integers, and not for floating-point numbers.
+  zero is an error for integers, and not for floating-point numbers;
+* checked arithmetic with null is null, also if its other operand, which comes second, has no value.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
         If the batch lacks a column, or values have no result: an integer divided by zero, text that is no number.
     """
     try:
-        value = _value(bound.expression, batch)
+        try:
+            value = _value(bound.expression, batch)
+        except pa.ArrowInvalid:  # possibly of an operand of null
+            value = _value(bound.expression, batch, is_lazy=True)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"{to_sql(bound.expression)} has no value for some row: {error}") from error
     return _as_array(value, batch.num_rows)
@@ -91,15 +95,17 @@ def apply(node: Expression, values: list[Value]) -> Value:
     return _APPLY[type(node)](node, values)
 
 
-def _value(node: Expression, batch: pa.RecordBatch) -> Value:
+def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False) -> Value:
     match node:
         case nodes.Literal(value):
             return value
         case nodes.Column(path):
             return _column(path, batch)
         case nodes.Case():
-            return _case(node, batch)
-    return apply(node, [_value(child, batch) for child in node.children])
+            return _case(node, batch, is_lazy=is_lazy)
+        case nodes.CheckedArithmetic() if is_lazy:
+            return _checked(node, batch)
+    return apply(node, [_value(child, batch, is_lazy=is_lazy) for child in node.children])
 
 
 def _as_array(value: Value, num_rows: int) -> pa.Array:
@@ -126,26 +132,46 @@ _ALWAYS_DEFINED = (nodes.Column, nodes.Literal, nodes.Comparison, nodes.And, nod
 """Nodes that cannot fail for any values of their children; computing them needlessly does no harm."""
 
 
-def _case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
+_RIGHT_FIRST = ("/", "%")
+"""Operators of which Spark computes the divisor before the dividend."""
+
+
+def _checked(node: nodes.CheckedArithmetic, batch: pa.RecordBatch) -> Value:
+    """Compute the second operand only for the rows where the first is not null: it may have no value for others."""
+    is_right_first = node.operator in _RIGHT_FIRST
+    one, other = (node.right, node.left) if is_right_first else (node.left, node.right)
+    first = _as_array(_value(one, batch, is_lazy=True), batch.num_rows)
+    known = first.is_valid()
+    rows = np.flatnonzero(known.to_numpy(zero_copy_only=False))
+    second = _as_array(_value(other, batch.filter(known), is_lazy=True), len(rows))
+    position = np.zeros(len(first), dtype=np.int64)
+    position[rows] = np.arange(len(rows))
+    second = second.take(pa.array(position, mask=first.is_null().to_numpy(zero_copy_only=False)))
+    return apply(node, [second, first] if is_right_first else [first, second])
+
+
+def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool) -> pa.Array:
     """Compute each branch only for the rows that take it, if the others may have no value there."""
     if all(
         isinstance(child, _ALWAYS_DEFINED) for branch in (*node.values, node.default) for child in nodes.walk(branch)
     ):
-        conditions = [_as_array(_value(condition, batch), batch.num_rows) for condition in node.conditions]
-        values = [_value(value, batch) for value in (*node.values, node.default)]
+        conditions = [
+            _as_array(_value(condition, batch, is_lazy=is_lazy), batch.num_rows) for condition in node.conditions
+        ]
+        values = [_value(value, batch, is_lazy=is_lazy) for value in (*node.values, node.default)]
         names = [str(position) for position in range(len(conditions))]
         return pc.case_when(pa.StructArray.from_arrays(conditions, names), *values)
     rest = batch.select(list(dict.fromkeys(path[0] for path in nodes.columns_of(node))))
     left = np.arange(batch.num_rows)
     rows, parts = [], []
     for condition, branch in zip(node.conditions, node.values, strict=True):
-        holds = pc.fill_null(_as_array(_value(condition, rest), len(left)), False)
+        holds = pc.fill_null(_as_array(_value(condition, rest, is_lazy=is_lazy), len(left)), False)
         taken = holds.to_numpy(zero_copy_only=False)
         rows.append(left[taken])
-        parts.append(_as_array(_value(branch, rest.filter(holds)), len(rows[-1])))
+        parts.append(_as_array(_value(branch, rest.filter(holds), is_lazy=is_lazy), len(rows[-1])))
         left, rest = left[~taken], rest.filter(pc.invert(holds))
     rows.append(left)
-    parts.append(_as_array(_value(node.default, rest), len(left)))
+    parts.append(_as_array(_value(node.default, rest, is_lazy=is_lazy), len(left)))
     position = np.empty(batch.num_rows, dtype=np.int64)
     position[np.concatenate(rows)] = np.arange(batch.num_rows)
     return pa.concat_arrays(parts).take(pa.array(position))

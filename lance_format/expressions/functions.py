@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions import json_functions, lists
+from lance_format.expressions import calendar, json_functions, lists
 from lance_format.expressions.casts import round_decimals
 from lance_format.expressions.order import compare
 from lance_format.lazy_dataclasses import dataclass
@@ -222,68 +222,11 @@ def _extreme(operator: Any) -> Callable[..., Any]:
 
 
 def _date_part(part: pa.Scalar, values: Any) -> Any:
-    name = _text_of(part, "the part of date_part").lower()
-    if name == "epoch":
-        return _epoch(values)
-    kernel = _DATE_PARTS.get(name)
-    if kernel is None:
-        raise InvalidInputError(f"date_part has no part {name!r}; it has {', '.join(_DATE_PARTS)} and epoch")
-    return pc.cast(kernel(values), pa.int32())
-
-
-def _epoch(values: Any) -> Any:
-    if pa.types.is_date(values.type):
-        values = pc.cast(values, pa.timestamp("s"))
-    if not pa.types.is_timestamp(values.type):
-        raise InvalidInputError(f"date_part('epoch', …) takes a date or a timestamp, not {values.type}")
-    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[values.type.unit]
-    return pc.divide(pc.cast(pc.cast(values, pa.int64()), pa.float64(), safe=False), per_second)
-
-
-def _below_second(per_second: int) -> Callable[[Any], Any]:
-    def part(values: Any) -> Any:
-        result = pc.add(
-            pc.multiply(pc.second(values), per_second), pc.multiply(pc.millisecond(values), per_second // 1000)
-        )
-        return pc.add(result, pc.microsecond(values)) if per_second == 1_000_000 else result
-
-    return part
-
-
-_DATE_PARTS: dict[str, Callable[[Any], Any]] = {
-    "year": pc.year,
-    "quarter": pc.quarter,
-    "month": pc.month,
-    "week": pc.iso_week,
-    "day": pc.day,
-    "dow": lambda values: pc.day_of_week(values, count_from_zero=True, week_start=7),
-    "doy": pc.day_of_year,
-    "hour": pc.hour,
-    "minute": pc.minute,
-    "second": pc.second,
-    "millisecond": _below_second(1_000),
-    "microsecond": _below_second(1_000_000),
-}
+    return calendar.date_part(_text_of(part, "the part of date_part").lower(), values)
 
 
 def _date_trunc(part: pa.Scalar, values: Any) -> Any:
-    name = _text_of(part, "the part of date_trunc").lower()
-    if name not in (
-        "year",
-        "quarter",
-        "month",
-        "week",
-        "day",
-        "hour",
-        "minute",
-        "second",
-        "millisecond",
-        "microsecond",
-    ):
-        raise InvalidInputError(f"date_trunc cannot cut off at {name!r}; cut off at a unit from year to microsecond")
-    if pa.types.is_date(values.type):
-        values = pc.cast(values, pa.timestamp("ns"))
-    return pc.floor_temporal(values, unit=name)
+    return calendar.date_trunc(_text_of(part, "the part of date_trunc").lower(), values)
 
 
 _COALESCE = Function(pc.coalesce, ("any",), variadic=True, unified=True)

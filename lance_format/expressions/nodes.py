@@ -158,6 +158,9 @@ class Arithmetic(Expression):
 class CheckedArithmetic(Expression):
     """Arithmetic with a given result type, as in ANSI SQL: results that it cannot hold are errors.
 
+    The divisor comes before the dividend, and any other left operand before the right one. Where the first operand is
+    null, errors of the second are ignored, as in Spark.
+
     Parameters
     ----------
     operator : CheckedOperator

@@ -124,3 +124,31 @@ def test_floats_are_not_divided_by_zero() -> None:
                 compute(operator, floats, pa.scalar(zero), pa.float64())
             assert compute(operator, pa.array([None], pa.float64()), pa.scalar(zero), pa.float64()) == [None]
     assert compute("*", floats, pa.array([math.inf, 0.0, 1.0, 0.0]), pa.float64())[:3] == [math.inf, -0.0, None]
+
+
+def test_operands_of_null_may_fail() -> None:
+    arrow_type = pa.int32()
+    batch = pa.record_batch(
+        {"n": pa.array([None, 3, 5], arrow_type), "most": pa.array([2**31 - 1, 2, None], arrow_type)}
+    )
+    number, twice = nodes.Column(("n",)), _twice("most", arrow_type)
+
+    def evaluated(expression: nodes.Expression) -> list[Any]:
+        return list(evaluate(bind(expression, batch.schema), batch).to_pylist())
+
+    assert evaluated(nodes.CheckedArithmetic("+", number, twice, arrow_type)) == [None, 7, None]
+    assert evaluated(nodes.CheckedArithmetic("%", twice, number, arrow_type)) == [None, 1, None]
+    chosen = nodes.CheckedArithmetic("-", number, twice, arrow_type)
+    case = nodes.Case((nodes.IsNull(number),), (chosen,), nodes.Literal(pa.scalar(1, arrow_type)))
+    assert evaluated(nodes.CheckedArithmetic("*", number, case, arrow_type)) == [None, 3, 5]
+    for first in (
+        nodes.CheckedArithmetic("+", twice, number, arrow_type),
+        nodes.CheckedArithmetic("%", number, twice, arrow_type),
+    ):
+        with pytest.raises(InvalidInputError, match="overflow"):
+            evaluated(first)
+
+
+def _twice(name: str, arrow_type: pa.DataType) -> nodes.Expression:
+    two = nodes.Literal(pa.scalar(2, arrow_type))
+    return nodes.CheckedArithmetic("*", nodes.Column((name,)), two, arrow_type)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -313,6 +314,8 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
         "SELECT few, avg(count * 2) FROM {} GROUP BY few",
         "SELECT CASE WHEN 1 / few > 2 THEN 1 ELSE 2 END, count(*) FROM {} WHERE few <> 0 GROUP BY 1",
         "SELECT coalesce(few, 1 % many), count(*) FROM {} GROUP BY 1",
+        "SELECT cast(wide AS int), count(*) FROM {} GROUP BY 1",
+        "SELECT cast(real AS bigint), count(*) FROM {} GROUP BY 1",
     ],
 )
 def test_what_spark_aggregates_itself(planner: SparkSession, table: str, query: str) -> None:
@@ -366,6 +369,48 @@ def test_sums_that_overflow(planner: SparkSession, path: str) -> None:
             averages = "SELECT g, avg(n) FROM aggregated_sums GROUP BY g"
             assert not is_pushed(planner, averages)
             assert [row[0] for row in rows_of(planner, averages)] == [1, 2]
+
+
+def compare_with_parquet(spark: SparkSession, rows: pa.Table, path: str, queries: list[str]) -> None:
+    """Compare what tasks aggregate with what Spark aggregates of the same rows in Parquet, in ANSI mode."""
+    lance_format.write_dataset(rows, path)
+    pq.write_table(rows, f"{path}.parquet")
+    load(spark, path).createOrReplaceTempView("aggregated_lance")
+    spark.read.parquet(f"{path}.parquet").createOrReplaceTempView("aggregated_parquet")
+    with setting(spark, ANSI, "true"):
+        for query in queries:
+            assert is_pushed(spark, query.format("aggregated_lance")), query
+            found, expected = (spark.sql(query.format(f"aggregated_{name}")).toArrow() for name in ("lance", "parquet"))
+            assert sorted(found.to_pylist(), key=repr) == sorted(expected.to_pylist(), key=repr), query
+
+
+@pytest.mark.slow
+def test_dates_of_all_years(planner: SparkSession, path: str) -> None:
+    days = [-(2**31) + 400, 2**31 - 1, 40_000_000, -12_687_795, 11_248_738, 0, None]
+    moments = [-(2**63), 2**63 - 1, -(2**62), 2**62, 0, -1, None]
+    rows = pa.table(
+        {"day": pa.array(days, pa.int32()).cast(pa.date32()), "clock": pa.array(moments).cast("timestamp[us]")}
+    )
+    queries = [f"SELECT {part}(day), {part}(clock), count(*) FROM {{}} GROUP BY ALL" for part in PARTS]
+    queries += [
+        f"SELECT datediff(k, DATE'2000-01-01') FROM (SELECT trunc(day, '{unit}') k FROM {{}} GROUP BY 1)"
+        for unit in ("year", "quarter", "month", "week")
+    ]
+    compare_with_parquet(planner, rows, path, queries)
+
+
+@pytest.mark.slow
+def test_operands_that_spark_does_not_compute(planner: SparkSession, path: str) -> None:
+    rows = pa.table({"n": pa.array([None, 3], pa.int32()), "most": pa.array([2**31 - 1, 2], pa.int32())})
+    queries = ["SELECT n + most * 2, count(*) FROM {} GROUP BY 1", "SELECT most * 2 % n, count(*) FROM {} GROUP BY 1"]
+    compare_with_parquet(planner, rows, path, queries)
+
+
+@pytest.mark.parametrize("zone", ["PST", "+8:00", "Z", "Etc/UTC"])
+def test_time_zones_by_all_their_names(planner: SparkSession, table: str, zone: str) -> None:
+    with setting(planner, "spark.sql.session.timeZone", zone):
+        query = f"SELECT hour(moment), count(*) FROM {table} GROUP BY 1"
+        assert is_pushed(planner, query) == (zone in ("Z", "Etc/UTC"))
 
 
 def test_averages_of_numbers_with_small_bounds(planner: SparkSession, path: str) -> None:

@@ -1,6 +1,5 @@
 package lance;
 
-import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -10,6 +9,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.catalyst.util.DateTimeUtils$;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Extract;
@@ -25,6 +25,7 @@ import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.sql.types.StructField;
@@ -57,6 +58,7 @@ final class Values {
       new String[] {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAY_OF_YEAR", "DAY_OF_WEEK", "HOUR", "MINUTE"});
   private static final int FIRST_CLOCK_PART = 7;
   private static final Map UNITS = units();
+  private static final int DIGITS_OF_DOUBLES = 15;
 
   private final Facts facts;
   private final Predicates predicates;
@@ -166,15 +168,25 @@ final class Values {
     }
     if (Predicates.isWhole(operand.type) && isFraction) return node("CAST", to, one, false);
     boolean isNumber = Predicates.isWhole(operand.type) || operand.type instanceof DecimalType;
-    if (isNumber && (isWhole || to instanceof DecimalType)) return node("CAST", to, one, true);
+    if (isNumber && (isWhole && !isRounded(operand.type, to) || to instanceof DecimalType)) {
+      return node("CAST", to, one, true);
+    }
     if (operand.type instanceof DoubleType && to instanceof FloatType) return node("CAST", to, one, false);
     boolean isFractional = operand.type instanceof DoubleType || operand.type instanceof FloatType;
-    return isFractional && isWhole ? node("CAST", to, one, true) : null;
+    // Of the doubles out of the range of bigint, Spark casts one to its greatest number.
+    return isFractional && isWhole && !(to instanceof LongType) ? node("CAST", to, one, true) : null;
+  }
+
+  /** Whether Spark casts numbers by way of doubles, which do not have as many digits. */
+  private static boolean isRounded(DataType from, DataType to) {
+    if (!(from instanceof DecimalType) || to instanceof LongType) return false;
+    return ((DecimalType) from).precision() > DIGITS_OF_DOUBLES && ((DecimalType) from).scale() > 0;
   }
 
   /** Whether the clock of the session is UTC. */
   private static boolean isUtc() {
-    return ZoneId.of(SQLConf$.MODULE$.get().sessionLocalTimeZone()).normalized().equals(ZoneOffset.UTC);
+    String name = SQLConf$.MODULE$.get().sessionLocalTimeZone();
+    return DateTimeUtils$.MODULE$.getZoneId(name).normalized().equals(ZoneOffset.UTC);
   }
 
   private Value part(Extract extract) {
