@@ -71,6 +71,8 @@ COLUMNS = {
     "price": Kind("decimal(9,2)", [Decimal("1.50"), Decimal("-0.01"), Decimal("0.00"), Decimal("9999999.99")]),
     "rate": Kind("decimal(15,4)", [Decimal("0.0500"), Decimal("1.0000"), Decimal("0.3333")]),
     "wide": Kind("decimal(38,10)", [Decimal("1.5"), Decimal("-12345678901234567890.0000000001"), Decimal("9" * 27)]),
+    "deep": Kind("decimal(38,25)", [Decimal("1." + "9" * 25), Decimal("-0." + "9" * 25), Decimal("127.5")]),
+    "digits": Kind("decimal(10,0)", [Decimal(9999999999), Decimal(-5), Decimal(0)]),
     "small": Kind("decimal(4,1)", [Decimal("1.5"), Decimal("-999.9"), Decimal("0.0")]),
     "text": Kind("string", ["", "a", "ab", "é", "zebra", "a longer text than others", "😀", "A"]),
     "data": Kind("binary", [b"", b"\x00", b"\xff", b"abc"]),
@@ -119,6 +121,9 @@ PREDICATES = [
 ]
 
 
+FAR = "date_add(day, 40000000 * few)"
+"""Dates that Python does not have; queries return parts of them."""
+DATES = ["day", "far", "trunc(far, 'MM')", "cast(clock AS date)"]
 NUMBERS = [name for name, kind in COLUMNS.items() if kind.is_number]
 SAFE_NUMBERS = ["few", "many", "count", "real", "price", "rate", "s.few", "tiny"]
 GROUPED = list(COLUMNS)
@@ -144,6 +149,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     rows = make_rows(random.Random(5))
     with planning(spark):
         df = spark.createDataFrame(rows, ", ".join([*fields, "s struct<few: int, text: string>"]))
+        df = df.selectExpr("*", f"{FAR} AS far")
         append(df.coalesce(1), path, max_row_per_file=1000)
         lance_format.dataset(path).delete("few = 3 AND many < 0")
         load(spark, path, split_size_bytes=20_000).createOrReplaceTempView("aggregated")
@@ -208,7 +214,7 @@ def number_of(chance: random.Random, depth: int = 2) -> str:
             f"cast({one} AS {chance.choice(CASTS)})",
             f"cast({predicate(chance)} AS int)",
             "length(text)",
-            f"{chance.choice(PARTS)}(day)",
+            f"{chance.choice(PARTS)}({chance.choice(DATES)})",
             f"{chance.choice(['year', 'hour', 'minute', 'month'])}({chance.choice(['clock', 'moment'])})",
         ]
     )
@@ -315,6 +321,7 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
         "SELECT CASE WHEN 1 / few > 2 THEN 1 ELSE 2 END, count(*) FROM {} WHERE few <> 0 GROUP BY 1",
         "SELECT coalesce(few, 1 % many), count(*) FROM {} GROUP BY 1",
         "SELECT cast(wide AS int), count(*) FROM {} GROUP BY 1",
+        "SELECT try_cast(digits AS int), count(*) FROM {} GROUP BY 1",
         "SELECT cast(real AS bigint), count(*) FROM {} GROUP BY 1",
     ],
 )

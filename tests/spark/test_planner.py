@@ -208,6 +208,8 @@ class TestOffsets:
         assert [row.id for row in df.offset(498).limit(4).collect()] == [498, 499, 500, 501]
         assert [row.id for row in df.limit(500).offset(498).collect()] == [498, 499]
         assert df.offset(990).count() == 10
+        assert df.agg(f.count("*")).offset(1).collect() == []
+        assert [row[0] for row in df.agg(f.count("*")).limit(1).collect()] == [1000]
         assert df.offset(2000).collect() == []
         assert "GlobalLimit" not in plan(df.offset(498).limit(4))
         assert planned(table, limit=502, offset=498) == [[(0, 498, 500), (1, 0, 2)]]

@@ -67,9 +67,9 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
 
   private boolean isUnfiltered() { return taken.length == 0 && facts.exact(); }
 
-  /** Skips rows before the limit applies, if there is one. */
+  /** Skips rows before the limit applies, if there is one: rows of the table, and not the one that summarizes them. */
   public boolean pushOffset(int offset) {
-    if (isPartiallyPushed()) return false;
+    if (summary != null || isPartiallyPushed()) return false;
     options.put("__lance.offset", String.valueOf(offset));
     return true;
   }

@@ -167,20 +167,24 @@ final class Values {
       return to instanceof DateType ? node("CAST", to, one, false) : null;
     }
     if (Predicates.isWhole(operand.type) && isFraction) return node("CAST", to, one, false);
+    if (operand.type instanceof DecimalType && isWhole && isInexact((DecimalType) operand.type, to)) return null;
     boolean isNumber = Predicates.isWhole(operand.type) || operand.type instanceof DecimalType;
-    if (isNumber && (isWhole && !isRounded(operand.type, to) || to instanceof DecimalType)) {
-      return node("CAST", to, one, true);
-    }
+    if (isNumber && (isWhole || to instanceof DecimalType)) return node("CAST", to, one, true);
     if (operand.type instanceof DoubleType && to instanceof FloatType) return node("CAST", to, one, false);
     boolean isFractional = operand.type instanceof DoubleType || operand.type instanceof FloatType;
     // Of the doubles out of the range of bigint, Spark casts one to its greatest number.
     return isFractional && isWhole && !(to instanceof LongType) ? node("CAST", to, one, true) : null;
   }
 
-  /** Whether Spark casts numbers by way of doubles, which do not have as many digits. */
-  private static boolean isRounded(DataType from, DataType to) {
-    if (!(from instanceof DecimalType) || to instanceof LongType) return false;
-    return ((DecimalType) from).precision() > DIGITS_OF_DOUBLES && ((DecimalType) from).scale() > 0;
+  /**
+   * Whether Spark casts decimals to whole numbers by way of doubles, which do not have as many digits; or without ANSI
+   * mode, too, because nearly all of them fit: the others then become other numbers or null.
+   */
+  private static boolean isInexact(DecimalType from, DataType to) {
+    boolean isLong = to instanceof LongType;
+    if (from.scale() > 0) return from.precision() > DIGITS_OF_DOUBLES && !isLong;
+    int digits = (8 * to.defaultSize() - 1) * 3 / 10;
+    return from.precision() > digits && from.precision() <= digits + (isLong ? 2 : 1);
   }
 
   /** Whether the clock of the session is UTC. */
