@@ -149,7 +149,7 @@ class Queries:
         both = [(one, other) for one in left_columns for other in right_columns if self._kind(one) == self._kind(other)]
         terms = [
             f"{one} {rng.choice(['=', '=', '=', '=', '<=>'])} {other}"
-            for one, other in rng.sample(both, rng.choice([1, 1, 2]))
+            for one, other in rng.sample(both, min(len(both), rng.choice([1, 1, 2])))
         ]
         if rng.random() < 0.3:
             one, other = rng.choice(left_columns), rng.choice(right_columns)
