@@ -45,7 +45,7 @@ def _use(path: str, table: pa.Table, version: str) -> None:
     stored.to_table()
     stored.take([5, 17, table.num_rows - 3])
     stored.to_table(filter=f"id > {_NUM_ROWS - 5000} AND id % 3 = 0")
-    for column in ("id", "column 10"):  # of 64 bits and of 32
+    for column in ("id", "`column 10`"):  # of 64 bits and of 32
         stored.to_table(filter=f"{column} IN ({', '.join(map(str, range(0, 6400, 100)))})")
     stored.merge_insert("id").when_matched_delete().execute(table.slice(0, 10).select(["id"]))
     new = table.slice(0, 1).set_column(0, table.schema.field(0), pa.array([-1]))
