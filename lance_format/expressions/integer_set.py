@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_format.kernels.bits import find_bits
 from lance_format.kernels.integer_hashes import find_numbers, number_distinct
+from lance_format.row_numbers import distinct
 
 MIN_CONSTANTS = 64
 """Number of constants from which a set pays off: Arrow hashes the constants anew for every batch."""
@@ -42,7 +43,7 @@ class IntegerSet:
     """
 
     def __init__(self, constants: pa.Array) -> None:
-        self._numbers = numbers = np.unique(_integers(constants).astype(np.int64))
+        self._numbers = numbers = distinct(_integers(constants).astype(np.int64))
         self._least = int(numbers[0])
         span = int(numbers[-1]) - self._least + 1
         self._bits: npt.NDArray[np.uint8] | None = None

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,3 +199,75 @@ def test_random_joins(spark: SparkSession, tables: list[str]) -> None:
 def test_many_random_joins(spark: SparkSession, tables: list[str]) -> None:
     num_filters = [check(spark, tables, 1000 + seed) for seed in range(40 * NUM_QUERIES)]
     assert sum(map(bool, num_filters)) > 15 * NUM_QUERIES
+
+
+class TestFilters:
+    @pytest.fixture
+    def sales(self, planner: SparkSession, path: str) -> str:
+        """Return the name of a view of 4,000 rows of 400 parts."""
+        append(planner.range(0, 4000, 1, 2).selectExpr("id AS sale", "id % 400 AS part"), path)
+        load(planner, path).createOrReplaceTempView("joined_sales")
+        return "joined_sales"
+
+    def scanned(self, spark: SparkSession, query: str) -> tuple[int, int]:
+        """Return how many rows a query has, and how many rows of the sales its scan returned."""
+        frame = spark.sql(query)
+        found = len(frame.collect())
+        plan = frame._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
+        (line,) = {line for line in plan.split("\n") if "BatchScan" in line and "parts.lance" not in line}
+        assert "RuntimeFilters: [dynamicpruningexpression(part" in line
+        metrics = spark._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # type: ignore[attr-defined]
+        last = metrics.executionsList().last()
+        graph = metrics.planGraph(last.executionId()).allNodes()
+        nodes = [graph.apply(index) for index in range(graph.size())]
+        (scan,) = [node for node in nodes if node.name().startswith("BatchScan") and "parts.lance" not in node.desc()]
+        ids = [scan.metrics().apply(index) for index in range(scan.metrics().size())]
+        (rows,) = [metric.accumulatorId() for metric in ids if metric.name() == "number of output rows"]
+        return found, int(metrics.executionMetrics(last.executionId()).apply(rows).replace(",", ""))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("broadcast", ["-1", "10MB"])
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ("SELECT sale FROM {sales} JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON part = id", 30),
+            ("SELECT sale FROM {sales} WHERE part IN (SELECT id FROM joined_parts WHERE kind IN (-7, -500))", 10),
+            ("SELECT id, sale FROM (SELECT id FROM joined_parts WHERE kind > -3) LEFT JOIN {sales} ON part = id", 30),
+            ("SELECT id FROM (SELECT id FROM joined_parts WHERE kind > -3) LEFT ANTI JOIN {sales} ON part = id", 30),
+            (
+                "SELECT part, s FROM (SELECT part, sum(sale) s FROM {sales} WHERE sale % 7 < 9 GROUP BY part)"
+                " JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON part = id",
+                30,
+            ),
+        ],
+        ids=["inner", "semi", "outer", "anti", "below groups"],
+    )
+    def test_rows_without_a_key_stay_in_the_tasks(
+        self, planner: SparkSession, sales: str, tmp_path: Path, query: str, expected: int, broadcast: str
+    ) -> None:
+        append(planner.range(600).selectExpr("id", "-id AS kind"), str(tmp_path / "parts.lance"))
+        load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
+        settings = {SETTING: "always", "spark.sql.autoBroadcastJoinThreshold": broadcast}
+        text = query.format(sales=sales)
+        with using(planner, {**settings, SETTING: "false"}):
+            num_rows = planner.sql(text).count()
+        with using(planner, settings):
+            assert self.scanned(planner, text) == (num_rows, expected)
+
+    @pytest.mark.slow
+    def test_too_many_keys(self, planner: SparkSession, path: str, tmp_path: Path) -> None:
+        """Those that were found are not all, so none may be left out."""
+        append(planner.range(0, 600_000, 1, 2).selectExpr("id", "-id AS kind"), str(tmp_path / "parts.lance"))
+        append(planner.range(0, 700_000, 1, 2).selectExpr("id AS sale", "id AS part"), path)
+        load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
+        load(planner, path).createOrReplaceTempView("joined_sales")
+        query = "SELECT sale FROM joined_sales JOIN (SELECT id FROM joined_parts WHERE kind <> -5) ON part = id"
+        with using(planner, {SETTING: "always", "spark.sql.autoBroadcastJoinThreshold": "-1"}):
+            assert self.scanned(planner, query) == (599_999, 700_000)
+
+    def test_small_tables_are_not_worth_it(self, planner: SparkSession, sales: str) -> None:
+        query = f"SELECT a.sale FROM {sales} a JOIN {sales} b ON a.part = b.sale WHERE b.part = 3"
+        for value in ("true", "false"):
+            with using(planner, {SETTING: value}):
+                assert "GlobalLimit" not in planner.sql(query)._jdf.queryExecution().optimizedPlan().toString()

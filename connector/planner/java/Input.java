@@ -81,7 +81,7 @@ final class Input {
   /** Takes account of the filters that the plan has for it. */
   void estimate(LogicalPlan chain) {
     if (isGroups()) return;
-    double share = scan() == null ? 1 : scan().share();
+    double share = scan() == null || edges.isEmpty() ? 1 : scan().share();
     for (LogicalPlan plan = chain; plan != node; plan = (LogicalPlan) plan.children().head()) {
       if (plan instanceof Filter && isSelective(((Filter) plan).condition())) share *= FILTERED;
     }

@@ -59,13 +59,14 @@ final class JoinGraph {
     Seq left = (Seq) ((Product) found.get()).productElement(1);
     Seq right = (Seq) ((Product) found.get()).productElement(2);
     for (int i = 0; i < left.size(); i++) {
-      if (DROPS_LEFT.contains(type)) connect(join.left(), left, join.right(), right, i);
-      if (DROPS_RIGHT.contains(type)) connect(join.right(), right, join.left(), left, i);
+      // Spark broadcasts a side of an outer join only if all rows of the other are returned.
+      if (DROPS_LEFT.contains(type)) connect(join.left(), left, join.right(), right, i, !type.equals("RightOuter"));
+      if (DROPS_RIGHT.contains(type)) connect(join.right(), right, join.left(), left, i, type.equals("Inner"));
     }
   }
 
   /** Notes that rows of one side without a key of the other are dropped. */
-  private void connect(LogicalPlan side, Seq keys, LogicalPlan other, Seq otherKeys, int position) {
+  private void connect(LogicalPlan side, Seq keys, LogicalPlan other, Seq otherKeys, int position, boolean mayBroadcast) {
     Object key = keys.apply(position);
     Object otherKey = otherKeys.apply(position);
     if (!(key instanceof AttributeReference) || !(otherKey instanceof AttributeReference)) return;
@@ -74,7 +75,7 @@ final class JoinGraph {
     Place source = target == null ? null : source(other, (AttributeReference) otherKey);
     if (source == null || source.input == target.input) return;
     target.isShuffled |= !Joins.isBroadcast(other);
-    source.input.edges.add(new Edge(source, target, other, otherKeys, position));
+    source.input.edges.add(new Edge(source, target, mayBroadcast ? other : null, otherKeys, position));
   }
 
   /** Follows a column to the input that has it, on a way that a filter may take. Returns null if there is none. */
@@ -186,7 +187,7 @@ final class Place {
 final class Edge {
   final Place source;
   final Place target;
-  /** The side of the join that has the source, its keys, and which of them this is. */
+  /** The side of the join that has the source, null if Spark cannot broadcast it; its keys, and which of them this is. */
   final LogicalPlan side;
   final Seq keys;
   final int position;

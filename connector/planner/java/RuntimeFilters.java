@@ -141,8 +141,7 @@ final class RuntimeFilters extends Rule {
       if (!isRepeatable || !isTaken) edges.remove();
       else chain = edge.source.chain;
     }
-    if (input.edges.isEmpty()) input.isDone = true;
-    else input.estimate(chain);
+    input.estimate(chain);
   }
 
   private static boolean isSmall(Input input) { return input.isSmall() && !isForced(); }
@@ -159,11 +158,13 @@ final class RuntimeFilters extends Rule {
 
   private static double weight(Edge edge) { return edge.target.isShuffled ? SHUFFLED : RETURNED; }
 
+  /** The next to pass on its keys; null if there is none. Others stay open to be filtered. */
   private static Input smallest(List inputs) {
     Input found = null;
     for (int i = 0; i < inputs.size(); i++) {
       Input input = (Input) inputs.get(i);
-      if (!input.isDone && (found == null || input.rows < found.rows)) found = input;
+      boolean isSource = !input.isDone && !input.edges.isEmpty();
+      if (isSource && (found == null || input.rows < found.rows)) found = input;
     }
     return found;
   }
@@ -267,7 +268,7 @@ final class RuntimeFilters extends Rule {
       found.put(from.input.node, from.input);
       side = (LogicalPlan) side.transformUpWithSubqueries(new Insertion(found));
     }
-    return Trees.pruning(edge.target.column, side, edge.keys, edge.position, true);
+    return Trees.pruning(edge.target.column, side, edge.keys, edge.position, false);
   }
 
   /** Over a node the filters that were found for it. */
