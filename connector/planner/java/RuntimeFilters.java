@@ -56,7 +56,7 @@ final class RuntimeFilters extends Rule {
   private static final TreeNodeTag DONE = new TreeNodeTag("lance.runtime_filters");
 
   /** Microseconds of a processor: for a query, for the use of a broadcast, per key, and per row that is kept or looked up. */
-  private static final double QUERY = 60000;
+  private static final double QUERY = 150000;
   private static final double BROADCAST = 5000;
   private static final double KEY = 2.5;
   private static final double SHUFFLED = 0.6;
@@ -64,7 +64,7 @@ final class RuntimeFilters extends Rule {
   private static final double LOOKED_UP = 0.01;
   /** Filters that are estimated to keep more of the rows are not worth their risk, nor are gains below so many costs. */
   private static final double MAX_KEPT = 0.5;
-  private static final double MIN_GAIN = 1.5;
+  private static final double MIN_GAIN = 2;
 
   public TreeNode apply(TreeNode given) {
     LogicalPlan plan = (LogicalPlan) given;
